@@ -1,0 +1,25 @@
+// Bundles the program into dist/: what a command does not need is in a chunk of its own and is not loaded.
+import { rm } from 'node:fs/promises'
+import { build } from 'esbuild'
+
+const root = new URL('..', import.meta.url)
+
+await rm(new URL('dist/', root), { recursive: true, force: true })
+await build({
+  absWorkingDir: new URL('.', root).pathname,
+  entryPoints: { main: 'src/main.ts', 'keychain-helper': 'src/credentials/keychain-helper.ts' },
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20.19',
+  chunkNames: 'chunks/[name]-[hash]',
+  // Native packages cannot be bundled; they are the only dependencies that are installed with the program.
+  external: ['keytar', 'fs-native-extensions'],
+  // Bundled CommonJS packages still ask for Node's own modules with require().
+  banner: {
+    js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
+  },
+  logLevel: 'warning',
+})

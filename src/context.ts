@@ -1,0 +1,170 @@
+import type { Readable } from 'node:stream'
+
+/**
+ * Everything that touches the world, as one plain object. `main.ts` builds the real one; a test builds its own, so
+ * that a command is tested by calling it and nothing is mocked by module path.
+ */
+export interface Context {
+  readonly program: Program
+  readonly environment: Environment
+  readonly platform: NodeJS.Platform
+  readonly stdin: Input
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly clock: Clock
+  readonly random: Random
+  readonly http: HttpTransport
+  readonly browser: Browser
+  readonly prompts: Prompts
+  readonly interrupts: Interrupts
+}
+
+export interface Program {
+  readonly version: string
+  /** The executable and the script that this process was started with, to start another of the same. */
+  readonly node: string
+  readonly script: string
+}
+
+/** The variables that the program knows, read once by `main.ts`. An empty variable counts as not set. */
+export interface Environment {
+  readonly home?: string
+  readonly baseUrl?: string
+  readonly clientId?: string
+  readonly apiKey?: string
+  readonly profile?: string
+  readonly store?: string
+  readonly configDir?: string
+  readonly stateDir?: string
+  readonly resolver?: string
+  readonly authoritativePort?: string
+  readonly noColor: boolean
+  readonly forceColor?: string
+  readonly term?: string
+  readonly colorterm?: string
+  readonly ci: boolean
+  /** Over SSH a browser would open on the wrong machine. */
+  readonly ssh: boolean
+  readonly httpProxy?: string
+  readonly httpsProxy?: string
+  readonly noProxy?: string
+  readonly xdgConfigHome?: string
+  readonly xdgStateHome?: string
+  readonly dbusAddress?: string
+}
+
+export interface Input {
+  readonly isTTY: boolean
+  /** The stream itself, for prompts and for secrets read from a pipe. */
+  readonly stream: Readable
+}
+
+export interface Output {
+  readonly isTTY: boolean
+  /** Width in columns; undefined where it is not a terminal. Read anew at each access: windows change. */
+  readonly columns: number | undefined
+  /**
+   * Writes and settles when the next write may follow (back pressure). A reader that went away (EPIPE) rejects with
+   * `OutputClosedError`, which ends the program quietly.
+   */
+  write(text: string): Promise<void>
+}
+
+/** The reader of our output went away, as in `mailclaim … | head -1`: not a failure. */
+export class OutputClosedError extends Error {
+  override readonly name = 'OutputClosedError'
+}
+
+export interface Clock {
+  /** Wall-clock time in milliseconds since 1970. It can jump. */
+  now(): number
+  /** Milliseconds on a clock that never jumps; only differences within this process mean anything. */
+  monotonic(): number
+  /**
+   * Where the machine stands since it was started, to measure spans across processes whatever the wall clock does.
+   * `boot` names the start of the machine where the system has a name for it.
+   */
+  sinceBoot(): { seconds: number; boot: string | undefined }
+  /** Settles after `ms` milliseconds; rejects with the signal's reason when that aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+export interface Random {
+  /** Bytes fit for secrets. */
+  bytes(length: number): Uint8Array
+  /** A number in [0, 1) for jitter; never for secrets. */
+  fraction(): number
+}
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  /** Milliseconds until the answer's headers must be there, and between two pieces of its body. */
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+}
+
+export interface HttpResponse {
+  readonly status: number
+  /** Lower-case names; repeated headers joined with ", ". */
+  readonly headers: Readonly<Record<string, string>>
+  /** The body as it arrives, decompressed. Leaving the loop early closes the connection. */
+  readonly body: AsyncIterable<Uint8Array>
+}
+
+/**
+ * One HTTP exchange: no redirects followed, no retries. Rejects with a `TransportError` only.
+ */
+export interface HttpTransport {
+  send(request: HttpRequest): Promise<HttpResponse>
+  /** Closes kept-alive connections, so that the process can end. */
+  close(): Promise<void>
+}
+
+/**
+ * No answer came. `sent` says whether a byte of the request can have left this machine: a look-up, connect or TLS
+ * failure is `no`; anything later is `maybe`, and then the service may have acted on it.
+ */
+export class TransportError extends Error {
+  override readonly name = 'TransportError'
+  readonly kind: 'lookup' | 'connect' | 'tls' | 'proxy' | 'timeout' | 'reset' | 'aborted' | 'protocol'
+  readonly sent: 'no' | 'maybe'
+
+  constructor(kind: TransportError['kind'], sent: TransportError['sent'], message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.kind = kind
+    this.sent = sent
+  }
+}
+
+export interface Browser {
+  /** Opens the address in the person's browser. Rejects when none can be started. */
+  open(url: string): Promise<void>
+}
+
+/** Questions to a person. Only asked when stdin and stderr are a terminal and `--no-input` is not given. */
+export interface Prompts {
+  input(question: {
+    message: string
+    default?: string
+    validate?: (value: string) => true | string
+  }): Promise<string>
+  password(question: { message: string }): Promise<string>
+  confirm(question: { message: string; default: boolean }): Promise<boolean>
+  select<T>(question: {
+    message: string
+    choices: readonly { name: string; value: T; description?: string }[]
+  }): Promise<T>
+}
+
+export interface Interrupts {
+  /** Aborts with an `InterruptedError` when the person presses Ctrl-C or the process is asked to end. */
+  readonly signal: AbortSignal
+  /**
+   * Runs work that must not be cut in two (from sending a refresh token to storing its successor): a signal that
+   * arrives meanwhile takes effect when the work has settled.
+   */
+  shield<T>(work: () => Promise<T>): Promise<T>
+}

@@ -1,0 +1,76 @@
+/** The exit codes that scripts rely on. */
+export const Exit = {
+  done: 0,
+  bug: 1,
+  usage: 2,
+  notConfigured: 3,
+  notSignedIn: 4,
+  notFound: 5,
+  refused: 6,
+  unavailable: 7,
+  notYet: 8,
+  negativeEnd: 9,
+  interrupted: 130,
+  terminated: 143,
+} as const
+
+export type ExitCode = (typeof Exit)[keyof typeof Exit]
+
+export interface CliErrorOptions {
+  /** What the person can do next, in one sentence or one command. */
+  hint?: string | undefined
+  /** The HTTP status of the answer that this error comes from. */
+  status?: number | undefined
+  cause?: unknown
+}
+
+/**
+ * A failure that is expected to happen to people: it has a stable `code` for scripts, an exit code and, wherever
+ * one exists, a next step. Anything else that is thrown is a bug and is reported as one.
+ *
+ * The message may quote text from outside (service, DNS, files); whoever prints it cleans it first.
+ */
+export class CliError extends Error {
+  override readonly name = 'CliError'
+  readonly code: string
+  readonly exit: ExitCode
+  readonly hint: string | undefined
+  readonly status: number | undefined
+
+  constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.exit = exit
+    this.hint = options.hint
+    this.status = options.status
+  }
+
+  /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
+  toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
+    return {
+      error: {
+        code: this.code,
+        message: this.message,
+        ...(this.hint === undefined ? {} : { hint: this.hint }),
+        ...(this.status === undefined ? {} : { status: this.status }),
+        exit: this.exit,
+      },
+    }
+  }
+}
+
+/** A bad flag, argument or value: exit 2. */
+export function usageError(message: string, hint?: string): CliError {
+  return new CliError('usage', Exit.usage, message, { hint })
+}
+
+/** The person pressed Ctrl-C (130) or the process was asked to end (143). */
+export class InterruptedError extends CliError {
+  constructor(signal: 'SIGINT' | 'SIGTERM') {
+    super(
+      signal === 'SIGINT' ? 'interrupted' : 'terminated',
+      signal === 'SIGINT' ? Exit.interrupted : Exit.terminated,
+      signal === 'SIGINT' ? 'interrupted' : 'terminated',
+    )
+  }
+}
