@@ -1,8 +1,9 @@
 // Bundles the program into dist/: what a command does not need is in a chunk of its own and is not loaded.
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { build } from 'esbuild'
 
 const root = new URL('..', import.meta.url)
+const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
 
 await rm(new URL('dist/', root), { recursive: true, force: true })
 await build({
@@ -15,6 +16,7 @@ await build({
   platform: 'node',
   target: 'node20.19',
   chunkNames: 'chunks/[name]-[hash]',
+  define: { MAILCLAIM_VERSION: JSON.stringify(version) },
   // Native packages cannot be bundled; they are the only dependencies that are installed with the program.
   external: ['keytar', 'fs-native-extensions'],
   // Bundled CommonJS packages still ask for Node's own modules with require().

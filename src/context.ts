@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 export interface Context {
   readonly program: Program
   readonly environment: Environment
+  readonly directories: Directories
   readonly platform: NodeJS.Platform
   readonly stdin: Input
   readonly stdout: Output
@@ -26,16 +27,19 @@ export interface Program {
   readonly script: string
 }
 
+/** Where the platform keeps a program's files, `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR` heeded. */
+export interface Directories {
+  readonly config: string
+  readonly state: string
+}
+
 /** The variables that the program knows, read once by `main.ts`. An empty variable counts as not set. */
 export interface Environment {
-  readonly home?: string
   readonly baseUrl?: string
   readonly clientId?: string
   readonly apiKey?: string
   readonly profile?: string
   readonly store?: string
-  readonly configDir?: string
-  readonly stateDir?: string
   readonly resolver?: string
   readonly authoritativePort?: string
   readonly noColor: boolean
@@ -48,8 +52,6 @@ export interface Environment {
   readonly httpProxy?: string
   readonly httpsProxy?: string
   readonly noProxy?: string
-  readonly xdgConfigHome?: string
-  readonly xdgStateHome?: string
   readonly dbusAddress?: string
 }
 

@@ -1,0 +1,51 @@
+import { Exit, type ExitCode } from '../errors.ts'
+import type { OptionDefinition } from './definition.ts'
+
+/** What the exit codes mean to a script. */
+export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+  [Exit.done]: 'done',
+  [Exit.bug]: 'a bug, or an unexpected local failure',
+  [Exit.usage]: 'usage: bad flag, argument or value',
+  [Exit.notConfigured]: 'not configured: base URL or client id missing or unusable',
+  [Exit.notSignedIn]: 'not signed in, or the credential was refused or cannot be reached',
+  [Exit.notFound]: 'not found',
+  [Exit.refused]: 'the service refused the request',
+  [Exit.unavailable]: 'network, time-out, rate limit, or an answer that makes no sense',
+  [Exit.notYet]: 'not yet: record not visible, or still in flight when time ran out',
+  [Exit.negativeEnd]: 'a negative end: blocked, expired, superseded, canceled or failed',
+  [Exit.interrupted]: 'interrupted',
+  [Exit.terminated]: 'terminated',
+}
+
+export const PROGRAM = {
+  description: `Sign in, claim a domain that another team has verified, and find out why a claim
+does not go through.`,
+  after: `New here? \`mailclaim sandbox\` runs a local service to try everything on.
+\`mailclaim <command> --help\` shows examples and exit codes.
+
+Exit codes:
+${Object.entries(EXIT_MEANINGS)
+  .map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`)
+  .join('\n')}`,
+} as const
+
+/** The options that every command takes, before or after its name. */
+export const GLOBAL_OPTIONS: readonly OptionDefinition[] = [
+  { flags: '--profile <name>', says: 'use this profile', completion: 'profiles' },
+  { flags: '--base-url <url>', says: 'the address of the service' },
+  { flags: '--client-id <id>', says: 'the OAuth client id' },
+  {
+    flags: '--format <format>',
+    says: 'table, json, jsonl, csv or tsv',
+    completion: ['table', 'json', 'jsonl', 'csv', 'tsv'],
+  },
+  { flags: '--json', says: 'the same as --format json' },
+  { flags: '--fields <list>', says: 'only these fields, as in id,client.name' },
+  { flags: '--quiet', says: 'no progress, hints or warnings' },
+  { flags: '--verbose', says: 'show HTTP exchanges on stderr, secrets left out' },
+  { flags: '--no-input', says: 'never ask a question' },
+  { flags: '--no-color', says: 'no colour' },
+  { flags: '--http-timeout <seconds>', says: 'how long an HTTP answer may take (30)' },
+  { flags: '--resolver <address>', says: 'ask this DNS resolver, IP[:PORT]; repeatable', repeatable: true },
+  { flags: '--authoritative-port <port>', says: 'where authoritative name servers listen (53)' },
+]

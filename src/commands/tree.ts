@@ -1,0 +1,22 @@
+import type { CommandDefinition } from './definition.ts'
+
+/** A command by its word: what it does in one line, and where it is. Its code is loaded only when it is typed. */
+export interface CommandLeaf {
+  readonly says: string
+  load(): Promise<CommandDefinition>
+}
+
+export interface CommandGroup {
+  readonly says: string
+  readonly commands: Readonly<Record<string, CommandLeaf>>
+}
+
+export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
+
+const leaf = (says: string, load: () => Promise<{ command: CommandDefinition<never> }>): CommandLeaf => ({
+  says,
+  load: async () => (await load()).command as unknown as CommandDefinition,
+})
+
+/** Every command of the program, in the order in which help shows them. */
+export const tree: CommandTree = {}

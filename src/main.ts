@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { uptime } from 'node:os'
+import { isatty } from 'node:tty'
+import { run } from './cli.ts'
+import {
+  type Clock,
+  type Context,
+  type Directories,
+  type Environment,
+  type HttpTransport,
+  type Input,
+  type Output,
+  OutputClosedError,
+} from './context.ts'
+import type { ExitCode } from './errors.ts'
+import { platformDirectories } from './settings/paths.ts'
+import { watchSignals } from './signals.ts'
+
+/** Put in by the build. */
+declare const MAILCLAIM_VERSION: string
+
+/** Builds the real effects and runs the program; the only reader of the environment, argv and signals. */
+export async function main(): Promise<ExitCode> {
+  const environment = readEnvironment(process.env)
+  const signals = watchSignals(process)
+  const http = lazyTransport(environment)
+  const context: Context = {
+    program: { version: MAILCLAIM_VERSION, node: process.execPath, script: process.argv[1] ?? '' },
+    environment,
+    directories: readDirectories(process.env),
+    platform: process.platform,
+    stdin: realInput(),
+    stdout: realOutput(() => process.stdout, 1),
+    stderr: realOutput(() => process.stderr, 2),
+    clock,
+    random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
+    http,
+    browser: {
+      open: async (url) => {
+        const { openBrowser } = await import('./oauth/browser.ts')
+        await openBrowser(url)
+      },
+    },
+    prompts: {
+      input: async (question) => (await loadPrompts(context)).input(question),
+      password: async (question) => (await loadPrompts(context)).password(question),
+      confirm: async (question) => (await loadPrompts(context)).confirm(question),
+      select: async (question) => (await loadPrompts(context)).select(question),
+    },
+    interrupts: signals.interrupts,
+  }
+  try {
+    return await Promise.race([run(process.argv.slice(2), context), signals.abandoned])
+  } finally {
+    signals.stop()
+    await http.close()
+  }
+}
+
+async function loadPrompts(context: Context): Promise<Context['prompts']> {
+  const { createPrompts } = await import('./terminal/prompts.ts')
+  return createPrompts(context)
+}
+
+function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
+  const text = <K extends keyof Environment>(key: K, ...names: readonly string[]) => {
+    const value = names
+      .map((name) => variables[name])
+      .find((candidate) => candidate !== undefined && candidate !== '')
+    return value === undefined ? {} : ({ [key]: value } as { [key in K]: string })
+  }
+  return {
+    ...text('baseUrl', 'MAILCLAIM_BASE_URL'),
+    ...text('clientId', 'MAILCLAIM_CLIENT_ID'),
+    ...text('apiKey', 'MAILCLAIM_API_KEY'),
+    ...text('profile', 'MAILCLAIM_PROFILE'),
+    ...text('store', 'MAILCLAIM_STORE'),
+    ...text('resolver', 'MAILCLAIM_RESOLVER'),
+    ...text('authoritativePort', 'MAILCLAIM_AUTHORITATIVE_PORT'),
+    ...text('forceColor', 'FORCE_COLOR'),
+    ...text('term', 'TERM'),
+    ...text('colorterm', 'COLORTERM'),
+    // The lower-case names are the older ones and win, as in curl.
+    ...text('httpProxy', 'http_proxy', 'HTTP_PROXY'),
+    ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
+    ...text('noProxy', 'no_proxy', 'NO_PROXY'),
+    ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),
+    // https://no-color.org: present and not empty, whatever its value.
+    noColor: (variables['NO_COLOR'] ?? '') !== '',
+    ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
+    ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
+  }
+}
+
+function readDirectories(variables: NodeJS.ProcessEnv): Directories {
+  const usual = platformDirectories()
+  return {
+    config: variables['MAILCLAIM_CONFIG_DIR'] || usual.config,
+    state: variables['MAILCLAIM_STATE_DIR'] || usual.state,
+  }
+}
+
+const clock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sinceBoot: () => ({ seconds: uptime(), boot: bootId() }),
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const abort = () => {
+        clearTimeout(timer)
+        reject(signal?.reason)
+      }
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      }, ms)
+      signal?.addEventListener('abort', abort, { once: true })
+    }),
+}
+
+function bootId(): string | undefined {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return undefined // Only Linux has it.
+  }
+}
+
+function realInput(): Input {
+  return {
+    isTTY: isatty(0),
+    // Touched only when something is read: opening it keeps the process alive.
+    get stream() {
+      return process.stdin
+    },
+  }
+}
+
+function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
+  let closed = false
+  let listening = false
+  return {
+    isTTY: isatty(fd),
+    get columns() {
+      return stream().columns
+    },
+    write: (text) =>
+      new Promise((resolve, reject) => {
+        if (closed) return reject(new OutputClosedError('the reader went away'))
+        if (!listening) {
+          listening = true
+          // Without a listener the error would also be thrown where nobody can catch it.
+          stream().on('error', () => {
+            closed = true
+          })
+        }
+        stream().write(text, (error) => {
+          if (!error) return resolve()
+          closed = true
+          const gone =
+            (error as NodeJS.ErrnoException).code === 'EPIPE' ||
+            (error as NodeJS.ErrnoException).code === 'EOF'
+          reject(gone ? new OutputClosedError('the reader went away') : error)
+        })
+      }),
+  }
+}
+
+/** Loads the HTTP client when the first request is made: most commands that only print make none. */
+function lazyTransport(environment: Environment): HttpTransport {
+  let loading: Promise<HttpTransport> | undefined
+  return {
+    send: async (request) => {
+      loading ??= import('./service/transport.ts').then(({ createTransport }) => createTransport(environment))
+      return (await loading).send(request)
+    },
+    close: async () => {
+      if (loading !== undefined) await (await loading).close()
+    },
+  }
+}

@@ -1,0 +1,26 @@
+import { usageError } from '../errors.ts'
+
+/** The profile that is used where nothing names another. */
+export const DEFAULT_PROFILE = 'default'
+
+/** Names that Windows keeps for devices, whatever follows the first dot. */
+const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
+
+/**
+ * A profile's name becomes a folder and part of a keychain account: it must mean the same on every system.
+ * Lower case only, because two names that differ in case are one folder on macOS and Windows.
+ *
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseProfileName(text: string): string {
+  const valid =
+    /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text) &&
+    !text.includes('..') &&
+    !text.endsWith('.') &&
+    !DEVICE.test(text)
+  if (valid) return text
+  throw usageError(
+    `${JSON.stringify(text)} is not a profile name`,
+    'use 1 to 64 lower-case letters, digits, dots, dashes or underscores, starting with a letter or a digit',
+  )
+}

@@ -1,0 +1,73 @@
+import type { Interrupts } from './context.ts'
+import { type ExitCode, InterruptedError } from './errors.ts'
+
+/** How long the work in hand may take to clean up after a signal, in milliseconds. */
+const GRACE_MS = 1500
+
+export interface Signals {
+  readonly interrupts: Interrupts
+  /** Settles, with the exit code of the signal, when the work in hand did not end within the grace. */
+  readonly abandoned: Promise<ExitCode>
+  stop(): void
+}
+
+type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>
+
+/**
+ * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never cut: the signal waits for its end. A second
+ * signal outside of it ends the process at once, as a person who presses Ctrl-C twice expects.
+ */
+export function watchSignals(source: SignalSource): Signals {
+  const controller = new AbortController()
+  let shields = 0
+  let pending: NodeJS.Signals | undefined
+  let timer: NodeJS.Timeout | undefined
+  let giveUp: (code: ExitCode) => void
+  const abandoned = new Promise<ExitCode>((resolve) => {
+    giveUp = resolve
+  })
+
+  const abort = (signal: NodeJS.Signals) => {
+    const reason = new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')
+    controller.abort(reason)
+    timer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
+  }
+  const received = (signal: NodeJS.Signals) => {
+    if (shields > 0) {
+      pending = signal
+      return
+    }
+    if (controller.signal.aborted) {
+      stop()
+      source.kill(source.pid, signal)
+      return
+    }
+    abort(signal)
+  }
+  const stop = () => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) source.off(signal, received)
+    clearTimeout(timer)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) source.on(signal, received)
+
+  return {
+    abandoned,
+    stop,
+    interrupts: {
+      signal: controller.signal,
+      async shield(work) {
+        shields++
+        try {
+          return await work()
+        } finally {
+          shields--
+          if (shields === 0 && pending !== undefined) {
+            const signal = pending
+            pending = undefined
+            if (!controller.signal.aborted) abort(signal)
+          }
+        }
+      },
+    },
+  }
+}
