@@ -1,0 +1,120 @@
+/**
+ * Text that came from outside (the service, DNS, addresses, files) is hostile until shown otherwise: it can hold escape
+ * sequences that rewrite the screen or the clipboard, characters that reorder what is read, and characters that cannot
+ * be seen at all. Nothing of that is dropped, since a hidden character is often what explains a fault: it is shown as
+ * an escape, `\n` or `\u{202e}`.
+ */
+
+/**
+ * What must not be printed as it is:
+ * Cc (C0, DEL, C1: ESC, CSI, OSC …), Cf (bidi controls, zero-width characters, tags, soft hyphen), Cs (lone surrogates),
+ * Zl and Zp (U+2028, U+2029), what Unicode says to show as nothing (fillers, variation selectors), non-characters.
+ */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/u
+
+/** A hidden character, except where it makes one emoji of several characters; and marks that pile up on one place. */
+const UNSAFE = new RegExp(
+  [
+    // A presentation selector after an emoji or in a keycap, a joiner between two emoji. Elsewhere they hide something.
+    '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
+    '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
+    // Not allowed, so captured: a mark without a letter, which would sit on our own text, or beyond any script's need.
+    '(^\\p{M}|(?<=\\p{M}{6})\\p{M})',
+    `(${HIDDEN.source})`,
+  ].join('|'),
+  'gu',
+)
+
+const PLAIN = /^[\x20-\x7e]*$/
+const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+function escapeCharacter(character: string): string {
+  return SHORT[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+}
+
+function escapeUnsafe(text: string, keep: string): string {
+  return text.replace(UNSAFE, (match: string, mark: string | undefined, hidden: string | undefined) => {
+    const character = mark ?? hidden
+    return character === undefined || keep.includes(character) ? match : escapeCharacter(character)
+  })
+}
+
+/**
+ * Makes text fit for one line of a terminal: every control, escape, bidi or invisible character, line breaks and tabs
+ * included, becomes a visible escape. Idempotent. For people to read: a backslash stays as it is, so the original
+ * cannot be told apart from text that spelled the escape out.
+ */
+export function sanitizeLine(text: string): string {
+  return PLAIN.test(text) ? text : escapeUnsafe(text, '')
+}
+
+/** As `sanitizeLine`, but line feeds stay: for messages that are laid out in lines. */
+export function sanitizeLines(text: string): string {
+  return PLAIN.test(text) ? text : escapeUnsafe(text.replaceAll('\r\n', '\n'), '\n')
+}
+
+/**
+ * A short, clean piece of a text that may be long or markup (an error page of a proxy, say), on one line.
+ * `length` counts characters before escaping.
+ */
+export function excerpt(text: string, length = 200): string {
+  const collapsed = text
+    .slice(0, length * 50)
+    .replace(/<(script|style)\b[^>]*>.*?<\/\1\s*>/gis, ' ')
+    .replace(/<[^>]{0,2000}>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  const characters = Array.from(collapsed)
+  const cut = characters.length > length ? `${characters.slice(0, length).join('')}…` : collapsed
+  return sanitizeLine(cut)
+}
+
+/**
+ * One cell of tab-separated values: tab, line breaks, backslash and everything unsafe are escaped, so a record is always
+ * one line and the original can be had back: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
+ */
+export function escapeTsv(text: string): string {
+  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), '')
+}
+
+/** What a spreadsheet may take for a formula: https://owasp.org/www-community/attacks/CSV_Injection */
+const FORMULA = /^[=+\-@\t\r＝＋－＠]/u
+
+/**
+ * One cell of comma-separated values (RFC 4180 section 2). Line breaks and tabs stay, quoted, unless `terminal` is set,
+ * where they become escapes as well; other unsafe characters always become escapes. With `defuse`, a cell that a
+ * spreadsheet would run gets an apostrophe in front: that changes the value, so only where asked for.
+ */
+export function escapeCsv(text: string, options: { terminal: boolean; defuse: boolean }): string {
+  // A carriage return alone would move a terminal's cursor; in front of a line feed it is a line break.
+  const kept = options.terminal
+    ? sanitizeLine(text)
+    : text
+        .split('\r\n')
+        .map((part) => (PLAIN.test(part) ? part : escapeUnsafe(part, '\n\t')))
+        .join('\r\n')
+  const cell = options.defuse && FORMULA.test(text) ? `'${kept}` : kept
+  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+}
+
+const BEYOND_ASCII = /[^\x00-\x7e]/
+/** As `HIDDEN`, without C0, which JSON.stringify escapes inside strings and writes itself between them. */
+const HIDDEN_IN_JSON = new RegExp(`(?![\\x00-\\x1f])${HIDDEN.source}`, 'gu')
+
+/**
+ * JSON whose bytes are harmless on a terminal and whose value is exactly the one given: C1, DEL, bidi, invisible and
+ * line-separating characters are written as `\uXXXX` (RFC 8259 section 7).
+ *
+ * @param indent spaces a level; none gives one line
+ */
+export function stringifyJson(value: unknown, indent?: number): string {
+  const text = JSON.stringify(value, null, indent) ?? 'null'
+  if (!BEYOND_ASCII.test(text)) return text
+  return text.replace(HIDDEN_IN_JSON, (character) =>
+    // By UTF-16 unit: beyond U+FFFF that is a pair of escapes.
+    Array.from(
+      { length: character.length },
+      (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  )
+}

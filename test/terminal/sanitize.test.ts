@@ -1,0 +1,165 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  escapeCsv,
+  escapeTsv,
+  excerpt,
+  sanitizeLine,
+  sanitizeLines,
+  stringifyJson,
+} from '../../src/terminal/sanitize.ts'
+
+/** Written out by hand, not taken from the code under test: what a terminal acts on, reorders by, or hides. */
+const HARMFUL =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\uffff]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff](?<![\ud800-\udbff][\udc00-\udfff])(?![\udc00-\udfff])/u
+
+const CORPUS: readonly [what: string, text: string, shown: string][] = [
+  ['a clipboard write (OSC 52)', 'x\x1b]52;c;ZXZpbA==\x07', 'x\\u{1b}]52;c;ZXZpbA==\\u{7}'],
+  ['a link that lies (OSC 8)', '\x1b]8;;http://evil\x1b\\ok', '\\u{1b}]8;;http://evil\\u{1b}\\ok'],
+  ['a screen wipe (CSI)', '\x1b[2J\x1b[H', '\\u{1b}[2J\\u{1b}[H'],
+  ['an eight-bit CSI', '\x9b31m', '\\u{9b}31m'],
+  ['backspaces', 'abc\b\b\b', 'abc\\u{8}\\u{8}\\u{8}'],
+  ['a carriage return', 'refused\rgranted', 'refused\\rgranted'],
+  ['a second line', 'a\nerror: b', 'a\\nerror: b'],
+  ['a tab', 'a\tb', 'a\\tb'],
+  ['delete', 'a\x7f', 'a\\u{7f}'],
+  ['bidi override', 'a\u202ecba', 'a\\u{202e}cba'],
+  ['bidi isolates', '\u2066a\u2069', '\\u{2066}a\\u{2069}'],
+  ['marks of direction', '\u061c\u200e\u200f', '\\u{61c}\\u{200e}\\u{200f}'],
+  ['zero-width characters', 'a\u200bb\u200cc\u200dd\ufeff', 'a\\u{200b}b\\u{200c}c\\u{200d}d\\u{feff}'],
+  ['line and paragraph separators', 'a\u2028b\u2029', 'a\\u{2028}b\\u{2029}'],
+  ['tag characters', 'a\u{e0041}', 'a\\u{e0041}'],
+  ['a lone surrogate', 'a\ud800b\udc00', 'a\\u{d800}b\\u{dc00}'],
+  ['a selector that hides in digits', 'token=12\ufe0f3', 'token=12\\u{fe0f}3'],
+  ['fillers', '\u3164\u115f', '\\u{3164}\\u{115f}'],
+  ['a mark that would sit on our text', '\u0338granted', '\\u{338}granted'],
+]
+
+describe('a line of a terminal', () => {
+  it.each(CORPUS)('shows %s as visible escapes', (_what, text, shown) => {
+    expect(sanitizeLine(text)).toBe(shown)
+  })
+
+  it.each(['plain', 'Grüße', '日本語', 'e\u0301', '👩‍💻', '❤️', '1️⃣', '👨‍👩‍👧', '👍🏽', 'C:\\new'])(
+    'leaves %s alone',
+    (text) => {
+      expect(sanitizeLine(text)).toBe(text)
+    },
+  )
+
+  it('lets no mark pile up over the lines above', () => {
+    expect(sanitizeLine(`a${'\u0301'.repeat(50)}`).match(/\u0301/g)).toHaveLength(6)
+  })
+
+  it('holds nothing harmful, whatever comes in, and is stable', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const once = sanitizeLine(text)
+        expect(once).not.toMatch(HARMFUL)
+        expect(sanitizeLine(once)).toBe(once)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('keeps line feeds only where lines are asked for', () => {
+    expect(sanitizeLines('a\r\nb\n\x1b[31mc\rd')).toBe('a\nb\n\\u{1b}[31mc\\rd')
+  })
+})
+
+describe('an excerpt', () => {
+  it('reads as words though the source was markup', () => {
+    const page = '<html><style>p{}</style><h1>502 Bad\n Gateway</h1><script>x()</script><p>nginx</p>'
+    expect(excerpt(page)).toBe('502 Bad Gateway nginx')
+  })
+
+  it('is short and clean', () => {
+    const text = excerpt(`\x1b[31m${'é'.repeat(100_000)}`, 20)
+    expect(text).not.toMatch(HARMFUL)
+    expect(text.length).toBeLessThan(40)
+    expect(text.endsWith('…')).toBe(true)
+  })
+})
+
+/** Undoes the escapes of `escapeTsv` as its docstring promises. */
+function unescapeTsv(cell: string): string {
+  return cell.replace(/\\(u\{([0-9a-f]+)\}|.)/g, (_all, what: string, hex: string | undefined) =>
+    hex === undefined
+      ? ({ n: '\n', r: '\r', t: '\t', '\\': '\\' }[what] ?? '?')
+      : String.fromCodePoint(Number.parseInt(hex, 16)),
+  )
+}
+
+/** Reads CSV as RFC 4180 says, quotes and line breaks in quotes included. */
+function parseCsvRecord(record: string): string[] {
+  const cells: string[] = []
+  const pattern = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|$)/y
+  for (;;) {
+    const match = pattern.exec(record)
+    if (!match) throw new Error(`not CSV: ${JSON.stringify(record)}`)
+    cells.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '')
+    if (match[3] === '') return cells
+  }
+}
+
+describe('tab-separated values', () => {
+  it('hold a record on one line, harmless, and give the original back', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const cell = escapeTsv(text)
+        expect(cell).not.toMatch(HARMFUL)
+        expect(unescapeTsv(cell)).toBe(text)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe('comma-separated values', () => {
+  const file = { terminal: false, defuse: false }
+
+  it('give text, quotes, commas and line breaks back', () => {
+    const text = fc.string({
+      unit: fc.constantFrom('a', 'é', '日', '"', ',', '\n', '\r\n', '\t', ' ', "'", '='),
+    })
+    fc.assert(
+      fc.property(fc.array(text, { minLength: 1 }), (cells) => {
+        expect(parseCsvRecord(cells.map((cell) => escapeCsv(cell, file)).join(','))).toEqual(cells)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('never carry an escape sequence, also in a file', () => {
+    for (const [, text] of CORPUS) {
+      expect(escapeCsv(text, file).replace(/[\n\t]/g, '')).not.toMatch(HARMFUL)
+      expect(escapeCsv(text, { terminal: true, defuse: false })).not.toMatch(HARMFUL)
+    }
+  })
+
+  it('change a cell that a spreadsheet would run only where asked to', () => {
+    expect(escapeCsv('=1+1', file)).toBe('=1+1')
+    expect(escapeCsv('=1+1', { ...file, defuse: true })).toBe("'=1+1")
+    expect(escapeCsv('@x', { ...file, defuse: true })).toBe("'@x")
+    expect(escapeCsv('a=1', { ...file, defuse: true })).toBe('a=1')
+  })
+})
+
+describe('JSON', () => {
+  it('is harmless byte by byte and gives exactly the value back', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' }), (value) => {
+        const text = stringifyJson(value)
+        expect(text).not.toMatch(HARMFUL)
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)))
+        expect(JSON.parse(stringifyJson(value, 2))).toEqual(JSON.parse(text))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it.each(CORPUS)('carries %s as an escape', (_what, text) => {
+    expect(stringifyJson({ [text]: text })).not.toMatch(HARMFUL)
+    expect(JSON.parse(stringifyJson({ [text]: text }))).toEqual({ [text]: text })
+  })
+})
