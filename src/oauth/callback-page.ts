@@ -1,0 +1,56 @@
+/** What the page at the end of the redirect tells. All texts are escaped here, whoever wrote them. */
+export interface CallbackPage {
+  readonly status: 200 | 400 | 404 | 405 | 421 | 500
+  readonly title: string
+  readonly text: string
+}
+
+const STYLE = `
+:root{color-scheme:light dark;--ink:#1c2024;--paper:#fbfcfd;--card:#fff;--line:#d7dce0;--mark:#0b6e4f}
+@media(prefers-color-scheme:dark){:root{--ink:#eceef0;--paper:#111315;--card:#1a1d1f;--line:#3a3f42;--mark:#5fd3a8}}
+body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
+main{box-sizing:border-box;width:min(32rem,calc(100% - 2rem));padding:2rem;border:1px solid var(--line);border-radius:.75rem;background:var(--card)}
+h1{margin:0 0 .5rem;font-size:1.375rem;overflow-wrap:anywhere}
+p{margin:0;overflow-wrap:anywhere}
+p.name{margin-bottom:1rem;font-weight:600;color:var(--mark)}`
+
+const HTML_ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+/** Makes a text safe between tags and in quoted attributes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => HTML_ESCAPES[character] ?? character)
+}
+
+/** The page as HTML; its style carries the nonce that the content security policy names. */
+export function renderCallbackPage(page: CallbackPage, nonce: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(page.title)} · mailclaim</title>
+<style nonce="${escapeHtml(nonce)}">${STYLE}</style>
+</head>
+<body>
+<main>
+<p class="name">mailclaim</p>
+<h1>${escapeHtml(page.title)}</h1>
+<p>${escapeHtml(page.text)}</p>
+</main>
+</body>
+</html>
+`
+}
+
+/** Headers that keep the page from running, loading, framing, leaking or storing anything. */
+export function callbackPageHeaders(nonce: string): Record<string, string> {
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    connection: 'close',
+  }
+}
