@@ -5,7 +5,7 @@ import { type CommandGroup, type CommandLeaf, type CommandTree, tree } from './c
 import { type Context, OutputClosedError } from './context.ts'
 import { CliError, Exit, type ExitCode } from './errors.ts'
 import { type GlobalOptions, resolveSettings } from './settings/settings.ts'
-import { sanitizeText } from './terminal/sanitize.ts'
+import { sanitizeLine, sanitizeLines, stringifyJson } from './terminal/sanitize.ts'
 
 /**
  * Runs the program: reads the words that were typed, runs the command and maps its end to an exit code. The one place
@@ -197,12 +197,12 @@ async function report(error: unknown, argv: readonly string[], context: Context)
   const json = wantsJson(argv)
   const failure = expected ?? bug(error)
   try {
-    if (json) await context.stderr.write(`${JSON.stringify(failure)}\n`)
+    if (json) await context.stderr.write(`${stringifyJson(failure)}\n`)
     else {
-      await context.stderr.write(`error: ${sanitizeText(failure.message)}\n`)
-      if (failure.hint !== undefined) await context.stderr.write(`hint: ${sanitizeText(failure.hint)}\n`)
+      await context.stderr.write(`error: ${sanitizeLine(failure.message)}\n`)
+      if (failure.hint !== undefined) await context.stderr.write(`hint: ${sanitizeLines(failure.hint)}\n`)
       if (expected === undefined && argv.includes('--verbose') && error instanceof Error) {
-        await context.stderr.write(`${sanitizeText(error.stack ?? '')}\n`)
+        await context.stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
       }
     }
   } catch (closed) {

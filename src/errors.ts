@@ -21,6 +21,8 @@ export interface CliErrorOptions {
   hint?: string | undefined
   /** The HTTP status of the answer that this error comes from. */
   status?: number | undefined
+  /** How long the service asked to wait before the next try, in milliseconds. */
+  retryAfterMs?: number | undefined
   cause?: unknown
 }
 
@@ -36,6 +38,7 @@ export class CliError extends Error {
   readonly exit: ExitCode
   readonly hint: string | undefined
   readonly status: number | undefined
+  readonly retryAfterMs: number | undefined
 
   constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -43,6 +46,7 @@ export class CliError extends Error {
     this.exit = exit
     this.hint = options.hint
     this.status = options.status
+    this.retryAfterMs = options.retryAfterMs
   }
 
   /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */

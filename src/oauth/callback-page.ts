@@ -14,7 +14,13 @@ h1{margin:0 0 .5rem;font-size:1.375rem;overflow-wrap:anywhere}
 p{margin:0;overflow-wrap:anywhere}
 p.name{margin-bottom:1rem;font-weight:600;color:var(--mark)}`
 
-const HTML_ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const HTML_ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
 
 /** Makes a text safe between tags and in quoted attributes. */
 export function escapeHtml(text: string): string {

@@ -118,10 +118,15 @@ function listening(server: Server, host: string, port: number): Promise<void> {
               hint: 'end that program, or leave --port out for a free one',
               cause: error,
             })
-          : new CliError('listen_failed', Exit.bug, `cannot listen on ${host}:${port} (${error.code ?? error.message})`, {
-              hint: 'use --no-browser and paste the address that the browser ends at',
-              cause: error,
-            }),
+          : new CliError(
+              'listen_failed',
+              Exit.bug,
+              `cannot listen on ${host}:${port} (${error.code ?? error.message})`,
+              {
+                hint: 'use --no-browser and paste the address that the browser ends at',
+                cause: error,
+              },
+            ),
       )
     })
     server.listen({ host, port, exclusive: true }, resolve)
@@ -132,6 +137,7 @@ function listening(server: Server, host: string, port: number): Promise<void> {
 function sendPage(response: ServerResponse, page: CallbackPage, random: Random): Promise<void> {
   const nonce = Buffer.from(random.bytes(16)).toString('base64')
   return new Promise((resolve) => {
+    if (response.destroyed) return resolve() // The tab was closed meanwhile.
     response.once('finish', resolve)
     response.once('close', resolve)
     response.writeHead(page.status, callbackPageHeaders(nonce))
@@ -161,4 +167,8 @@ const WRONG_STATE: CallbackPage = {
   title: 'This is not the answer to the sign-in that is waiting',
   text: `Its state does not match. If you started more than one sign-in, finish the newest. ${WAIT_GOES_ON}`,
 }
-const ALREADY_USED: CallbackPage = { status: 400, title: 'Already answered', text: 'This sign-in has had its answer. See your terminal.' }
+const ALREADY_USED: CallbackPage = {
+  status: 400,
+  title: 'Already answered',
+  text: 'This sign-in has had its answer. See your terminal.',
+}

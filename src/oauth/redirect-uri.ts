@@ -4,7 +4,9 @@ import { isLoopback } from '../settings/addresses.ts'
 /** Where the service sends the browser back to, and where this program listens for it. */
 export interface RedirectTarget {
   /** Undefined for an address that is not on this machine: then only a pasted URL can finish the login. */
-  readonly listen: { readonly hosts: readonly string[]; readonly port: number; readonly path: string } | undefined
+  readonly listen:
+    | { readonly hosts: readonly string[]; readonly port: number; readonly path: string }
+    | undefined
   /** The exact redirect URI, once the port is known (0 has become a real one). */
   uri(port: number): string
 }
@@ -27,25 +29,35 @@ export function redirectTarget(uri: string | undefined, port: number | undefined
   }
   const url = URL.canParse(uri) ? new URL(uri) : undefined
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw usageError(`--redirect-uri: ${JSON.stringify(uri)} is not an http(s) address`, 'give it as it is registered, such as http://127.0.0.1:8765/callback')
+    throw usageError(
+      `--redirect-uri: ${JSON.stringify(uri)} is not an http(s) address`,
+      'give it as it is registered, such as http://127.0.0.1:8765/callback',
+    )
   }
   if (url.hash !== '') throw usageError('--redirect-uri: a redirect URI has no fragment (RFC 6749 §3.1.2)')
-  if (url.username !== '' || url.password !== '') throw usageError('--redirect-uri: a redirect URI has no user name or password')
+  if (url.username !== '' || url.password !== '')
+    throw usageError('--redirect-uri: a redirect URI has no user name or password')
   if (url.protocol !== 'http:' || !isLoopback(url.hostname)) {
-    if (port !== undefined) throw usageError('--port has no meaning for a redirect URI that is not on this machine')
+    if (port !== undefined)
+      throw usageError('--port has no meaning for a redirect URI that is not on this machine')
     return { listen: undefined, uri: () => uri }
   }
   // The URL class drops ":80", which is http's own port, so the text is asked.
   const written = /^http:\/\/[^/?#]*?:(\d+)(?:[/?#]|$)/i.exec(uri)?.[1]
   const fixed = written === undefined ? undefined : Number(written)
-  if (fixed === 0) throw usageError('--redirect-uri: port 0 cannot be redirected to', 'leave the port out for a free one')
+  if (fixed === 0)
+    throw usageError('--redirect-uri: port 0 cannot be redirected to', 'leave the port out for a free one')
   if (fixed !== undefined && port !== undefined && port !== fixed) {
     throw usageError(`--port ${port} and the port of --redirect-uri (${fixed}) differ`)
   }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return {
     // A browser may turn "localhost" into either loopback address.
-    listen: { hosts: host === 'localhost' ? ['127.0.0.1', '::1'] : [host], port: fixed ?? port ?? 0, path: url.pathname },
+    listen: {
+      hosts: host === 'localhost' ? ['127.0.0.1', '::1'] : [host],
+      port: fixed ?? port ?? 0,
+      path: url.pathname,
+    },
     uri: (bound) => {
       if (fixed !== undefined) return uri
       const [, before, rest] = /^(http:\/\/[^/?#]+)(.*)$/is.exec(uri) ?? []

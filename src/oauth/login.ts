@@ -1,0 +1,177 @@
+import type { Context } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
+import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import {
+  type AuthorizationAnswer,
+  authorizationUrl,
+  discoverServer,
+  judgeAuthorizationAnswer,
+  newAuthorizationSecrets,
+  wrongAnswerPage,
+} from './authorization.ts'
+import type { CallbackPage } from './callback-page.ts'
+import { type CallbackServer, startCallbackServer } from './callback-server.ts'
+import { parsePastedRedirect, readPastedLines } from './pasted-url.ts'
+import type { RedirectTarget } from './redirect-uri.ts'
+
+export interface LoginOptions {
+  readonly scopes: readonly string[]
+  readonly resource: string | undefined
+  readonly target: RedirectTarget
+  readonly openBrowser: boolean
+  /** Whether lines on stdin are read as pasted redirects. */
+  readonly readInput: boolean
+  readonly timeoutMs: number
+  /** Instead of the published or usual endpoint. */
+  readonly authorizationEndpoint: string | undefined
+  readonly userAgent: string
+}
+
+/** What the browser's answer is exchanged with; see RFC 6749 §4.1.3 and RFC 7636 §4.5. */
+export interface ReceivedCode {
+  readonly parameters: URLSearchParams
+  readonly redirectUri: string
+  readonly codeVerifier: string
+  readonly clientId: string
+  readonly base: URL
+}
+
+/** What the person is told while the login waits. */
+export interface LoginReporter {
+  /** The address is known, the listener is bound. */
+  ready(url: string, browser: 'opening' | 'not_opened', canPaste: boolean): Promise<void>
+  browserFailed(): Promise<void>
+  /** Something arrived that is not the awaited answer. */
+  ignored(why: string): Promise<void>
+}
+
+/**
+ * Signs a person in: authorization code with PKCE in the browser (RFC 6749 §4.1, RFC 7636, RFC 8252). The browser's
+ * page says "signed in" only after `exchange` has settled, that is, after the tokens are stored.
+ *
+ * @param exchange turns the code into a stored session.
+ * @throws CliError for every way in which it can end otherwise; `login_timeout` (exit 4) when nobody came in time.
+ */
+export async function login<T>(
+  options: LoginOptions,
+  exchange: (code: ReceivedCode) => Promise<T>,
+  reporter: LoginReporter,
+  context: Context,
+  settings: Settings,
+): Promise<T> {
+  const base = requireBaseUrl(settings)
+  const clientId = requireClientId(settings)
+  const server = await discoverServer(base, context, options.userAgent)
+  const { state, codeVerifier } = newAuthorizationSecrets()
+  const wait = withResolvers<Answer>()
+  let listener: CallbackServer | undefined
+  let stopReading = () => {}
+  const over = new AbortController()
+  const cleanups = [() => over.abort(), () => stopReading(), () => listener?.close()]
+
+  const judge = (parameters: URLSearchParams) => judgeAuthorizationAnswer(server, clientId, parameters, state)
+  try {
+    const { listen } = options.target
+    if (listen !== undefined) {
+      listener = await startCallbackServer({
+        target: { ...options.target, listen },
+        state,
+        random: context.random,
+        judge: async (parameters) => {
+          const answer = judge(parameters)
+          if (answer.kind !== 'wrong') return undefined
+          await reporter.ignored(answer.why)
+          return wrongAnswerPage(answer.why)
+        },
+        received: (callback) => wait.resolve({ answer: judge(callback.parameters), page: callback.answer }),
+      })
+    }
+    const redirectUri = listener?.redirectUri ?? options.target.uri(0)
+    const url = await authorizationUrl(options.authorizationEndpoint ?? server.authorization_endpoint ?? '', {
+      clientId,
+      redirectUri,
+      state,
+      codeVerifier,
+      scopes: options.scopes,
+      resource: options.resource,
+    })
+    if (options.readInput) {
+      stopReading = readPastedLines(context.stdin.stream, (line) => {
+        const pasted = parsePastedRedirect(line)
+        const answer: AuthorizationAnswer =
+          'wrong' in pasted ? { kind: 'wrong', why: pasted.wrong } : judge(pasted.parameters)
+        if (answer.kind === 'wrong') void reporter.ignored(answer.why)
+        else wait.resolve({ answer, page: async () => {} })
+      })
+    }
+    await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
+    if (options.openBrowser) void context.browser.open(url.href).catch(() => reporter.browserFailed())
+
+    const { answer, page } = await Promise.race([
+      wait.promise,
+      context.clock
+        .sleep(options.timeoutMs, AbortSignal.any([context.interrupts.signal, over.signal]))
+        .then((): never => {
+          throw timedOut(options.timeoutMs)
+        }),
+    ])
+    return await finish(answer, page)
+  } finally {
+    for (const clean of cleanups) await clean()
+  }
+
+  async function finish(answer: AuthorizationAnswer, page: Answer['page']): Promise<T> {
+    try {
+      if (answer.kind === 'refused') throw answer.error
+      if (answer.kind === 'wrong') throw new Error(answer.why) // Judged before: cannot come here.
+      const result = await exchange({
+        parameters: answer.parameters,
+        redirectUri: listener?.redirectUri ?? options.target.uri(0),
+        codeVerifier,
+        clientId,
+        base,
+      })
+      await page(SIGNED_IN)
+      return result
+    } catch (error) {
+      await page(notSignedIn(error))
+      throw error
+    }
+  }
+}
+
+interface Answer {
+  readonly answer: AuthorizationAnswer
+  readonly page: (page: CallbackPage) => Promise<void>
+}
+
+const SIGNED_IN: CallbackPage = {
+  status: 200,
+  title: 'You are signed in',
+  text: 'The session is stored. You can close this window and go back to your terminal.',
+}
+
+function notSignedIn(error: unknown): CallbackPage {
+  return {
+    status: error instanceof CliError && error.exit !== Exit.bug ? 400 : 500,
+    title: 'You are not signed in',
+    text: `${error instanceof CliError ? error.message : 'Something unexpected happened'}. Your terminal says more.`,
+  }
+}
+
+function timedOut(ms: number): CliError {
+  const minutes = ms / 60_000
+  const span = minutes >= 1 ? `${Number(minutes.toFixed(1))} minutes` : `${ms / 1000} seconds`
+  return new CliError('login_timeout', Exit.notSignedIn, `nobody answered in the browser within ${span}`, {
+    hint: 'run mailclaim login again; --timeout SECONDS waits longer',
+  })
+}
+
+/** `Promise.withResolvers`, which Node 20 does not have. */
+function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}

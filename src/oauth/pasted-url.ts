@@ -1,0 +1,49 @@
+import type { Readable } from 'node:stream'
+
+/**
+ * Reads pasted lines while a login waits: over SSH, in WSL or in a container the browser cannot reach the listener, but
+ * the address that it ends at can be copied. An input that ends, or is closed from the start, just never yields.
+ *
+ * @returns a function that stops reading and lets the process end.
+ */
+export function readPastedLines(stream: Readable, received: (line: string) => void): () => void {
+  let rest = ''
+  const onData = (piece: Buffer | string) => {
+    const lines = `${rest}${piece.toString()}`.split(/\r?\n/)
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.trim() !== '') received(line.trim())
+  }
+  const onEnd = () => {
+    if (rest.trim() !== '') received(rest.trim())
+    rest = ''
+  }
+  const ignore = () => {}
+  stream.on('data', onData)
+  stream.on('end', onEnd)
+  stream.on('error', ignore)
+  return () => {
+    stream.off('data', onData)
+    stream.off('end', onEnd)
+    stream.pause()
+    // A terminal or pipe that is still referenced would keep the process alive.
+    if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
+  }
+}
+
+/**
+ * The parameters in a pasted redirect: the whole address, or its query alone. A bare code is refused, since nothing
+ * would tell that it belongs to this login.
+ */
+export function parsePastedRedirect(line: string): { parameters: URLSearchParams } | { wrong: string } {
+  // Terminals and mail programs wrap addresses in quotes or angle brackets.
+  const text = line.replace(/^["'<\s]+|["'>\s]+$/g, '')
+  const query = URL.canParse(text)
+    ? new URL(text).search
+    : text.startsWith('?') || /(^|&)state=/.test(text)
+      ? text
+      : undefined
+  if (query === undefined || query === '') {
+    return { wrong: 'paste the whole address that the browser ended at: it contains "code=" and "state="' }
+  }
+  return { parameters: new URLSearchParams(query) }
+}
