@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Context } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
+import type { DomainClaim } from '../service/types.ts'
+import { issuerOf } from '../settings/addresses.ts'
+import { ensurePrivateDirectory, readJson, writeDurable } from '../settings/files.ts'
+import type { Settings } from '../settings/settings.ts'
+
+/** A claim that was made or looked at from this machine, as it was then. */
+export interface LedgerEntry {
+  /** The service that the claim is at: ids of another service mean nothing there. */
+  readonly issuer: string
+  /** When the claim was last seen, in ISO 8601. */
+  readonly seen_at: string
+  readonly claim: DomainClaim
+}
+
+/**
+ * Remembers a claim. One file a claim, replaced whole: any number of processes can write at once without a lock, and
+ * none can lose what another wrote about another claim.
+ */
+export async function recordClaim(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
+  if (!claim.domain_id || settings.baseUrl === undefined) return
+  const directory = ledgerDirectory(context, settings)
+  await ensurePrivateDirectory(directory)
+  const issuer = issuerOf(new URL(settings.baseUrl.value))
+  const entry: LedgerEntry & { version: 1 } = {
+    version: 1,
+    issuer,
+    seen_at: new Date(context.clock.now()).toISOString(),
+    claim,
+  }
+  const name = createHash('sha256').update(`${issuer}\n${claim.domain_id}`).digest('hex').slice(0, 32)
+  await writeDurable(join(directory, `${name}.json`), `${JSON.stringify(entry)}\n`)
+}
+
+/**
+ * Every claim that the profile remembers at the service in force, newest first.
+ *
+ * @param damaged is told of each file that cannot be read; it stays where it is.
+ */
+export async function readLedger(
+  context: Context,
+  settings: Settings,
+  damaged: (error: CliError) => Promise<void>,
+): Promise<LedgerEntry[]> {
+  const directory = ledgerDirectory(context, settings)
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw new CliError(
+      'ledger_unreadable',
+      Exit.bug,
+      `the claims known on this machine cannot be read: ${error.message}`,
+      {
+        hint: `check the folder ${directory}`,
+        cause: error,
+      },
+    )
+  })
+  const issuer = settings.baseUrl === undefined ? undefined : issuerOf(new URL(settings.baseUrl.value))
+  const entries: LedgerEntry[] = []
+  for (const name of names.filter((candidate) => /^[0-9a-f]{32}\.json$/.test(candidate)).sort()) {
+    try {
+      const entry = await readJson(join(directory, name), parseEntry)
+      if (entry !== undefined && (issuer === undefined || entry.issuer === issuer)) entries.push(entry)
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      await damaged(error)
+    }
+  }
+  return entries.sort((one, other) => other.seen_at.localeCompare(one.seen_at))
+}
+
+/** Forgets every claim of the profile, at every service. */
+export async function forgetLedger(context: Context, settings: Settings): Promise<void> {
+  await rm(ledgerDirectory(context, settings), { recursive: true, force: true })
+}
+
+function ledgerDirectory(context: Context, settings: Settings): string {
+  return join(context.directories.state, 'claims', settings.profile.value)
+}
+
+/** Throws an Error that says what is wrong; `readJson` adds path and remedy. */
+function parseEntry(value: unknown): LedgerEntry {
+  const entry = value as Partial<LedgerEntry & { version: unknown }> | null
+  if (typeof entry !== 'object' || entry === null) throw new Error('it is not an object')
+  if (entry.version !== 1)
+    throw new Error(`it is of version ${String(entry.version)}, and this program knows version 1`)
+  const { issuer, seen_at, claim } = entry
+  if (typeof issuer !== 'string' || typeof seen_at !== 'string')
+    throw new Error('it does not say where and when the claim was seen')
+  if (
+    typeof claim !== 'object' ||
+    claim === null ||
+    typeof claim.name !== 'string' ||
+    typeof claim.domain_id !== 'string'
+  ) {
+    throw new Error('it holds no claim')
+  }
+  return { issuer, seen_at, claim }
+}

@@ -1,0 +1,173 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { onTestFinished } from 'vitest'
+import type { Clock, Context, HttpRequest, HttpResponse, Output } from '../src/context.ts'
+import { InterruptedError } from '../src/errors.ts'
+import { type GlobalOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
+
+/** A clock that stands still until a test moves it, or until someone sleeps: then it jumps ahead to the end of the sleep. */
+export interface FakeClock extends Clock {
+  /** Moves time forward for every clock. */
+  advance(ms: number): void
+  /** Moves the wall clock alone, as a person or NTP does. */
+  setWall(ms: number): void
+  /** How long each sleep was, in order. */
+  readonly slept: number[]
+}
+
+export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): FakeClock {
+  let wall = start
+  let passed = 0
+  const slept: number[] = []
+  return {
+    slept,
+    now: () => wall,
+    monotonic: () => passed,
+    sinceBoot: () => ({ seconds: 1000 + passed / 1000, boot: 'boot-1' }),
+    advance(ms) {
+      wall += ms
+      passed += ms
+    },
+    setWall(ms) {
+      wall = ms
+    },
+    async sleep(ms, signal) {
+      signal?.throwIfAborted()
+      slept.push(ms)
+      // Everything that is ready happens first, as it would during a real pause.
+      await new Promise((resolve) => setImmediate(resolve))
+      signal?.throwIfAborted()
+      wall += ms
+      passed += ms
+    },
+  }
+}
+
+export interface FakeOutput extends Output {
+  readonly text: string
+}
+
+export function createFakeOutput(terminal?: { columns: number }): FakeOutput {
+  let text = ''
+  return {
+    isTTY: terminal !== undefined,
+    columns: terminal?.columns,
+    get text() {
+      return text
+    },
+    async write(piece) {
+      text += piece
+    },
+  }
+}
+
+export interface FakeContext extends Context {
+  readonly stdout: FakeOutput
+  readonly stderr: FakeOutput
+  readonly clock: FakeClock
+  readonly stdin: { readonly isTTY: boolean; readonly stream: PassThrough }
+  /** What went over HTTP, in order. */
+  readonly requests: HttpRequest[]
+  /** The addresses that were opened in a browser. */
+  readonly opened: string[]
+  interrupt(signal?: 'SIGINT' | 'SIGTERM'): void
+}
+
+export interface FakeContextOptions {
+  /** On a terminal of this width; not a terminal where absent. */
+  terminal?: { columns: number }
+  environment?: Partial<Context['environment']>
+  /** Answers every request. */
+  respond?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
+  http?: Context['http']
+  prompts?: Partial<Context['prompts']>
+  clock?: FakeClock
+}
+
+/** A context with a folder of its own, which goes when the test ends, and nothing of the real world but files. */
+export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
+  const home = mkdtempSync(join(tmpdir(), 'mailclaim-test-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const interrupts = new AbortController()
+  const requests: HttpRequest[] = []
+  const opened: string[] = []
+  const unexpected = (what: string) => async (): Promise<never> => {
+    throw new Error(`the test did not expect ${what}`)
+  }
+  return {
+    program: { version: '0.0.0-test', node: process.execPath, script: 'mailclaim' },
+    environment: { noColor: false, ci: false, ssh: false, ...options.environment },
+    directories: { config: join(home, 'config'), state: join(home, 'state') },
+    platform: 'linux',
+    stdin: { isTTY: options.terminal !== undefined, stream: new PassThrough() },
+    stdout: createFakeOutput(options.terminal),
+    stderr: createFakeOutput(options.terminal),
+    clock: options.clock ?? createFakeClock(),
+    random: { bytes: (length) => new Uint8Array(length).fill(7), fraction: () => 1 },
+    http: options.http ?? {
+      send: async (request) => {
+        requests.push(request)
+        if (options.respond === undefined)
+          throw new Error(`the test did not expect ${request.method} ${request.url}`)
+        return options.respond(request)
+      },
+      close: async () => {},
+    },
+    browser: {
+      open: async (url) => {
+        opened.push(url)
+      },
+    },
+    prompts: {
+      input: unexpected('a question'),
+      password: unexpected('a question for a secret'),
+      confirm: unexpected('a yes-or-no question'),
+      select: unexpected('a choice'),
+      ...options.prompts,
+    },
+    interrupts: { signal: interrupts.signal, shield: (work) => work() },
+    requests,
+    opened,
+    interrupt: (signal = 'SIGINT') => interrupts.abort(new InterruptedError(signal)),
+  }
+}
+
+/** An answer with a JSON body. */
+export function jsonResponse(
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): HttpResponse {
+  return textResponse(status, JSON.stringify(body), { 'content-type': 'application/json', ...headers })
+}
+
+/** An answer with any body. */
+export function textResponse(
+  status: number,
+  body: string,
+  headers: Record<string, string> = {},
+): HttpResponse {
+  return {
+    status,
+    headers,
+    body: (async function* () {
+      yield Buffer.from(body)
+    })(),
+  }
+}
+
+/** The settings that these options give, on a service at `http://127.0.0.1:1`. */
+export function fakeSettings(
+  context: Context,
+  options: GlobalOptions = {},
+  argv: readonly string[] = [],
+): Promise<Settings> {
+  return resolveSettings(
+    { baseUrl: 'http://127.0.0.1:1', clientId: 'client-1', ...options },
+    argv,
+    ['markdown', 'zone', 'value'],
+    context,
+  )
+}
