@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest'
+import { endedError, nextSteps, standingOf } from '../../src/claims/lifecycle.ts'
+import type { DomainClaim } from '../../src/service/types.ts'
+
+const claim = (fields: Partial<Record<keyof DomainClaim, unknown>>) =>
+  ({
+    object: 'domain_claim',
+    id: 'c',
+    name: 'example.com',
+    status: 'pending',
+    domain_id: 'd',
+    record: {},
+    ...fields,
+  }) as DomainClaim
+
+describe("a claim's standing", () => {
+  it.each([
+    [{ status: 'pending' }, 'in_flight'],
+    [{ status: 'pending', failure_reason: 'record_not_found' }, 'in_flight'],
+    [{ status: 'verified' }, 'in_flight'],
+    [{ status: 'completed' }, 'completed'],
+    [{ status: 'blocked', blocked_reason: 'grace_period' }, 'blocked'],
+    [{ status: 'blocked', blocked_reason: null }, 'blocked'],
+    [{ status: 'expired' }, 'ended'],
+    [{ status: 'superseded' }, 'ended'],
+    [{ status: 'canceled' }, 'ended'],
+    [{ status: 'failed', failure_reason: 'whatever' }, 'ended'],
+    [{ status: 'reviewing' }, 'unknown'],
+    [{ status: null }, 'unknown'],
+    [{ status: undefined }, 'unknown'],
+    [{ status: 'reviewing', failure_reason: 'x' }, 'ended'],
+    [{ status: 'reviewing', blocked_reason: 'x' }, 'blocked'],
+    [{ status: 'toString' }, 'unknown'],
+  ])('%j is %s', (fields, phase) => {
+    expect(standingOf(claim(fields)).phase).toBe(phase)
+  })
+
+  it('explains a known block and shows an unknown one as it is', () => {
+    expect(standingOf(claim({ status: 'blocked', blocked_reason: 'recent_owner_activity' })).says).toContain(
+      'used the domain lately',
+    )
+    expect(standingOf(claim({ status: 'blocked', blocked_reason: 'constructor' })).says).toBe(
+      'a safety check stopped the claim (constructor)',
+    )
+  })
+
+  it.each([
+    [{ status: 'blocked' }, 'claim_blocked'],
+    [{ status: 'expired' }, 'claim_expired'],
+    [{ status: 'Some\u001bThing', failure_reason: 'x' }, 'claim_ended'],
+  ])('%j ends with exit 9 and code %s', (fields, code) => {
+    const bad = claim(fields)
+    expect(endedError(bad, standingOf(bad))).toMatchObject({ exit: 9, code })
+  })
+
+  it('says after completion what is left to do', () => {
+    expect(nextSteps(claim({ status: 'completed' })).join('\n')).toMatch(
+      /new DKIM[\s\S]*cannot be reused[\s\S]*verify/,
+    )
+  })
+})

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
+
+describe('the redirect URI', () => {
+  it.each([
+    [undefined, undefined, 0, 'http://127.0.0.1:4711/callback'],
+    [undefined, 8765, 8765, 'http://127.0.0.1:4711/callback'],
+    ['http://127.0.0.1/cb', undefined, 0, 'http://127.0.0.1:4711/cb'],
+    ['http://127.0.0.1/cb?x=1', undefined, 0, 'http://127.0.0.1:4711/cb?x=1'],
+    ['http://127.0.0.1/cb', 99, 99, 'http://127.0.0.1:4711/cb'],
+    ['http://127.0.0.1:8765/cb', undefined, 8765, 'http://127.0.0.1:8765/cb'],
+    ['http://127.0.0.1:80', undefined, 80, 'http://127.0.0.1:80'],
+    ['http://[::1]:8765/cb', undefined, 8765, 'http://[::1]:8765/cb'],
+    ['http://localhost:8765/', 8765, 8765, 'http://localhost:8765/'],
+  ])('%s with port %s listens on %s', (uri, port, listens, result) => {
+    const target = redirectTarget(uri, port)
+    expect(target.listen?.port).toBe(listens)
+    expect(target.uri(4711)).toBe(result)
+  })
+
+  it('cannot be listened for where it is not on this machine', () => {
+    const target = redirectTarget('https://app.example.com/cb', undefined)
+    expect(target.listen).toBeUndefined()
+    expect(target.uri(0)).toBe('https://app.example.com/cb')
+  })
+
+  it.each([
+    ['nonsense', undefined],
+    ['myapp://callback', undefined],
+    ['http://127.0.0.1/cb#part', undefined],
+    ['http://user@127.0.0.1/cb', undefined],
+    ['http://127.0.0.1:0/cb', undefined],
+    ['http://127.0.0.1:1/cb', 2],
+    ['https://app.example.com/cb', 1],
+  ])('%s with port %s is a usage error', (uri, port) => {
+    expect(() => redirectTarget(uri, port)).toThrow(expect.objectContaining({ exit: 2 }))
+  })
+})

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+import { CliError, Exit } from '../../src/errors.ts'
+import { poll, USUAL_PAUSES } from '../../src/service/polling.ts'
+import { createFakeContext } from '../fake-context.ts'
+
+const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable, 'down', { retryAfterMs })
+
+async function take(
+  answers: (string | Error)[],
+  timeoutMs: number | undefined,
+  context = createFakeContext(),
+) {
+  const seen: string[] = []
+  let at = 0
+  const ask = async () => {
+    const answer = answers[Math.min(at++, answers.length - 1)]
+    if (answer instanceof Error) throw answer
+    return answer ?? ''
+  }
+  for await (const event of poll(ask, { ...USUAL_PAUSES, timeoutMs }, context)) {
+    seen.push(event.kind === 'value' ? event.value : event.kind)
+    if (event.kind === 'value' && event.value === 'end') break
+  }
+  return { seen, slept: context.clock.slept }
+}
+
+describe('polling', () => {
+  it('grows its pauses by half from 2 s to 30 s', async () => {
+    const { slept } = await take([...Array(10).fill('on'), 'end'], undefined)
+    expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
+  })
+
+  it('survives a network that comes and goes', async () => {
+    expect((await take(['on', down(), down(), 'end'], undefined)).seen).toEqual([
+      'on',
+      'problem',
+      'problem',
+      'end',
+    ])
+  })
+
+  it('waits as long as the service asks', async () => {
+    expect((await take(['on', down(120_000), 'end'], undefined)).slept).toEqual([2000, 120_000])
+  })
+
+  it('passes on a problem with the very first question', async () => {
+    await expect(take([down()], undefined)).rejects.toMatchObject({ code: 'network' })
+  })
+
+  it('passes on what waiting does not mend', async () => {
+    await expect(take(['on', new CliError('gone', Exit.notFound, 'gone')], undefined)).rejects.toMatchObject({
+      exit: 5,
+    })
+  })
+
+  it('gives up after a quarter of an hour of silence', async () => {
+    const context = createFakeContext()
+    await expect(take(['on', down()], undefined, context)).rejects.toMatchObject({ code: 'network' })
+    expect(context.clock.monotonic()).toBeGreaterThan(15 * 60_000)
+    expect(context.clock.monotonic()).toBeLessThan(16 * 60_000)
+  })
+
+  it('asks a last time exactly when the time is over', async () => {
+    const context = createFakeContext()
+    const { seen } = await take(['on'], 10_000, context)
+    expect(seen.at(-1)).toBe('timeout')
+    expect(context.clock.monotonic()).toBe(10_000)
+  })
+
+  it('ends at once when it is interrupted', async () => {
+    const context = createFakeContext()
+    const asked = take(['on'], undefined, context)
+    context.interrupt()
+    await expect(asked).rejects.toMatchObject({ exit: 130 })
+  })
+})

@@ -1,0 +1,103 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  below,
+  isLoopback,
+  issuerOf,
+  parseBaseUrl,
+  parsePort,
+  parseServerAddress,
+} from '../../src/settings/addresses.ts'
+
+describe('the base URL', () => {
+  it.each([
+    ['https://api.example.com', 'https://api.example.com'],
+    ['https://api.example.com/', 'https://api.example.com'],
+    ['https://api.example.com:443/v1//', 'https://api.example.com/v1'],
+    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+    ['http://127.9.9.9', 'http://127.9.9.9'],
+    ['http://[::1]:1', 'http://[::1]:1'],
+    ['http://localhost', 'http://localhost'],
+  ])('%s is %s', (text, issuer) => {
+    expect(issuerOf(parseBaseUrl(text))).toBe(issuer)
+  })
+
+  it.each([
+    '',
+    'api.example.com',
+    'ftp://x',
+    'http://example.com',
+    'http://127.0.0.1.example.com',
+    'http://0.0.0.0',
+    'https://u:p@x',
+    'https://x/?a=1',
+    'https://x/#a',
+  ])('%j is unusable: exit 3', (text) => {
+    expect(() => parseBaseUrl(text)).toThrow(expect.objectContaining({ exit: 3, code: 'base_url_unusable' }))
+  })
+
+  it('keeps its path when an operation goes below it', () => {
+    expect(below(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
+      'https://x.example/api/v1/oauth/token',
+    )
+  })
+})
+
+describe('the address of a DNS server', () => {
+  it.each([
+    ['9.9.9.9', '9.9.9.9', 53],
+    ['9.9.9.9:5353', '9.9.9.9', 5353],
+    ['::1', '::1', 53],
+    ['[::1]', '::1', 53],
+    ['[2620:fe::fe]:5353', '2620:fe::fe', 5353],
+  ])('%s is %s port %s', (text, address, port) => {
+    expect(parseServerAddress(text, '--resolver')).toEqual({ address, port })
+  })
+
+  it.each([
+    '',
+    'dns.example',
+    '9.9.9',
+    '9.9.9.9:0',
+    '9.9.9.9:65536',
+    '9.9.9.9:99999999',
+    '9.9.9.9:x',
+    '[::1',
+    '::1]:53',
+    '[9.9.9.9',
+  ])('%j is a usage error', (text) => {
+    expect(() => parseServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
+  })
+
+  it('reads back every address and port it can write', () => {
+    const port = fc.integer({ min: 1, max: 65535 })
+    fc.assert(
+      fc.property(fc.ipV4(), port, (address, at) => {
+        expect(parseServerAddress(`${address}:${at}`, 'x')).toEqual({ address, port: at })
+      }),
+    )
+    fc.assert(
+      fc.property(fc.ipV6(), port, (address, at) => {
+        expect(parseServerAddress(`[${address}]:${at}`, 'x')).toEqual({ address, port: at })
+        expect(parseServerAddress(address, 'x')).toEqual({ address, port: 53 })
+      }),
+    )
+  })
+})
+
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is no port', (text) => {
+  expect(() => parsePort(text, '--port')).toThrow(expect.objectContaining({ exit: 2 }))
+})
+
+it.each([
+  ['localhost', true],
+  ['LOCALHOST', true],
+  ['a.localhost', true],
+  ['127.0.0.1', true],
+  ['[::1]', true],
+  ['127.0.0.1.evil.example', false],
+  ['localhost.evil.example', false],
+  ['10.0.0.1', false],
+])('%s is loopback: %s', (host, expected) => {
+  expect(isLoopback(host)).toBe(expected)
+})
