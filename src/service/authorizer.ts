@@ -1,0 +1,22 @@
+/** What goes into `Authorization: Bearer` (section 5). Services of this shape take either kind. */
+export interface Credential {
+  readonly kind: 'api_key' | 'access_token'
+  readonly value: string
+  /** Where it came from, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
+  readonly says?: string
+}
+
+/** Hands out the credential of a profile. Implemented in session/. */
+export interface Authorizer {
+  /**
+   * A credential that is worth sending, refreshed where that was due.
+   *
+   * @throws CliError exit 4 where there is none or it cannot be had.
+   */
+  credential(): Promise<Credential>
+  /**
+   * The service answered 401 to this credential. Returns another one that is worth one more try, or undefined where
+   * there is none.
+   */
+  refused(credential: Credential): Promise<Credential | undefined>
+}

@@ -1,0 +1,57 @@
+import { checkFields } from './answers.ts'
+import type { RequestOptions, ServiceClient } from './client.ts'
+import type { ClaimRequest, DomainClaim } from './types.ts'
+
+/**
+ * Starts a claim (section 4.5).
+ *
+ * @returns the claim, and whether it is new: a service answers 200 instead of 201 where an identical claim was pending.
+ */
+export async function createClaim(
+  client: ServiceClient,
+  request: ClaimRequest,
+): Promise<{ claim: DomainClaim; created: boolean }> {
+  const answer = await client.post('/domains/claim', request)
+  return { claim: readClaim(answer.body), created: answer.status !== 200 }
+}
+
+/** Asks the service to look for the record (section 4.6). The check goes on after the answer. */
+export async function verifyClaim(client: ServiceClient, domainId: string): Promise<DomainClaim> {
+  const { body } = await client.post(`/domains/${encodeURIComponent(domainId)}/claim/verify`)
+  return readClaim(body)
+}
+
+/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 where there is none. */
+export async function getClaim(
+  client: ServiceClient,
+  domainId: string,
+  options?: RequestOptions,
+): Promise<DomainClaim> {
+  const { body } = await client.get(`/domains/${encodeURIComponent(domainId)}/claim`, {}, options)
+  return readClaim(body)
+}
+
+function readClaim(body: Record<string, unknown>): DomainClaim {
+  checkFields(
+    body,
+    {
+      id: 'string',
+      name: 'string',
+      status: 'string',
+      domain_id: 'string',
+      region: 'string',
+      record: 'object',
+      blocked_reason: 'string',
+      failure_reason: 'string',
+      created_at: 'string',
+      expires_at: 'string',
+    },
+    'the claim',
+  )
+  const claim = body as DomainClaim
+  if (claim.record) {
+    const record = claim.record as Record<string, unknown>
+    checkFields(record, { type: 'string', name: 'string', value: 'string' }, 'the record of the claim')
+  }
+  return claim
+}

@@ -1,0 +1,115 @@
+import type { Context, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
+
+const LONGEST_BODY = 4096
+const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i
+const SECRET_FIELDS =
+  /^(access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce)$/i
+const REDACTED = '[redacted]'
+
+/**
+ * The transport with every exchange told on stderr, for `--verbose`. Secrets are left out: the Authorization header,
+ * tokens, authorization codes and PKCE verifiers in bodies and addresses.
+ */
+export function logExchanges(context: Context): HttpTransport {
+  const { http, stderr, clock } = context
+  return {
+    async send(request) {
+      const started = clock.monotonic()
+      const took = () => `${Math.round(clock.monotonic() - started)} ms`
+      await stderr.write(describeRequest(request))
+      try {
+        const response = await http.send(request)
+        await stderr.write(describeResponse(response, took()))
+        return { ...response, body: tapped(response, (text) => stderr.write(text)) }
+      } catch (error) {
+        await stderr.write(
+          `< ${sanitizeLine(error instanceof Error ? error.message : String(error))} (${took()})\n`,
+        )
+        throw error
+      }
+    },
+    close: () => http.close(),
+  }
+}
+
+function describeRequest(request: HttpRequest): string {
+  const url = new URL(request.url)
+  for (const name of [...url.searchParams.keys()]) {
+    if (SECRET_FIELDS.test(name)) url.searchParams.set(name, REDACTED)
+  }
+  const lines = [`${request.method} ${url.href}`, ...headerLines(request.headers)]
+  if (request.body !== undefined) lines.push(redactBody(request.body))
+  return lines.map((line) => `> ${sanitizeLine(line)}\n`).join('')
+}
+
+function describeResponse(response: HttpResponse, took: string): string {
+  return [`${response.status} (${took})`, ...headerLines(response.headers)]
+    .map((line) => `< ${sanitizeLine(line)}\n`)
+    .join('')
+}
+
+function headerLines(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).map(([name, value]) => {
+    const scheme = /^(\w+) /.exec(value)?.[1]
+    if (!SECRET_HEADERS.test(name)) return `${name}: ${name === 'location' ? redactText(value) : value}`
+    return `${name}: ${scheme === undefined ? '' : `${scheme} `}${REDACTED}`
+  })
+}
+
+/** Passes the body on as it is and tells its beginning when it has been read. */
+async function* tapped(
+  response: HttpResponse,
+  tell: (text: string) => Promise<void>,
+): AsyncGenerator<Uint8Array> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  let kept = 0
+  try {
+    for await (const piece of response.body) {
+      length += piece.length
+      if (kept <= LONGEST_BODY * 16) {
+        pieces.push(piece)
+        kept += piece.length
+      }
+      yield piece
+    }
+  } finally {
+    const whole = kept === length
+    const text = Buffer.concat(pieces).toString('utf8')
+    await tell(`< ${whole ? redactBody(text) : `${redactText(text)}`} (${length} bytes)\n`)
+  }
+}
+
+/**
+ * A body without the secrets in it: JSON and form fields by their names; of anything else, whatever looks like a field
+ * with such a name.
+ */
+export function redactBody(text: string): string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return excerpt(redactText(text), LONGEST_BODY)
+  }
+  const json = stringifyJson(redactValue(value))
+  return json.length > LONGEST_BODY ? `${json.slice(0, LONGEST_BODY)}…` : json
+}
+
+function redactValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redactValue)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      SECRET_FIELDS.test(name) && inner !== null ? REDACTED : redactValue(inner),
+    ]),
+  )
+}
+
+function redactText(text: string): string {
+  return text.replace(
+    /(["']?\b(?:access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce)\b["']?\s*[:=]\s*["']?)[^"'&\s,}]+/gi,
+    `$1${REDACTED}`,
+  )
+}

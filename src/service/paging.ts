@@ -1,0 +1,118 @@
+import { CliError, Exit } from '../errors.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+import type { ListEnvelope } from './types.ts'
+
+/** The interface's own limit for one request (section 8). */
+export const LARGEST_PAGE = 100
+
+export interface Cursor {
+  readonly limit: number
+  readonly after?: string
+  readonly before?: string
+}
+
+export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
+
+export interface Range<T> {
+  /** How many items are wanted in all; undefined for every one there is. */
+  readonly limit?: number | undefined
+  readonly after?: string | undefined
+  readonly before?: string | undefined
+  /** Chosen here, since the service has no such filter; the limit counts what is chosen. */
+  readonly choose?: ((item: T) => boolean) | undefined
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** The service's own envelope that the items came in. */
+  readonly envelope: ListEnvelope<T>
+  /** Whether there are more items beyond this page, also where the range ends with it. */
+  readonly hasMore: boolean
+  /** Whether the range ends with this page. */
+  readonly last: boolean
+}
+
+/**
+ * Reads a range of a list page by page, each as soon as it is there while the next one is already being asked for. Holds
+ * two pages at a time, whatever the length of the list.
+ *
+ * Backwards (`before`) a page holds the items right in front of the cursor, so the pages arrive from the cursor towards
+ * the start. They are handed out in the order of the list: a range of more than one page is collected first.
+ *
+ * @throws CliError `no_progress`, exit 7, where the list claims to go on and does not.
+ */
+export async function* pages<T extends { readonly id?: string | null }>(
+  fetchPage: PageFetcher<T>,
+  range: Range<T>,
+): AsyncGenerator<Page<T>, void, undefined> {
+  if (range.before === undefined) {
+    yield* consecutive(fetchPage, range)
+    return
+  }
+  const collected: Page<T>[] = []
+  for await (const page of consecutive(fetchPage, range)) collected.push(page)
+  const hasMore = collected.at(-1)?.hasMore ?? false
+  for (let at = collected.length - 1; at >= 0; at--) {
+    yield { ...(collected[at] as Page<T>), hasMore, last: at === 0 }
+  }
+}
+
+async function* consecutive<T extends { readonly id?: string | null }>(
+  fetchPage: PageFetcher<T>,
+  range: Range<T>,
+): AsyncGenerator<Page<T>, void, undefined> {
+  const backwards = range.before !== undefined
+  const abandon = new AbortController()
+  const start = backwards ? range.before : range.after
+  const seen = new Set<string>(start === undefined ? [] : [start])
+  const ask = (cursor: string | undefined, left: number): Promise<ListEnvelope<T>> => {
+    // With a choice of our own nobody knows how many items one more match takes.
+    const limit = range.choose === undefined ? Math.min(left, LARGEST_PAGE) : LARGEST_PAGE
+    const place = cursor === undefined ? {} : backwards ? { before: cursor } : { after: cursor }
+    const asked = fetchPage({ limit, ...place }, abandon.signal)
+    // It may fail while the page before is still being printed; whoever awaits it hears of it.
+    asked.catch(() => {})
+    return asked
+  }
+
+  let left = range.limit ?? Number.POSITIVE_INFINITY
+  let asked = ask(start, left)
+  try {
+    for (;;) {
+      const envelope = await asked
+      const chosen = range.choose === undefined ? envelope.data : envelope.data.filter(range.choose)
+      const cut = chosen.length > left
+      const items = !cut ? chosen : backwards ? chosen.slice(-left) : chosen.slice(0, left)
+      left -= items.length
+      const hasMore = cut || envelope.has_more
+      const last = left === 0 || !envelope.has_more
+      const next = last ? undefined : nextCursor(envelope.data, backwards, seen)
+      if (typeof next === 'string') asked = ask(next, left)
+      yield { items, envelope, hasMore, last }
+      if (next === undefined) return
+      // Only now: what did arrive has been handed out.
+      if (typeof next !== 'string') throw next
+    }
+  } finally {
+    abandon.abort()
+  }
+}
+
+/** The id from which the list goes on: the last of a page, or the first when going backwards. Or why there is none. */
+function nextCursor(
+  data: readonly { readonly id?: string | null }[],
+  backwards: boolean,
+  seen: Set<string>,
+): string | CliError {
+  const noProgress = (what: string) =>
+    new CliError('no_progress', Exit.unavailable, `the list says that it goes on, but ${what}`, {
+      hint: 'this is a fault of the service; what was printed so far is not the whole list',
+    })
+  const edge = backwards ? data[0] : data.at(-1)
+  if (edge === undefined) return noProgress('sent an empty page')
+  if (typeof edge.id !== 'string' || edge.id === '')
+    return noProgress('its last item has no id to go on from')
+  if (seen.has(edge.id)) return noProgress(`came back to ${sanitizeLine(edge.id)}`)
+  seen.add(edge.id)
+  return edge.id
+}

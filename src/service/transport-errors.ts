@@ -1,0 +1,84 @@
+import { TransportError } from '../context.ts'
+import { excerpt } from '../terminal/sanitize.ts'
+
+/**
+ * Says what kind of failure an error of the HTTP client is, in words a person can act on.
+ *
+ * @param started whether the request had begun to be written: before that, nothing can have left this machine.
+ */
+export function classify(error: unknown, started: boolean): TransportError {
+  if (error instanceof TransportError) return error
+  const sent = started ? 'maybe' : 'no'
+  const { code, syscall, message } = innermost(error)
+  const is = (...codes: readonly string[]) => codes.includes(code)
+
+  if (/^Proxy response|proxy/i.test(message) || is('UND_ERR_PRX_TLS', 'UND_ERR_SOCKS5')) {
+    return new TransportError('proxy', sent, `the proxy did not let the request through: ${message}`, error)
+  }
+  if (syscall === 'getaddrinfo' || is('ENOTFOUND', 'EAI_AGAIN')) {
+    return new TransportError('lookup', sent, 'the name of the host could not be looked up', error)
+  }
+  if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message), error)
+  if (syscall === 'connect' || is('UND_ERR_CONNECT_TIMEOUT', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH')) {
+    return new TransportError('connect', sent, connectMessage(code), error)
+  }
+  if (is('UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT')) {
+    return new TransportError('timeout', sent, 'the service did not answer in time', error)
+  }
+  if (is('UND_ERR_ABORTED', 'ABORT_ERR', 'UND_ERR_DESTROYED', 'UND_ERR_CLOSED')) {
+    return new TransportError('aborted', sent, 'the request was abandoned', error)
+  }
+  if (is('UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ECONNABORTED')) {
+    return new TransportError(
+      'reset',
+      sent,
+      'the connection was closed before the answer was complete',
+      error,
+    )
+  }
+  if (is('UND_ERR_INVALID_ARG')) {
+    return new TransportError('protocol', 'no', `the request cannot be sent: ${message}`, error)
+  }
+  return new TransportError('protocol', sent, `the answer is not valid HTTP: ${message}`, error)
+}
+
+/** Happy Eyeballs reports one failure per address, and undici wraps the socket's: the first cause tells most. */
+function innermost(error: unknown): { code: string; syscall: string; message: string } {
+  let found = error
+  for (let depth = 0; depth < 5; depth++) {
+    if (found instanceof AggregateError && found.errors.length > 0) found = found.errors[0]
+    else if (found instanceof Error && found.cause instanceof Error && !('syscall' in found))
+      found = found.cause
+    else break
+  }
+  const fields = (found ?? {}) as { code?: unknown; syscall?: unknown; message?: unknown }
+  return {
+    code: String(fields.code ?? ''),
+    syscall: String(fields.syscall ?? ''),
+    message: excerpt(String(fields.message ?? found), 200),
+  }
+}
+
+function isTls(code: string, message: string): boolean {
+  return (
+    /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/.test(
+      code,
+    ) || message.includes('before secure TLS connection')
+  )
+}
+
+function tlsMessage(code: string, message: string): string {
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'the certificate of the service is for another host'
+  if (code === 'CERT_HAS_EXPIRED') return 'the certificate of the service has expired'
+  if (/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/.test(code)) {
+    return 'the certificate of the service is not signed by an authority that this machine trusts'
+  }
+  return `no secure connection could be made: ${message}`
+}
+
+function connectMessage(code: string): string {
+  if (code === 'ECONNREFUSED') return 'nothing listens at that address (connection refused)'
+  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT')
+    return 'the host did not answer (connect time-out)'
+  return `the host cannot be reached${code === '' ? '' : ` (${code})`}`
+}

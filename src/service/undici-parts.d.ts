@@ -1,0 +1,9 @@
+// The HTTP client without the rest of its package (fetch, WebSocket, caches, mocks), which costs start-up time.
+declare module 'undici/lib/dispatcher/agent.js' {
+  import { Agent } from 'undici'
+  export default Agent
+}
+declare module 'undici/lib/dispatcher/env-http-proxy-agent.js' {
+  import { EnvHttpProxyAgent } from 'undici'
+  export default EnvHttpProxyAgent
+}

@@ -1,0 +1,80 @@
+import { Writable } from 'node:stream'
+import type { Context, Prompts } from '../context.ts'
+import { InterruptedError } from '../errors.ts'
+import { sanitizeLine } from './sanitize.ts'
+
+/**
+ * Questions on stderr, so that stdout holds data alone. Ctrl-C and the end of the input end a question with an
+ * `InterruptedError`. Whether a question may be asked at all is the caller's to know (`Settings.interactive`).
+ */
+export async function createPrompts(context: Context): Promise<Prompts> {
+  const { input, password, confirm, select } = await import('@inquirer/prompts')
+  const { stdin, stderr, interrupts } = context
+
+  async function ask<T>(
+    question: (io: {
+      input: NodeJS.ReadableStream
+      output: NodeJS.WritableStream
+      signal: AbortSignal
+    }) => Promise<T>,
+  ): Promise<T> {
+    interrupts.signal.throwIfAborted()
+    try {
+      return await question({ input: stdin.stream, output: promptOutput(stderr), signal: interrupts.signal })
+    } catch (error) {
+      if (interrupts.signal.aborted) throw interrupts.signal.reason
+      // Told apart by name, as the library advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
+      const name = error instanceof Error ? error.name : ''
+      if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
+      throw error
+    } finally {
+      // Otherwise the open stream keeps the process alive.
+      stdin.stream.pause()
+    }
+  }
+
+  return {
+    input: ({ message, default: preset, validate }) =>
+      ask((io) =>
+        input(
+          {
+            message: sanitizeLine(message),
+            ...(preset === undefined ? {} : { default: preset }),
+            ...(validate === undefined ? {} : { validate }),
+          },
+          io,
+        ),
+      ),
+    password: ({ message }) => ask((io) => password({ message: sanitizeLine(message), mask: '*' }, io)),
+    confirm: ({ message, default: preset }) =>
+      ask((io) => confirm({ message: sanitizeLine(message), default: preset }, io)),
+    select: ({ message, choices }) =>
+      ask((io) =>
+        select(
+          {
+            message: sanitizeLine(message),
+            choices: choices.map(({ name, value, description }) => ({
+              name: sanitizeLine(name),
+              value,
+              ...(description === undefined ? {} : { description: sanitizeLine(description) }),
+            })),
+          },
+          io,
+        ),
+      ),
+  }
+}
+
+/** The stream that the library draws on: what it writes goes to our stderr, as wide as that is now. */
+function promptOutput(
+  output: Context['stderr'],
+): NodeJS.WritableStream & { columns: number; isTTY: boolean } {
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      output.write(String(chunk)).then(() => done(), done)
+    },
+  })
+  Object.defineProperty(stream, 'columns', { get: () => output.columns ?? 80 })
+  return Object.assign(stream as Writable & { columns: number }, { isTTY: true })
+}
