@@ -20,6 +20,11 @@ const BLOCKED_REASONS: Readonly<Record<string, string>> = {
   pending_scheduled_emails: 'its present owner has e-mails scheduled from it',
 }
 
+/** The domain's name, or words that stand for it where the service sent none. */
+export function nameOf(claim: DomainClaim): string {
+  return claim.name ?? 'the domain'
+}
+
 const AGAIN = 'start a new claim with: mailclaim claims create'
 
 /**
@@ -76,12 +81,12 @@ function blockedBy(claim: DomainClaim): string {
 /** The error with which a command ends whose claim has come to a bad end: exit 9. */
 export function endedError(claim: DomainClaim, standing: Standing): CliError {
   if (standing.phase === 'blocked') {
-    return new CliError('claim_blocked', Exit.negativeEnd, `${claim.name} is blocked: ${standing.says}`, {
+    return new CliError('claim_blocked', Exit.negativeEnd, `${nameOf(claim)} is blocked: ${standing.says}`, {
       hint: 'a block can lift by itself; to wait for that: mailclaim claims watch --through-blocked',
     })
   }
   const code = /^[a-z_]{1,40}$/.test(claim.status ?? '') ? `claim_${claim.status}` : 'claim_ended'
-  return new CliError(code, Exit.negativeEnd, `${claim.name}: ${standing.says}`, {
+  return new CliError(code, Exit.negativeEnd, `${nameOf(claim)}: ${standing.says}`, {
     hint: standing.phase === 'ended' ? standing.next : undefined,
   })
 }
@@ -91,11 +96,11 @@ export function endedError(claim: DomainClaim, standing: Standing): CliError {
  * (interface, section 3.4). The operations for it are outside this program.
  */
 export function nextSteps(claim: DomainClaim): readonly string[] {
-  const domain = claim.domain_id ? `${claim.name} (id ${claim.domain_id})` : claim.name
+  const domain = claim.domain_id ? `${nameOf(claim)} (id ${claim.domain_id})` : nameOf(claim)
   return [
     `Fetch the domain ${domain} from the API or the dashboard: it has new DKIM keys of its own.`,
     'Publish its new DKIM record(s) in DNS. The records of the previous owner cannot be reused.',
     'Ask the service to verify the domain. Only then can it send and receive e-mail.',
-    `The TXT record ${claim.record?.name ?? claim.name} has done its work and can be removed.`,
+    `The TXT record ${claim.record?.name ?? nameOf(claim)} has done its work and can be removed.`,
   ]
 }

@@ -1,0 +1,108 @@
+// The whole road, run for real: the sandbox is a process of its own, every step is the installed program, and the
+// browser's part (following the redirects of the consent page) is played with fetch, so that a bare machine will do.
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const program = fileURLToPath(new URL('../bin/mailclaim.js', import.meta.url))
+const home = await mkdtemp(join(tmpdir(), 'mailclaim-demo-'))
+const domain = 'example.com'
+const running = new Set()
+
+/** Nothing of the person's own set-up takes part. */
+const environment = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|https?_proxy$)/i.test(name)),
+)
+Object.assign(environment, { HOME: home, MAILCLAIM_CONFIG_DIR: join(home, 'config'), MAILCLAIM_STATE_DIR: join(home, 'state') })
+
+function start(words, options = {}) {
+  const child = spawn(process.execPath, [program, ...words], { env: environment, stdio: ['pipe', 'pipe', 'pipe'], ...options })
+  running.add(child)
+  child.ended = new Promise((resolve) => child.once('close', (code, signal) => resolve(signal ?? code)))
+  child.ended.then(() => running.delete(child))
+  return child
+}
+
+const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
+
+/** Runs one step, shows it as it would look, and checks how it ended. */
+async function step(says, words, expected = 0, during = () => {}) {
+  process.stdout.write(`\n# ${says}\n$ mailclaim ${words.map(quote).join(' ')}\n`)
+  const child = start(words)
+  child.stdin.end()
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text
+      process.stdout.write(text)
+      during(output)
+    })
+  }
+  const code = await child.ended
+  if (code !== expected) throw new Error(`that should have ended with ${expected}, but ended with ${code}`)
+  if (expected !== 0) process.stdout.write(`(exit ${code}, as it should be)\n`)
+  return output
+}
+
+try {
+  process.stdout.write('# A local service, in a process of its own\n$ mailclaim sandbox --auto-approve --json\n')
+  const sandbox = start(['sandbox', '--auto-approve', '--json', '--exit-with-stdin'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const line = await new Promise((resolve, reject) => {
+    createInterface({ input: sandbox.stdout }).once('line', resolve)
+    sandbox.ended.then((code) => reject(new Error(`the sandbox ended with ${code}`)))
+  })
+  process.stdout.write(`${line}\n`)
+  const service = JSON.parse(line)
+  const exported = { MAILCLAIM_RESOLVER: service.dns, MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1) }
+  Object.assign(environment, exported)
+  for (const [name, value] of Object.entries(exported)) process.stdout.write(`$ export ${name}=${value}\n`)
+
+  let visited = false
+  await step(
+    'Sign in. The address is opened here instead of in a browser; the consent page approves by itself',
+    ['login', '--base-url', service.base_url, '--client-id', service.client_id, '--store', 'file', '--no-browser'],
+    0,
+    (output) => {
+      const url = /https?:\/\/\S+\/oauth\/authorize\S+/.exec(output)?.[0]
+      if (url === undefined || visited) return
+      visited = true
+      fetch(url).catch((error) => process.stdout.write(`the consent page could not be opened: ${error}\n`))
+    },
+  )
+  await step('Who is signed in, and until when', ['auth', 'status'])
+  await step('OAuth grants of the team, revoked ones included', ['grants', 'list', '--limit', '5'])
+  await step('Contact imports', ['imports', 'list', '--limit', '3'])
+  await step('Claim a domain that another team has verified', ['claims', 'create', domain])
+  await step('The TXT record is not there yet: the check says so, and says it of each name server', ['claims', 'check', domain], 8)
+
+  const value = (await step('The value alone, for a script', ['claims', 'record', domain, '--format', 'value'])).trim()
+  const editor = `${service.base_url}/_sandbox/dns/${domain}/TXT`
+  process.stdout.write(`\n# Publish it, as one would at a DNS provider\n$ curl -X PUT ${editor} --json '{"values":["${value}"]}'\n`)
+  const published = await fetch(editor, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ values: [value] }),
+  })
+  if (!published.ok) throw new Error(`the zone editor answered ${published.status}: ${await published.text()}`)
+
+  await step('Now every name server has it', ['claims', 'check', domain])
+  await step('Ask for verification, and follow the claim to its end', ['claims', 'verify', domain, '--wait'])
+  const end = JSON.parse(await step('The claim, as the service tells it', ['claims', 'get', domain, '--json']))
+  if (end.status !== 'completed') throw new Error(`the claim ended as ${end.status}`)
+  await step('Forget the session', ['logout'])
+
+  sandbox.stdin.end()
+  const code = await sandbox.ended
+  if (code !== 0) throw new Error(`the sandbox ended with ${code}`)
+  if (running.size > 0) throw new Error(`${running.size} processes are left`)
+  process.stdout.write('\nThe claim is completed, and every process that was started is gone.\n')
+} catch (error) {
+  process.stderr.write(`\nthe demo failed: ${error.message}\n`)
+  process.exitCode = 1
+} finally {
+  for (const child of running) child.kill('SIGKILL')
+  await rm(home, { recursive: true, force: true })
+}
