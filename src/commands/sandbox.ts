@@ -1,0 +1,169 @@
+import type { Context } from '../context.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
+import type { Sandbox, SandboxEffects } from '../sandbox/sandbox.ts'
+import { parsePort } from '../settings/addresses.ts'
+import { defineCommand } from './definition.ts'
+
+interface Options {
+  port?: number
+  dnsPort?: number
+  autoApprove?: true
+  imports?: number
+  grants?: number
+  accessTokenSeconds?: number
+  checkSeconds?: number
+  transferSeconds?: number
+  metadata?: boolean
+  iss?: boolean
+  exitWithStdin?: true
+}
+
+export const command = defineCommand<Options>({
+  description:
+    'Runs a local service that follows the interface to the letter, for trying things out, for demonstrations and for tests: ' +
+    'HTTP with a real consent page, and an authoritative DNS server on UDP and TCP. It listens on loopback only, keeps everything in ' +
+    'memory, and runs until it is interrupted. Clock, DNS zones, claim outcomes and faults are set below /_sandbox.',
+  options: [
+    {
+      flags: '--port <n>',
+      says: 'HTTP port (default: a free one)',
+      parse: (text) => parsePort(text, '--port', 0),
+    },
+    {
+      flags: '--dns-port <n>',
+      says: 'DNS port, UDP and TCP (default: a free one)',
+      parse: (text) => parsePort(text, '--dns-port', 0),
+    },
+    { flags: '--auto-approve', says: 'approve every sign-in without the consent page' },
+    {
+      flags: '--imports <n>',
+      says: 'how many contact imports there are (default: 25)',
+      parse: count('--imports'),
+    },
+    { flags: '--grants <n>', says: 'how many OAuth grants there are (default: 3)', parse: count('--grants') },
+    {
+      flags: '--access-token-seconds <n>',
+      says: 'lifetime of access tokens (default: 900)',
+      parse: count('--access-token-seconds', 1),
+    },
+    {
+      flags: '--check-seconds <n>',
+      says: 'from the verification request to the look at DNS (default: 1)',
+      parse: seconds('--check-seconds'),
+    },
+    {
+      flags: '--transfer-seconds <n>',
+      says: 'from finding the record to the completed claim (default: 1)',
+      parse: seconds('--transfer-seconds'),
+    },
+    { flags: '--no-metadata', says: 'publish no RFC 8414 metadata' },
+    { flags: '--no-iss', says: 'leave RFC 9207 iss out of authorization responses' },
+    { flags: '--exit-with-stdin', says: 'end when standard input closes, so that nothing is left behind' },
+  ],
+  examples: [
+    { command: 'mailclaim sandbox', says: 'start it, and paste the lines it prints into another terminal' },
+    {
+      command: 'mailclaim sandbox --auto-approve --json',
+      says: 'for scripts: one line of JSON as soon as it is ready',
+    },
+    {
+      command: 'mailclaim sandbox --imports 100000',
+      says: 'with a list that is long enough to page through',
+    },
+  ],
+  exits: [Exit.terminated],
+
+  async run({ options }, context, settings) {
+    const { exitWithStdin, ...rest } = options
+    const { startSandbox } = await import('../sandbox/sandbox.ts')
+    const sandbox = await startSandbox({ ...rest, effects: sandboxEffects(context) }).catch(
+      (error: unknown) => {
+        throw portError(error)
+      },
+    )
+    try {
+      await context.stdout.write(settings.format === 'json' ? readyJson(sandbox) : readyText(sandbox))
+      await untilEnd(context, exitWithStdin === true)
+    } finally {
+      await sandbox.close()
+    }
+  },
+})
+
+/** The sandbox shares nothing with the client: it gets the few effects that it needs, by themselves. */
+function sandboxEffects({ clock, random, stderr }: Context): SandboxEffects {
+  return {
+    clock: {
+      now: () => clock.now(),
+      after(ms, run) {
+        const calledOff = new AbortController()
+        clock.sleep(ms, calledOff.signal).then(run, () => {})
+        return () => calledOff.abort()
+      },
+    },
+    random: { bytes: (length) => random.bytes(length) },
+    log: (line) => void stderr.write(`${line}\n`).catch(() => {}),
+  }
+}
+
+function readyJson({ baseUrl, dns, clientId, apiKey }: Sandbox): string {
+  return `${JSON.stringify({ base_url: baseUrl, dns, client_id: clientId, api_key: apiKey })}\n`
+}
+
+function readyText({ baseUrl, dns, clientId, apiKey }: Sandbox): string {
+  return `The sandbox is ready: ${baseUrl} (HTTP) and ${dns} (DNS).
+
+Paste this into another terminal:
+
+  export MAILCLAIM_BASE_URL=${baseUrl}
+  export MAILCLAIM_CLIENT_ID=${clientId}
+  export MAILCLAIM_RESOLVER=${dns}
+  export MAILCLAIM_AUTHORITATIVE_PORT=${dns.split(':')[1] ?? ''}
+
+Then sign in and claim a domain:
+
+  mailclaim login
+  mailclaim claims create example.com
+
+Add the TXT record at ${baseUrl}/_sandbox/dns
+API key, for scripts: ${apiKey}
+Press Ctrl-C to end it.
+`
+}
+
+/** Rejects when the person ends the program; settles when standard input closes and that was asked for. */
+async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
+  await new Promise<void>((done, fail) => {
+    const interrupted = () => fail(interrupts.signal.reason)
+    if (interrupts.signal.aborted) interrupted()
+    interrupts.signal.addEventListener('abort', interrupted, { once: true })
+    if (!withStdin) return
+    for (const event of ['end', 'close', 'error']) stdin.stream.once(event, () => done())
+    stdin.stream.resume()
+  })
+}
+
+function portError(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code !== 'EADDRINUSE' && code !== 'EACCES') return error
+  const why = code === 'EACCES' ? 'needs rights that this user does not have' : 'is in use'
+  return new CliError('port_unavailable', Exit.bug, `a port for the sandbox ${why}`, {
+    hint: 'choose others with --port and --dns-port, or leave them out for free ones',
+    cause: error,
+  })
+}
+
+function count(option: string, lowest = 0): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
+    if (value >= lowest) return value
+    throw usageError(`${option}: ${JSON.stringify(text)} is not a whole number of ${lowest} or more`)
+  }
+}
+
+function seconds(option: string): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,7}(\.\d{1,3})?$/.test(text)) return Number(text)
+    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds`)
+  }
+}

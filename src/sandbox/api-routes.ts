@@ -1,0 +1,88 @@
+import type { Context, Hono } from 'hono'
+import { readClaimRequest } from './claim-requests.ts'
+import { readPageRequest, single, takePage } from './paging.ts'
+import { notFound, Problem, validationError } from './problems.ts'
+import type { World } from './world.ts'
+
+/** Grants, imports and claims (interface, sections 4.2 to 4.7). */
+export function addApiRoutes(app: Hono, world: World): void {
+  const { grants, imports, claims } = world
+
+  for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
+    app.use(path, async (c, next) => {
+      await checkCredential(world, c.req.header('authorization'))
+      await next()
+    })
+  }
+
+  app.get('/oauth/grants', (c) => c.json(takePage(grants.list, readPageRequest(queryOf(c), undefined))))
+
+  app.get('/contacts/imports', (c) => {
+    const query = queryOf(c)
+    return c.json(takePage(imports.list(single(query, 'status')), readPageRequest(query, 10)))
+  })
+
+  app.get('/contacts/imports/:id', (c) => {
+    const found = imports.get(c.req.param('id'))
+    if (found === undefined) throw notFound('There is no contact import with this id.')
+    return c.json(found)
+  })
+
+  app.post('/domains/claim', async (c) => {
+    const { claim, isNew } = claims.create(readClaimRequest(parseJson(await c.req.text())))
+    return c.json(claim, isNew ? 201 : 200)
+  })
+
+  app.post('/domains/:domain_id/claim/verify', (c) => c.json(claims.verify(c.req.param('domain_id'))))
+
+  app.get('/domains/:domain_id/claim', (c) => c.json(claims.get(c.req.param('domain_id'))))
+
+  const methods: readonly [string, string][] = [
+    ['/oauth/token', 'POST'],
+    ['/oauth/grants', 'GET'],
+    ['/contacts/imports', 'GET'],
+    ['/contacts/imports/:id', 'GET'],
+    ['/domains/claim', 'POST'],
+    ['/domains/:domain_id/claim/verify', 'POST'],
+    ['/domains/:domain_id/claim', 'GET'],
+  ]
+  for (const [path, allow] of methods) {
+    app.all(path, () => {
+      throw new Problem(405, 'method_not_allowed', `This address takes ${allow}.`, { Allow: allow })
+    })
+  }
+}
+
+/** @throws Problem 401 (RFC 6750, section 3). */
+async function checkCredential(world: World, header: string | undefined): Promise<void> {
+  const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]
+  if (token === undefined) {
+    throw new Problem(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
+      'WWW-Authenticate': 'Bearer realm="sandbox"',
+    })
+  }
+  if (token === world.apiKey) return
+  const claims = await world.tokens.read(token, world.clock.now())
+  const grant = claims === undefined ? undefined : world.grants.find(claims.grantId)
+  if (grant !== undefined && grant.revokedAt === undefined) return
+  const message =
+    grant === undefined
+      ? 'The API key or access token is invalid or has expired.'
+      : 'The grant of this access token has been revoked.'
+  throw new Problem(401, 'invalid_credential', message, {
+    'WWW-Authenticate': 'Bearer realm="sandbox", error="invalid_token"',
+  })
+}
+
+function queryOf(c: Context): URLSearchParams {
+  return new URL(c.req.url).searchParams
+}
+
+/** @throws Problem 422. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw validationError('The body is not JSON.')
+  }
+}

@@ -1,0 +1,246 @@
+import type { ClaimRequest } from './claim-requests.ts'
+import { randomUuid, type SandboxEffects } from './effects.ts'
+import { type Outcome, REFUSED_LABELS, stepsByName } from './outcomes.ts'
+import { notFound, Problem } from './problems.ts'
+import { timestamp, type VirtualClock } from './virtual-clock.ts'
+
+export const CLAIM_WINDOW_MS = 7 * 86_400_000
+export const VALUE_PREFIX = 'sandbox-domain-verification'
+
+/** A domain claim as the service shows it (interface, section 2.5). */
+export interface DomainClaim {
+  readonly object: 'domain_claim'
+  readonly id: string
+  readonly name: string
+  readonly status: string
+  readonly domain_id: string
+  readonly region: string
+  readonly record: {
+    readonly type: 'TXT'
+    readonly name: string
+    readonly value: string
+    readonly ttl: string
+  }
+  readonly blocked_reason: string | null
+  readonly failure_reason: string | null
+  readonly created_at: string
+  readonly expires_at: string
+}
+
+interface Claim {
+  readonly id: string
+  readonly domainId: string
+  readonly request: ClaimRequest
+  readonly value: string
+  readonly createdAt: number
+  readonly expiresAt: number
+  status: string
+  blockedReason: string | null
+  failureReason: string | null
+  verifyAsked: boolean
+  recordSeen: boolean
+  /** Calls off what is planned next. */
+  callOff: () => void
+}
+
+export interface ClaimDelays {
+  /** From the verification request to the first look at DNS, and between two looks. */
+  readonly checkMs: number
+  /** Between the steps after the record was found. */
+  readonly transferMs: number
+}
+
+export interface Claims {
+  /** @throws Problem 403 or 409 for a domain that cannot be claimed. */
+  create(request: ClaimRequest): { claim: DomainClaim; isNew: boolean }
+  /** @throws Problem 404 or 409. */
+  verify(domainId: string): DomainClaim
+  /** @throws Problem 404. */
+  get(domainId: string): DomainClaim
+  /**
+   * Does this to the claim at once; `key` is a domain or a placeholder domain id. For a domain without a claim it is kept
+   * for the next one, and takes effect when that one's record has been found.
+   */
+  settle(key: string, outcome: Outcome): DomainClaim | undefined
+  list(): readonly DomainClaim[]
+}
+
+export interface ClaimsOptions {
+  readonly effects: SandboxEffects
+  readonly clock: VirtualClock
+  readonly delays: ClaimDelays
+  /** The TXT records of a name as the world sees them. */
+  readonly lookUp: (name: string) => Promise<readonly string[]>
+  /** Makes sure that the domain has a zone. */
+  readonly ensureZone: (name: string) => void
+}
+
+const LIVE = new Set(['pending', 'verified', 'blocked'])
+
+/** Claims and their lives; only the verification request makes the service look at DNS (interface, section 3.4). */
+export function createClaims({ effects, clock, delays, lookUp, ensureZone }: ClaimsOptions): Claims {
+  const byDomainId = new Map<string, Claim>()
+  /** The newest claim of a domain. */
+  const byName = new Map<string, Claim>()
+  const presets = new Map<string, Outcome>()
+
+  function later(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
+    claim.callOff()
+    claim.callOff = clock.at(due, run)
+  }
+
+  async function look(claim: Claim, due: number): Promise<void> {
+    const values = await lookUp(claim.request.name)
+    if (claim.status !== 'pending' || claim.recordSeen) return
+    if (values.includes(claim.value)) {
+      claim.recordSeen = true
+      claim.status = 'verified'
+      const preset = presets.get(claim.request.name)
+      goOn(claim, due, preset === undefined ? stepsByName(claim.request.name) : [preset])
+    } else {
+      // From now, not from `due`: nothing changes in DNS during a jump of the clock.
+      later(claim, clock.now() + delays.checkMs, (next) => look(claim, next))
+    }
+  }
+
+  function goOn(claim: Claim, from: number, [step, ...rest]: readonly Outcome[]): void {
+    if (step === undefined) return
+    later(claim, from + delays.transferMs, (due) => {
+      apply(claim, step)
+      goOn(claim, due, rest)
+    })
+  }
+
+  function apply(claim: Claim, outcome: Outcome): void {
+    claim.callOff()
+    claim.blockedReason = outcome.outcome === 'block' ? outcome.reason : null
+    claim.failureReason = outcome.outcome === 'fail' ? outcome.reason : null
+    switch (outcome.outcome) {
+      case 'complete':
+        claim.status = 'completed'
+        break
+      case 'verify':
+        claim.status = 'verified'
+        claim.recordSeen = true
+        goOn(claim, clock.now(), [{ outcome: 'complete' }])
+        break
+      case 'block':
+        claim.status = 'blocked'
+        break
+      case 'unblock':
+        claim.status = claim.recordSeen ? 'verified' : 'pending'
+        if (claim.recordSeen) goOn(claim, clock.now(), [{ outcome: 'complete' }])
+        else if (claim.verifyAsked) later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
+        break
+      case 'fail':
+        claim.status = 'failed'
+        break
+      case 'expire':
+        claim.status = 'expired'
+        break
+      case 'supersede':
+        claim.status = 'superseded'
+        break
+      case 'cancel':
+        claim.status = 'canceled'
+        break
+      case 'status':
+        claim.status = outcome.status
+        break
+    }
+  }
+
+  function find(domainId: string): Claim {
+    const claim = byDomainId.get(domainId)
+    if (claim === undefined) throw notFound('There is no claim for this domain id.')
+    return claim
+  }
+
+  function refuseUnclaimable(name: string): void {
+    const label = name.split('.')[0] ?? ''
+    const refusal = Object.hasOwn(REFUSED_LABELS, label) ? REFUSED_LABELS[label] : undefined
+    if (refusal !== undefined) throw new Problem(403, 'claim_not_allowed', refusal)
+  }
+
+  return {
+    create(request) {
+      refuseUnclaimable(request.name)
+      const earlier = byName.get(request.name)
+      if (earlier !== undefined && LIVE.has(earlier.status)) {
+        if (JSON.stringify(earlier.request) === JSON.stringify(request)) {
+          return { claim: shown(earlier), isNew: false }
+        }
+        apply(earlier, { outcome: 'supersede' })
+      }
+      if (earlier?.status === 'completed') {
+        throw new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
+      }
+      const now = clock.now()
+      const claim: Claim = {
+        id: randomUuid(effects.random),
+        domainId: randomUuid(effects.random),
+        request,
+        value: `${VALUE_PREFIX}=${verificationToken(effects.random)}`,
+        createdAt: now,
+        expiresAt: now + CLAIM_WINDOW_MS,
+        status: 'pending',
+        blockedReason: null,
+        failureReason: null,
+        verifyAsked: false,
+        recordSeen: false,
+        callOff: () => {},
+      }
+      byDomainId.set(claim.domainId, claim)
+      byName.set(request.name, claim)
+      ensureZone(request.name)
+      clock.at(claim.expiresAt, () => {
+        if (claim.status === 'pending') apply(claim, { outcome: 'expire' })
+      })
+      return { claim: shown(claim), isNew: true }
+    },
+    verify(domainId) {
+      const claim = find(domainId)
+      if (claim.status === 'pending') {
+        // Asked again, the look that is planned already will do.
+        if (!claim.verifyAsked) later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
+        claim.verifyAsked = true
+      } else if (!LIVE.has(claim.status) && claim.status !== 'completed') {
+        throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
+      }
+      return shown(claim)
+    },
+    get: (domainId) => shown(find(domainId)),
+    settle(key, outcome) {
+      const claim = byDomainId.get(key) ?? byName.get(key)
+      if (claim === undefined) {
+        presets.set(key, outcome)
+        return undefined
+      }
+      apply(claim, outcome)
+      return shown(claim)
+    },
+    list: () => [...byDomainId.values()].map(shown),
+  }
+}
+
+function shown(claim: Claim): DomainClaim {
+  return {
+    object: 'domain_claim',
+    id: claim.id,
+    name: claim.request.name,
+    status: claim.status,
+    domain_id: claim.domainId,
+    region: claim.request.region,
+    record: { type: 'TXT', name: claim.request.name, value: claim.value, ttl: 'Auto' },
+    blocked_reason: claim.blockedReason,
+    failure_reason: claim.failureReason,
+    created_at: timestamp(claim.createdAt),
+    expires_at: timestamp(claim.expiresAt),
+  }
+}
+
+/** Letters of both cases and digits, so that a value in lower case is a wrong value. */
+function verificationToken(random: SandboxEffects['random']): string {
+  const text = Buffer.from(random.bytes(48)).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)
+  return `V${text}k`
+}

@@ -1,0 +1,152 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import type { Hono } from 'hono'
+import { strike, type WorkedOut } from './fault-wire.ts'
+import type { Faults } from './faults.ts'
+import type { RememberedRequest, Tally } from './tally.ts'
+import { timestamp } from './virtual-clock.ts'
+
+const LOOPBACK = '127.0.0.1'
+const LARGEST_BODY = 256 * 1024
+
+export interface HttpServer {
+  readonly port: number
+  /** From here on requests are answered; until then they wait. */
+  serve(service: Service): void
+  close(): Promise<void>
+}
+
+export interface Service {
+  readonly app: Hono
+  readonly faults: Faults
+  readonly tally: Tally
+  readonly apiKey: string
+  readonly now: () => number
+  readonly report: (error: unknown) => void
+}
+
+/** Listens on loopback. The port is known before the service is, because the service needs its own address. */
+export async function listen(wantedPort: number): Promise<HttpServer> {
+  let ready: (service: Service) => void = () => {}
+  const service = new Promise<(request: IncomingMessage, response: ServerResponse) => Promise<void>>(
+    (done) => {
+      ready = (given) => done(handler(given, port))
+    },
+  )
+  const server: Server = createServer((request, response) => {
+    void service.then((handle) => handle(request, response))
+  })
+  await new Promise<void>((done, fail) => {
+    server.once('error', fail)
+    server.listen(wantedPort, LOOPBACK, () => done())
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    serve: (given) => ready(given),
+    close: () =>
+      new Promise<void>((done) => {
+        server.close(() => done())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function handler({ app, faults, tally, apiKey, now, report }: Service, port: number) {
+  const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false })
+  const hosts = new Set([`${LOOPBACK}:${port}`, `localhost:${port}`])
+  if (port === 80) for (const host of [LOOPBACK, 'localhost']) hosts.add(host)
+
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const method = request.method ?? 'GET'
+    const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+    const refusal = refuse(request, path, hosts)
+    if (refusal !== undefined) {
+      response.writeHead(refusal.status, { 'content-type': 'application/json', connection: 'close' })
+      response.end(JSON.stringify({ statusCode: refusal.status, ...refusal.body }))
+      return
+    }
+    if (path.startsWith('/_sandbox')) return await listener(request, response)
+
+    const fault = faults.take(method, path)
+    const remembered: { -readonly [K in keyof RememberedRequest]: RememberedRequest[K] } = {
+      at: timestamp(now()),
+      method,
+      path,
+      query: path === '/oauth/authorize' ? '' : query,
+      status: null,
+      credential: credentialOf(request.headers.authorization, apiKey),
+      user_agent: request.headers['user-agent'] ?? null,
+      fault: fault?.kind ?? null,
+    }
+    tally.count(remembered)
+    response.once('finish', () => {
+      remembered.status = response.statusCode
+    })
+    if (fault === undefined) return await listener(request, response)
+    try {
+      await strike(fault, request, response, () => workOut(app, request))
+    } catch (error) {
+      report(error)
+      response.destroy()
+    }
+  }
+}
+
+/**
+ * What a web page in somebody's browser must not be able to do: reach this server by a name that points to loopback (DNS
+ * rebinding), and change the state of the sandbox or approve a sign-in from another site.
+ */
+function refuse(
+  request: IncomingMessage,
+  path: string,
+  hosts: ReadonlySet<string>,
+): { status: number; body: { name: string; message: string } } | undefined {
+  const host = request.headers.host?.toLowerCase() ?? ''
+  if (!hosts.has(host)) {
+    return { status: 421, body: { name: 'misdirected_request', message: 'This server has another name.' } }
+  }
+  const protectedPath = path.startsWith('/_sandbox') || path === '/oauth/authorize'
+  if (!protectedPath || request.method === 'GET' || request.method === 'HEAD') return undefined
+  const site = request.headers['sec-fetch-site']
+  const { origin } = request.headers
+  // A browser that sends Sec-Fetch-Site cannot be talked into a wrong one; others send Origin with every POST.
+  const sameSite =
+    site === undefined
+      ? origin === undefined || origin === `http://${host}`
+      : site === 'same-origin' || site === 'none'
+  if (sameSite) return undefined
+  return { status: 403, body: { name: 'cross_site_request', message: 'Another site cannot do this.' } }
+}
+
+function credentialOf(header: string | undefined, apiKey: string): RememberedRequest['credential'] {
+  if (header === undefined) return 'none'
+  if (header === `Bearer ${apiKey}`) return 'api_key'
+  return /^Bearer [^.]+\.[^.]+\.[^.]+$/.test(header) ? 'access_token' : 'other'
+}
+
+/** Lets the routes answer without sending the answer. */
+async function workOut(app: Hono, request: IncomingMessage): Promise<WorkedOut> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    size += piece.length
+    if (size > LARGEST_BODY) break
+    pieces.push(piece)
+  }
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value)
+  }
+  const method = request.method ?? 'GET'
+  const body = method === 'GET' || method === 'HEAD' ? null : Buffer.concat(pieces)
+  const answer = await app.fetch(
+    new Request(`http://${request.headers.host ?? LOOPBACK}${request.url ?? '/'}`, { method, headers, body }),
+  )
+  return {
+    status: answer.status,
+    headers: Object.fromEntries(answer.headers),
+    body: Buffer.from(await answer.arrayBuffer()),
+  }
+}

@@ -1,0 +1,61 @@
+import { validationError } from './problems.ts'
+
+/** What can be made of a claim by hand, or by the name of its domain. */
+export type Outcome =
+  | { readonly outcome: 'complete' | 'verify' | 'unblock' | 'expire' | 'supersede' | 'cancel' }
+  | { readonly outcome: 'block' | 'fail'; readonly reason: string }
+  /** A status as the service may invent it any day. */
+  | { readonly outcome: 'status'; readonly status: string }
+
+const PLAIN = ['complete', 'verify', 'unblock', 'expire', 'supersede', 'cancel'] as const
+
+/** @throws Problem 422 for anything that is no outcome. */
+export function readOutcome(body: unknown): Outcome {
+  const fields: Record<string, unknown> = typeof body === 'object' && body !== null ? { ...body } : {}
+  const text = (name: string, otherwise: string) => {
+    const value = fields[name] ?? otherwise
+    if (typeof value !== 'string' || value === '') throw validationError(`\`${name}\` must be a text.`)
+    return value
+  }
+  const outcome = fields['outcome']
+  const plain = PLAIN.find((known) => known === outcome)
+  if (plain !== undefined) return { outcome: plain }
+  if (outcome === 'block') return { outcome, reason: text('reason', 'recent_owner_activity') }
+  if (outcome === 'fail') return { outcome, reason: text('reason', 'ownership_check_failed') }
+  if (outcome === 'status') return { outcome, status: text('status', 'under_review') }
+  throw validationError(`\`outcome\` must be one of ${PLAIN.join(', ')}, block, fail, status.`)
+}
+
+/**
+ * Domains whose first label decides how their claim goes on once its TXT record has been found. A list of steps is
+ * taken one after the other, each after the transfer delay.
+ */
+const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
+  blocked: [{ outcome: 'block', reason: 'recent_owner_activity' }],
+  'blocked-grace': [{ outcome: 'block', reason: 'grace_period' }],
+  'blocked-emails': [{ outcome: 'block', reason: 'pending_scheduled_emails' }],
+  'blocked-briefly': [
+    { outcome: 'block', reason: 'grace_period' },
+    { outcome: 'unblock' },
+    { outcome: 'complete' },
+  ],
+  failed: [{ outcome: 'fail', reason: 'ownership_check_failed' }],
+  expired: [{ outcome: 'expire' }],
+  superseded: [{ outcome: 'supersede' }],
+  canceled: [{ outcome: 'cancel' }],
+  'unheard-of': [{ outcome: 'status', status: 'under_review' }, { outcome: 'complete' }],
+  'unheard-of-for-ever': [{ outcome: 'status', status: 'under_review' }],
+}
+
+/** What happens to a claim for this domain after its record was found; the usual road where nothing else is said. */
+export function stepsByName(domain: string): readonly Outcome[] {
+  const label = domain.split('.')[0] ?? ''
+  const steps = Object.hasOwn(BY_FIRST_LABEL, label) ? BY_FIRST_LABEL[label] : undefined
+  return steps ?? [{ outcome: 'complete' }]
+}
+
+/** Domains whose first label makes the creation of a claim fail. */
+export const REFUSED_LABELS: Readonly<Record<string, string>> = {
+  unclaimable: 'The domain is not verified by another team: create the domain instead of claiming it.',
+  own: 'The domain already belongs to your team.',
+}

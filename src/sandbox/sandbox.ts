@@ -1,0 +1,178 @@
+import { randomInt } from 'node:crypto'
+import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { createAccessTokens } from './access-tokens.ts'
+import { addApiRoutes } from './api-routes.ts'
+import { createAuthorization } from './authorization.ts'
+import { addAuthorizeRoutes } from './authorize-routes.ts'
+import { createClaims } from './claims.ts'
+import { type OAuthClient, SEEDED_CLIENTS } from './clients.ts'
+import { addControlRoutes } from './control-routes.ts'
+import { addDnsRoutes } from './dns-routes.ts'
+import { startDnsServer } from './dns-server.ts'
+import { randomToken, type SandboxEffects } from './effects.ts'
+import { createFaults } from './faults.ts'
+import { createGrants } from './grants.ts'
+import { listen } from './http-server.ts'
+import { createImports } from './imports.ts'
+import { Problem } from './problems.ts'
+import { createTally } from './tally.ts'
+import { addTokenRoutes } from './token-routes.ts'
+import { lookUpTxt } from './txt-lookup.ts'
+import { createVirtualClock } from './virtual-clock.ts'
+import type { World } from './world.ts'
+import { createZones, DEFAULT_TTL } from './zones.ts'
+
+export type { SandboxEffects } from './effects.ts'
+
+export interface SandboxOptions {
+  readonly effects: SandboxEffects
+  /** Loopback ports; 0 or nothing for a free one. */
+  readonly port?: number
+  readonly dnsPort?: number
+  /** No consent page: every sign-in is approved at once. */
+  readonly autoApprove?: boolean
+  /** How many contact imports and (revoked and active) grants there are from the start. */
+  readonly imports?: number
+  readonly grants?: number
+  /** 900 where not given. */
+  readonly accessTokenSeconds?: number
+  /** From the verification request to the look at DNS, and from there to the end; in virtual seconds, 1 each. */
+  readonly checkSeconds?: number
+  readonly transferSeconds?: number
+  /** RFC 8414 metadata and RFC 9207 `iss`; both on unless false. */
+  readonly metadata?: boolean
+  readonly iss?: boolean
+}
+
+/** A running sandbox. */
+export interface Sandbox {
+  readonly baseUrl: string
+  /** `127.0.0.1:PORT`, by UDP and TCP. */
+  readonly dns: string
+  readonly clientId: string
+  readonly apiKey: string
+  /** Settles when both servers are closed and no timer is left. */
+  close(): Promise<void>
+}
+
+/**
+ * Starts the local service: HTTP and DNS on loopback, all state in memory.
+ * @throws the system's error where a port cannot be had.
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { effects } = options
+  const report = (error: unknown) =>
+    effects.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
+  const clock = createVirtualClock(effects.clock, report)
+  const startedAt = clock.now()
+  const zones = createZones()
+  const http = await listen(options.port ?? 0)
+  const dns = await startDnsServer(zones, options.dnsPort ?? 0).catch(async (error: unknown) => {
+    await http.close()
+    throw error
+  })
+  const baseUrl = `http://127.0.0.1:${http.port}`
+  const apiKey = `sandbox_key_${randomToken(effects.random, 24)}`
+  const clients = new Map<string, OAuthClient>(
+    Object.values(SEEDED_CLIENTS).map((client) => [client.id, client] as const),
+  )
+  const grants = createGrants(options.grants ?? 3, startedAt)
+  const tokens = await createAccessTokens(baseUrl)
+  const world: World = {
+    effects,
+    clock,
+    startedAt,
+    baseUrl,
+    apiKey,
+    clients,
+    tokens,
+    grants,
+    zones,
+    dns,
+    authorization: createAuthorization({
+      effects,
+      now: clock.now,
+      clients,
+      grants,
+      tokens,
+      accessTokenSeconds: options.accessTokenSeconds ?? 900,
+      issuer: baseUrl,
+    }),
+    imports: createImports(options.imports ?? 25, startedAt, clock.now),
+    claims: createClaims({
+      effects,
+      clock,
+      delays: {
+        checkMs: (options.checkSeconds ?? 1) * 1000,
+        transferMs: (options.transferSeconds ?? 1) * 1000,
+      },
+      lookUp: (name) => lookUpTxt(dns.port, randomInt(65_536), name),
+      ensureZone: (name) => furnish(zones, name),
+    }),
+    faults: createFaults(effects.random),
+    tally: createTally(),
+    autoApprove: options.autoApprove ?? false,
+    metadata: options.metadata ?? true,
+    iss: options.iss ?? true,
+  }
+  furnish(zones, 'example.com')
+  http.serve({
+    app: buildApp(world, report),
+    faults: world.faults,
+    tally: world.tally,
+    apiKey,
+    now: clock.now,
+    report,
+  })
+
+  return {
+    baseUrl,
+    dns: `127.0.0.1:${dns.port}`,
+    clientId: SEEDED_CLIENTS.normal.id,
+    apiKey,
+    async close() {
+      clock.close()
+      await Promise.all([http.close(), dns.close()])
+    },
+  }
+}
+
+/** A zone as its previous owner left it: a web server and mail, but no verification record. */
+function furnish(zones: World['zones'], name: string): void {
+  const { apex, names } = zones.ensure(name)
+  if (names.get(apex)?.has('A') === true || names.get(apex)?.has('CNAME') === true) return
+  zones.set(apex, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.10' }] })
+  zones.set(apex, 'MX', { ttl: DEFAULT_TTL, data: [{ type: 'MX', preference: 10, value: `mail.${apex}` }] })
+  zones.set(`mail.${apex}`, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.25' }] })
+}
+
+function buildApp(world: World, report: (error: unknown) => void): Hono {
+  const app = new Hono()
+  app.use(
+    bodyLimit({
+      maxSize: 256 * 1024,
+      onError: () => {
+        throw new Problem(413, 'payload_too_large', 'The body is too large.')
+      },
+    }),
+  )
+  addTokenRoutes(app, world)
+  addAuthorizeRoutes(app, world)
+  addApiRoutes(app, world)
+  addControlRoutes(app, world)
+  addDnsRoutes(app, world)
+  app.notFound(() => {
+    throw new Problem(404, 'not_found', 'There is nothing at this address.')
+  })
+  app.onError((error) => {
+    if (!(error instanceof Problem)) report(error)
+    const problem =
+      error instanceof Problem ? error : new Problem(500, 'internal_error', 'The sandbox failed: a bug.')
+    return Response.json(
+      { statusCode: problem.status, name: problem.title, message: problem.message },
+      { status: problem.status, headers: problem.headers },
+    )
+  })
+  return app
+}

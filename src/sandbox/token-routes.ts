@@ -1,0 +1,76 @@
+import type { Hono } from 'hono'
+import { GRANT_TYPES, SCOPES } from './clients.ts'
+import { TokenProblem } from './problems.ts'
+import type { World } from './world.ts'
+
+/** POST /oauth/token (interface, section 4.1) and the metadata of RFC 8414. */
+export function addTokenRoutes(app: Hono, world: World): void {
+  app.post('/oauth/token', async (c) => {
+    c.header('Cache-Control', 'no-store')
+    c.header('Pragma', 'no-cache')
+    try {
+      const fields = readFields(c.req.header('content-type') ?? '', await c.req.text())
+      return c.json(await world.authorization.exchange(fields))
+    } catch (error) {
+      if (!(error instanceof TokenProblem)) throw error
+      return c.json({ error: error.code, error_description: error.message }, error.status)
+    }
+  })
+
+  if (!world.metadata) return
+  app.get('/.well-known/oauth-authorization-server', (c) =>
+    c.json({
+      issuer: world.baseUrl,
+      authorization_endpoint: `${world.baseUrl}/oauth/authorize`,
+      token_endpoint: `${world.baseUrl}/oauth/token`,
+      scopes_supported: SCOPES,
+      response_types_supported: ['code'],
+      response_modes_supported: ['query'],
+      grant_types_supported: GRANT_TYPES,
+      token_endpoint_auth_methods_supported: ['none'],
+      code_challenge_methods_supported: ['S256'],
+      authorization_response_iss_parameter_supported: world.iss,
+    }),
+  )
+}
+
+/**
+ * The fields of a token request, from form encoding or JSON. An empty value counts as left out (RFC 6749, section 3.2).
+ * @throws TokenProblem `invalid_request`.
+ */
+function readFields(contentType: string, body: string): ReadonlyMap<string, string> {
+  const mediaType = contentType.split(';')[0]?.trim().toLowerCase()
+  const fields = new Map<string, string>()
+  if (mediaType === 'application/x-www-form-urlencoded') {
+    for (const [name, value] of new URLSearchParams(body)) {
+      if (fields.has(name)) throw new TokenProblem('invalid_request', `${printable(name)} is given twice`)
+      fields.set(name, value)
+    }
+  } else if (mediaType === 'application/json') {
+    for (const [name, value] of Object.entries(parseObject(body))) {
+      if (value === null) continue
+      if (typeof value !== 'string')
+        throw new TokenProblem('invalid_request', `${printable(name)} is not a text`)
+      fields.set(name, value)
+    }
+  } else {
+    throw new TokenProblem('invalid_request', 'the body must be form-encoded or JSON')
+  }
+  for (const [name, value] of fields) if (value === '') fields.delete(name)
+  return fields
+}
+
+function parseObject(body: string): object {
+  try {
+    const parsed: unknown = JSON.parse(body)
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed
+  } catch {
+    // Said below.
+  }
+  throw new TokenProblem('invalid_request', 'the body is not a JSON object')
+}
+
+/** The characters that an error description may have (RFC 6749, section 5.2). */
+function printable(text: string): string {
+  return text.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?').slice(0, 60)
+}

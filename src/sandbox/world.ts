@@ -1,0 +1,36 @@
+import type { AccessTokens } from './access-tokens.ts'
+import type { Authorization } from './authorization.ts'
+import type { Claims } from './claims.ts'
+import type { OAuthClient } from './clients.ts'
+import type { DnsServer } from './dns-server.ts'
+import type { SandboxEffects } from './effects.ts'
+import type { Faults } from './faults.ts'
+import type { Grants } from './grants.ts'
+import type { Imports } from './imports.ts'
+import type { Tally } from './tally.ts'
+import type { VirtualClock } from './virtual-clock.ts'
+import type { Zones } from './zones.ts'
+
+/** Everything that the routes work on. */
+export interface World {
+  readonly effects: SandboxEffects
+  readonly clock: VirtualClock
+  readonly startedAt: number
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly clients: Map<string, OAuthClient>
+  readonly authorization: Authorization
+  readonly tokens: AccessTokens
+  readonly grants: Grants
+  readonly imports: Imports
+  readonly claims: Claims
+  readonly zones: Zones
+  readonly dns: DnsServer
+  readonly faults: Faults
+  readonly tally: Tally
+  readonly autoApprove: boolean
+  /** Whether RFC 8414 metadata is published. */
+  readonly metadata: boolean
+  /** Whether the authorization response carries `iss` (RFC 9207). */
+  readonly iss: boolean
+}
