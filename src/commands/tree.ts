@@ -19,4 +19,6 @@ const leaf = (says: string, load: () => Promise<{ command: CommandDefinition<nev
 })
 
 /** Every command of the program, in the order in which help shows them. */
-export const tree: CommandTree = {}
+export const tree: CommandTree = {
+  sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),
+}

@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach } from 'vitest'
+import {
+  type Sandbox,
+  type SandboxEffects,
+  type SandboxOptions,
+  startSandbox,
+} from '../../src/sandbox/sandbox.ts'
+
+const running: Sandbox[] = []
+
+/** The real effects of a sandbox; what it logs is kept, because a log means that the sandbox has a bug. */
+export function realSandboxEffects(logged: string[] = []): SandboxEffects {
+  return {
+    clock: {
+      now: () => Date.now(),
+      after(ms, run) {
+        const timer = setTimeout(run, ms)
+        return () => clearTimeout(timer)
+      },
+    },
+    random: { bytes: (length) => randomBytes(length) },
+    log: (line) => void logged.push(line),
+  }
+}
+
+/** Starts a sandbox in this process on free ports; it is closed after the test. */
+export async function sandboxForTest(options: Omit<SandboxOptions, 'effects'> = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({ ...options, effects: realSandboxEffects() })
+  running.push(sandbox)
+  return sandbox
+}
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((sandbox) => sandbox.close()))
+})
