@@ -62,6 +62,8 @@ export interface Claims {
    * for the next one, and takes effect when that one's record has been found.
    */
   settle(key: string, outcome: Outcome): DomainClaim | undefined
+  /** By domain (its newest claim) or placeholder domain id. */
+  find(key: string): DomainClaim | undefined
   list(): readonly DomainClaim[]
 }
 
@@ -218,6 +220,10 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
       }
       apply(claim, outcome)
       return shown(claim)
+    },
+    find(key) {
+      const claim = byDomainId.get(key) ?? byName.get(key)
+      return claim === undefined ? undefined : shown(claim)
     },
     list: () => [...byDomainId.values()].map(shown),
   }

@@ -100,7 +100,7 @@ export function answerQuestion(
 function at(zones: Zones, zone: Zone, name: string): ReadonlyMap<RecordType, RecordSet> | undefined {
   const types = zone.names.get(name)
   if (types !== undefined) return types
-  if (zones.exists(zone, name)) return new Map()
+  if (name === zone.apex || zones.exists(zone, name)) return new Map()
   let encloser = parentName(name)
   while (encloser !== zone.apex && !zones.exists(zone, encloser)) encloser = parentName(encloser)
   return zone.names.get(encloser === '' ? '*' : `*.${encloser}`)

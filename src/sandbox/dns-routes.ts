@@ -1,10 +1,12 @@
 import type { Hono } from 'hono'
 import { parseJson } from './api-routes.ts'
+import { MISTAKES, publish } from './mistakes.ts'
 import { notFound, validationError } from './problems.ts'
 import type { World } from './world.ts'
 import {
   DEFAULT_TTL,
   normalName,
+  RECORD_TYPES,
   type RecordData,
   type RecordSet,
   type RecordType,
@@ -14,10 +16,21 @@ import {
   type Zone,
 } from './zones.ts'
 
-const TYPES: readonly RecordType[] = ['TXT', 'A', 'AAAA', 'CNAME', 'MX', 'NS']
-
 /** The zone editor for programs: PUT, GET and DELETE /_sandbox/dns/{name}/{type}. */
-export function addDnsRoutes(app: Hono, { zones }: World): void {
+export function addDnsRoutes(app: Hono, { zones, claims }: World): void {
+  app.post('/_sandbox/claims/:key/publish', async (c) => {
+    const body = parseJson((await c.req.text()) || '{}')
+    const wanted = typeof body === 'object' && body !== null && 'mistake' in body ? body.mistake : 'none'
+    const mistake = MISTAKES.find(({ id }) => id === wanted)
+    if (mistake === undefined) {
+      throw validationError(`\`mistake\` must be one of ${MISTAKES.map(({ id }) => id).join(', ')}.`)
+    }
+    const claim = claims.find(c.req.param('key').toLowerCase())
+    if (claim === undefined) throw notFound('There is no such claim.')
+    publish(zones, claim, mistake)
+    return c.json(claim.record)
+  })
+
   app.get('/_sandbox/zones', (c) => c.json({ zones: zones.list().map(describeZone) }))
 
   app.put('/_sandbox/zones/:name/trouble', async (c) => {
@@ -66,8 +79,8 @@ export function readName(text: string): string {
 
 /** @throws Problem 422. */
 export function readType(text: string): RecordType {
-  const type = TYPES.find((known) => known === text.toUpperCase())
-  if (type === undefined) throw validationError(`The type must be one of ${TYPES.join(', ')}.`)
+  const type = RECORD_TYPES.find((known) => known === text.toUpperCase())
+  if (type === undefined) throw validationError(`The type must be one of ${RECORD_TYPES.join(', ')}.`)
   return type
 }
 

@@ -8,6 +8,7 @@ import { addAuthorizeRoutes } from './authorize-routes.ts'
 import { createClaims } from './claims.ts'
 import { type OAuthClient, SEEDED_CLIENTS } from './clients.ts'
 import { addControlRoutes } from './control-routes.ts'
+import { addDnsPage } from './dns-page.ts'
 import { addDnsRoutes } from './dns-routes.ts'
 import { startDnsServer } from './dns-server.ts'
 import { randomToken, type SandboxEffects } from './effects.ts'
@@ -162,6 +163,7 @@ function buildApp(world: World, report: (error: unknown) => void): Hono {
   addApiRoutes(app, world)
   addControlRoutes(app, world)
   addDnsRoutes(app, world)
+  addDnsPage(app, world)
   app.notFound(() => {
     throw new Problem(404, 'not_found', 'There is nothing at this address.')
   })

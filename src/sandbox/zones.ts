@@ -5,6 +5,7 @@ export type RecordData =
   | { readonly type: 'MX'; readonly preference: number; readonly value: string }
 
 export type RecordType = RecordData['type']
+export const RECORD_TYPES: readonly RecordType[] = ['TXT', 'A', 'AAAA', 'CNAME', 'MX', 'NS']
 
 export interface RecordSet {
   /** Seconds. */
@@ -104,6 +105,11 @@ export function createZones(): Zones {
     return zones.get(apex) ?? create(apex, false)
   }
 
+  // A host without the record of any claim, for aliases to lead to.
+  put(ensure(INFRASTRUCTURE_ZONE), `parked.${INFRASTRUCTURE_ZONE}`, 'A', {
+    ttl: NS_TTL,
+    data: [{ type: 'A', value: '192.0.2.80' }],
+  })
   for (const host of NAME_SERVERS) {
     put(ensure(INFRASTRUCTURE_ZONE), host, 'A', { ttl: NS_TTL, data: [{ type: 'A', value: '127.0.0.1' }] })
   }
