@@ -76,7 +76,7 @@ export async function* watchClaim(
       else if (standing.phase === 'blocked') yield event('waiting', `${standing.says}; waiting until it lifts`, claim)
       else yield event('status', standing.says, claim)
     }
-    const end = claim.expires_at ? parseTimestamp(claim.expires_at)?.getTime() : undefined
+    const end = claim.expires_at ? parseTimestamp(claim.expires_at) : undefined
     if (end === undefined || context.clock.now() < end) {
       lenientUntil = context.clock.now()
       continue
