@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+
+const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
+
+export interface Ended {
+  /** The exit code, or the signal that ended the process. */
+  readonly code: number | NodeJS.Signals
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ended>
+  /** Settles with the match when the output (both streams, as it came) matches; rejects when the process ends first. */
+  seen(pattern: RegExp): Promise<RegExpExecArray>
+  type(text: string): void
+}
+
+export interface StartOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Written to stdin, which is then closed; `open` leaves it open; nothing: closed from the start. */
+  readonly stdin?: string | 'open'
+  readonly nodeOptions?: readonly string[]
+}
+
+export interface World {
+  readonly home: string
+  readonly env: Record<string, string>
+  /** Starts the built program as a process of its own. */
+  start(words: readonly string[], options?: StartOptions): Running
+  /** Runs the built program to its end. */
+  run(words: readonly string[], options?: StartOptions): Promise<Ended>
+}
+
+export interface ServedWorld extends World {
+  readonly service: { readonly base_url: string; readonly dns: string; readonly client_id: string; readonly api_key: string }
+  /** Signs in with the file store, the test being the browser. */
+  login(words?: readonly string[]): Promise<Ended>
+  /** A request to the sandbox's control plane. */
+  control(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown>
+}
+
+/** A home folder of its own and nothing of this machine's environment that the program would heed. */
+export function createWorld(): World {
+  const home = mkdtempSync(join(tmpdir(), 'mailclaim-story-'))
+  const running = new Set<ChildProcess>()
+  onTestFinished(() => {
+    for (const child of running) child.kill('SIGKILL')
+    rmSync(home, { recursive: true, force: true })
+  })
+  const env: Record<string, string> = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: home,
+    LANG: 'C.UTF-8',
+    TERM: 'xterm-256color',
+    MAILCLAIM_CONFIG_DIR: join(home, 'config'),
+    MAILCLAIM_STATE_DIR: join(home, 'state'),
+  }
+
+  function start(words: readonly string[], options: StartOptions = {}): Running {
+    const merged = Object.entries({ ...env, ...options.env }).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    const child = spawn(process.execPath, [...(options.nodeOptions ?? []), PROGRAM, ...words], {
+      env: Object.fromEntries(merged),
+      cwd: home,
+      stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    })
+    running.add(child)
+    let stdout = ''
+    let stderr = ''
+    let both = ''
+    const watchers = new Set<() => void>()
+    const note = () => {
+      for (const watcher of watchers) watcher()
+    }
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+      both += text
+      note()
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+      both += text
+      note()
+    })
+    child.stdin?.on('error', () => {}) // The program may end before it has read everything.
+    if (options.stdin !== undefined && options.stdin !== 'open') child.stdin?.end(options.stdin)
+    const ended = new Promise<Ended>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code, signal) => {
+        running.delete(child)
+        resolve({ code: signal ?? code ?? 0, stdout, stderr })
+      })
+    })
+    return {
+      child,
+      ended,
+      type: (text) => void child.stdin?.write(text),
+      seen: (pattern) =>
+        new Promise((resolve, reject) => {
+          const look = () => {
+            const match = pattern.exec(both)
+            if (match === null) return
+            watchers.delete(look)
+            resolve(match)
+          }
+          watchers.add(look)
+          look()
+          void ended.then((result) => reject(new Error(`ended with ${result.code} before ${pattern} was seen:\n${both}`)))
+        }),
+    }
+  }
+
+  return { home, env, start, run: (words, options) => start(words, options).ended }
+}
+
+/** A world with a sandbox in a process of its own, which the program is pointed at by its environment. */
+export async function createServedWorld(sandboxWords: readonly string[] = ['--auto-approve']): Promise<ServedWorld> {
+  const world = createWorld()
+  const sandbox = world.start(['sandbox', '--json', '--exit-with-stdin', ...sandboxWords], { stdin: 'open' })
+  const line = await new Promise<string>((resolve, reject) => {
+    if (sandbox.child.stdout === null) throw new Error('no output')
+    createInterface({ input: sandbox.child.stdout }).once('line', resolve)
+    void sandbox.ended.then((result) => reject(new Error(`the sandbox ended with ${result.code}: ${result.stderr}`)))
+  })
+  const service = JSON.parse(line) as ServedWorld['service']
+  Object.assign(world.env, {
+    MAILCLAIM_BASE_URL: service.base_url,
+    MAILCLAIM_CLIENT_ID: service.client_id,
+    MAILCLAIM_RESOLVER: service.dns,
+    MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1) ?? '',
+  })
+
+  return {
+    ...world,
+    service,
+    async login(words = []) {
+      const running = world.start(['login', '--store', 'file', '--no-browser', ...words])
+      const [url] = await running.seen(/http:\/\/\S+\/oauth\/authorize\S+/)
+      await fetch(url)
+      return running.ended
+    },
+    async control(method, path, body) {
+      const response = await fetch(`${service.base_url}/_sandbox/${path}`, {
+        method,
+        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+      })
+      const text = await response.text()
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+      return text === '' ? undefined : JSON.parse(text)
+    },
+  }
+}
