@@ -41,6 +41,7 @@ export const GLOBAL_OPTIONS: readonly OptionDefinition[] = [
   },
   { flags: '--json', says: 'the same as --format json' },
   { flags: '--fields <list>', says: 'only these fields, as in id,client.name' },
+  { flags: '--csv-safe', says: "in CSV, put ' before cells that a spreadsheet would run" },
   { flags: '--quiet', says: 'no progress, hints or warnings' },
   { flags: '--verbose', says: 'show HTTP exchanges on stderr, secrets left out' },
   { flags: '--no-input', says: 'never ask a question' },

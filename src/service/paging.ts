@@ -30,6 +30,8 @@ export interface Page<T> {
   readonly hasMore: boolean
   /** Whether the range ends with this page. */
   readonly last: boolean
+  /** `hasMore` of the range's last page, where it is known before that has come. */
+  readonly finalHasMore: boolean | undefined
 }
 
 /**
@@ -53,7 +55,7 @@ export async function* pages<T extends { readonly id?: string | null }>(
   for await (const page of consecutive(fetchPage, range)) collected.push(page)
   const hasMore = collected.at(-1)?.hasMore ?? false
   for (let at = collected.length - 1; at >= 0; at--) {
-    yield { ...(collected[at] as Page<T>), hasMore, last: at === 0 }
+    yield { ...(collected[at] as Page<T>), hasMore, last: at === 0, finalHasMore: hasMore }
   }
 }
 
@@ -88,7 +90,9 @@ async function* consecutive<T extends { readonly id?: string | null }>(
       const last = left === 0 || !envelope.has_more
       const next = last ? undefined : nextCursor(envelope.data, backwards, seen)
       if (typeof next === 'string') asked = ask(next, left)
-      yield { items, envelope, hasMore, last }
+      // Without a limit the range goes on until there is no more.
+      const finalHasMore = last ? hasMore : range.limit === undefined ? false : undefined
+      yield { items, envelope, hasMore, last, finalHasMore }
       if (next === undefined) return
       // Only now: what did arrive has been handed out.
       if (typeof next !== 'string') throw next

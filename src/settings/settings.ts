@@ -15,6 +15,7 @@ export interface GlobalOptions {
   format?: string
   json?: true
   fields?: string
+  csvSafe?: true
   quiet?: true
   verbose?: true
   input?: boolean
@@ -42,6 +43,8 @@ export interface Settings {
   readonly formatGiven: boolean
   /** Dotted paths; undefined: the command's own choice of columns. */
   readonly fields: readonly string[] | undefined
+  /** Whether CSV cells that a spreadsheet would run are defused, which changes them. */
+  readonly csvSafe: boolean
   readonly quiet: boolean
   readonly verbose: boolean
   /** Whether a question may be asked: stdin and stderr are terminals and `--no-input` was not given. */
@@ -108,6 +111,7 @@ export async function resolveSettings(
     ),
     ...resolveFormat(options, formats, context),
     fields: options.fields === undefined ? undefined : parseFields(options.fields),
+    csvSafe: options.csvSafe === true,
     quiet: options.quiet === true,
     verbose: options.verbose === true,
     interactive: options.input !== false && context.stdin.isTTY && context.stderr.isTTY,

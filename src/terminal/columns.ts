@@ -1,0 +1,128 @@
+import { CliError, Exit } from '../errors.ts'
+import type { Palette } from './color.ts'
+import { sanitizeLine, stringifyJson } from './sanitize.ts'
+
+/** A thing from the service, as it was received. */
+export type Item = object
+
+/** What a cell may go by when a person reads it. */
+export interface Look {
+  /** Milliseconds since 1970, for relative times; undefined where times are shown in full. */
+  readonly now: number | undefined
+}
+
+/** One field of an item, as tables, cards, TSV and CSV show it. */
+export interface Column {
+  /** Dotted path into the item, and the heading in TSV and CSV. */
+  readonly field: string
+  /** Heading for people; made of the field where absent. */
+  readonly title?: string
+  /** An `id` is never wrapped or cut; a `number` is aligned to the right. */
+  readonly kind?: 'id' | 'number' | 'text'
+  /** Where the value comes from when it is not simply the field. */
+  readonly value?: (item: Item) => unknown
+  /** What a person reads instead of the plain value; undefined for the plain value. */
+  readonly text?: (value: unknown, look: Look) => string | undefined
+  /** The colour of the cell. */
+  readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
+  /** Left out for the others: a column that only people, or only programs, have use for. */
+  readonly only?: 'people' | 'programs'
+}
+
+/** What stands for a value that is null or missing. */
+export const DASH = '–'
+
+/**
+ * The value at a dotted path: `client.name`, `scopes.0`. A key that itself contains the dots is found as well.
+ *
+ * @returns undefined where there is nothing.
+ */
+export function valueAt(item: unknown, path: string): unknown {
+  if (typeof item !== 'object' || item === null) return undefined
+  if (Object.hasOwn(item, path)) return (item as Record<string, unknown>)[path]
+  const dot = path.indexOf('.')
+  if (dot < 0) return undefined
+  return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
+}
+
+/** The item reduced to some fields, nesting and the item's own order kept. What it does not have is left out. */
+export function pickFields(item: unknown, fields: readonly string[]): unknown {
+  if (typeof item !== 'object' || item === null) return item
+  if (Array.isArray(item) && !fields.some((field) => /^\d+(\.|$)/.test(field))) {
+    return item.map((entry) => pickFields(entry, fields))
+  }
+  const picked: [string, unknown][] = []
+  for (const [key, value] of Object.entries(item)) {
+    if (fields.includes(key)) picked.push([key, value])
+    else {
+      const inner = below(fields, key)
+      if (inner === undefined || typeof value !== 'object' || value === null) continue
+      picked.push([key, pickFields(value, inner)])
+    }
+  }
+  return Array.isArray(item) ? picked.map(([, value]) => value) : Object.fromEntries(picked)
+}
+
+function below(fields: readonly string[], key: string): string[] | undefined {
+  const inner = fields
+    .filter((field) => field.startsWith(`${key}.`))
+    .map((field) => field.slice(key.length + 1))
+  return inner.length === 0 ? undefined : inner
+}
+
+/** The columns that `--fields` asks for, or the command's own for this kind of reader. */
+export function chooseColumns(
+  columns: readonly Column[],
+  fields: readonly string[] | undefined,
+  reader: 'people' | 'programs',
+): readonly Column[] {
+  if (fields === undefined) return columns.filter((column) => (column.only ?? reader) === reader)
+  return fields.map((field) => columns.find((column) => column.field === field) ?? { field })
+}
+
+export function columnValue(column: Column, item: Item): unknown {
+  return column.value === undefined ? valueAt(item, column.field) : column.value(item)
+}
+
+/** A value as one cell of TSV or CSV, not yet escaped: null and missing are empty, lists are joined with commas. */
+export function plainText(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'string') return value
+  if (typeof value !== 'object') return String(value)
+  const list = Array.isArray(value) ? value : undefined
+  // Joined only where the parts can be told apart again.
+  return list?.every((entry) => typeof entry === 'string' && entry !== '' && !entry.includes(','))
+    ? list.join(',')
+    : jsonOf(value)
+}
+
+/** A value as a person reads it on one line, clean. */
+export function humanText(column: Column, value: unknown, look: Look): string {
+  if (value === null || value === undefined || value === '') return DASH
+  const text = column.text?.(value, look)
+  if (text !== undefined) return sanitizeLine(text)
+  if (Array.isArray(value)) {
+    return value.length === 0 ? DASH : value.map((entry) => sanitizeLine(plainText(entry))).join(', ')
+  }
+  return sanitizeLine(plainText(value))
+}
+
+export function titleOf(column: Column): string {
+  if (column.title !== undefined) return column.title
+  const words = sanitizeLine(column.field.replaceAll(/[._]/g, ' '))
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** JSON of what came from the service. @throws CliError exit 7 where it is nested beyond what can be written. */
+export function jsonOf(value: unknown, indent?: number): string {
+  try {
+    return stringifyJson(value, indent)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new CliError(
+      'unexpected_answer',
+      Exit.unavailable,
+      "the answer is not the interface's: it is nested too deep",
+    )
+  }
+}

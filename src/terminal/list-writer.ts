@@ -1,0 +1,172 @@
+import { type Column, chooseColumns, type Item, jsonOf, valueAt } from './columns.ts'
+import {
+  headingLine,
+  jsonItem,
+  lookOf,
+  type OutputContext,
+  type OutputSettings,
+  recordLine,
+  separatedStyle,
+  stdoutPalette,
+  warnOfAbsentFields,
+} from './output.ts'
+
+/** A page as it comes from the service, with what is known by then about the end of the list. */
+export interface WrittenPage {
+  readonly items: readonly Item[]
+  /** The service's own envelope, for JSON. */
+  readonly envelope: object
+  /** The `has_more` of the whole output where it is already certain. */
+  readonly finalHasMore: boolean | undefined
+}
+
+/** Writes a list page by page: what `page` was given is on stdout when it settles. */
+export interface ListWriter {
+  page(page: WrittenPage): Promise<void>
+  /** Completes the output. Not called after a failure: an unfinished JSON document cannot be taken for a whole one. */
+  end(hasMore: boolean): Promise<void>
+}
+
+export interface ListWriterOptions {
+  readonly context: OutputContext
+  readonly settings: OutputSettings
+  readonly columns: readonly Column[]
+  /** What a person reads on stderr when there is nothing: "no grants". */
+  readonly nothing: string
+}
+
+/**
+ * A writer for the format in force. JSON is one document, `{"object":"list","has_more":…,"data":[…]}` with whatever else
+ * the service's envelope holds. `has_more` stands where the service has it if its final value is certain when the first
+ * page comes (a single page, or the whole list), else behind `data`: waiting for it would mean not to stream.
+ */
+export function createListWriter(options: ListWriterOptions): ListWriter {
+  const { settings } = options
+  const writer = createFormatWriter(options)
+  const absent = new Set(settings.fields ?? [])
+  let count = 0
+  return {
+    async page(page) {
+      count += page.items.length
+      for (const field of absent) {
+        if (page.items.some((item) => valueAt(item, field) !== undefined)) absent.delete(field)
+      }
+      await writer.page(page)
+    },
+    async end(hasMore) {
+      await writer.end(hasMore)
+      if (count > 0) await warnOfAbsentFields(options.context, settings, absent)
+    },
+  }
+}
+
+function createFormatWriter(options: ListWriterOptions): ListWriter {
+  const { format } = options.settings
+  if (format === 'json') return jsonWriter(options)
+  if (format === 'jsonl') return jsonLinesWriter(options)
+  if (format === 'csv' || format === 'tsv') return separatedWriter(options, format)
+  return tableWriter(options)
+}
+
+function jsonLinesWriter({ context, settings }: ListWriterOptions): ListWriter {
+  return {
+    async page({ items }) {
+      if (items.length === 0) return
+      await context.stdout.write(items.map((item) => `${jsonOf(jsonItem(item, settings))}\n`).join(''))
+    },
+    async end() {},
+  }
+}
+
+function separatedWriter(
+  { context, settings, columns }: ListWriterOptions,
+  format: 'csv' | 'tsv',
+): ListWriter {
+  const shown = chooseColumns(columns, settings.fields, 'programs')
+  const style = separatedStyle(context, settings, format)
+  let heading = headingLine(shown, style)
+  return {
+    async page({ items }) {
+      await context.stdout.write(heading + items.map((item) => recordLine(item, shown, style)).join(''))
+      heading = ''
+    },
+    async end() {
+      if (heading !== '') await context.stdout.write(heading)
+    },
+  }
+}
+
+function tableWriter({ context, settings, columns, nothing }: ListWriterOptions): ListWriter {
+  const renderer = (async () => {
+    const [{ TableRenderer }, palette] = await Promise.all([
+      import('./table.ts'),
+      stdoutPalette(context, settings),
+    ])
+    const width = context.stdout.columns ?? Number.POSITIVE_INFINITY
+    return new TableRenderer(
+      chooseColumns(columns, settings.fields, 'people'),
+      palette,
+      lookOf(context),
+      width,
+    )
+  })()
+  renderer.catch(() => {})
+  let count = 0
+  return {
+    async page({ items }) {
+      count += items.length
+      const text = (await renderer).render(items)
+      if (text !== '') await context.stdout.write(text)
+    },
+    async end() {
+      if (count === 0 && !settings.quiet) await context.stderr.write(`${nothing}\n`)
+    },
+  }
+}
+
+function jsonWriter({ context, settings }: ListWriterOptions): ListWriter {
+  const { stdout } = context
+  const style = stdout.isTTY
+    ? { open: '{\n  ', field: ',\n  ', colon: ': ', item: '\n    ', close: '\n  ]', end: '\n}\n', indent: 2 }
+    : { open: '{', field: ',', colon: ':', item: '', close: ']', end: '}\n', indent: undefined }
+  const json = (value: unknown, depth: string) =>
+    style.indent === undefined ? jsonOf(value) : jsonOf(value, style.indent).replaceAll('\n', `\n${depth}`)
+  const field = (name: string, value: unknown) => `${jsonOf(name)}${style.colon}${json(value, '  ')}`
+
+  let written: Set<string> | undefined
+  let items = 0
+  let lastEnvelope: Record<string, unknown> = {}
+
+  const head = (envelope: Record<string, unknown>, hasMore: boolean | undefined) => {
+    const keys = Object.keys(envelope)
+    const front = keys.includes('data') ? keys.slice(0, keys.indexOf('data')) : keys
+    if (!keys.includes('object')) front.unshift('object')
+    if (!keys.includes('has_more')) front.push('has_more')
+    const fields = front
+      .filter((key) => key !== 'has_more' || hasMore !== undefined)
+      .map((key) =>
+        field(key, key === 'has_more' ? hasMore : (envelope[key] ?? (key === 'object' ? 'list' : null))),
+      )
+    written = new Set([...front.filter((key) => key !== 'has_more' || hasMore !== undefined), 'data'])
+    return `${style.open}${[...fields, `${jsonOf('data')}${style.colon}[`].join(style.field)}`
+  }
+
+  return {
+    async page({ items: page, envelope, finalHasMore }) {
+      lastEnvelope = envelope as Record<string, unknown>
+      let text = written === undefined ? head(lastEnvelope, finalHasMore) : ''
+      for (const item of page) {
+        text += `${items++ === 0 ? '' : ','}${style.item}${json(jsonItem(item, settings), '    ')}`
+      }
+      if (text !== '') await stdout.write(text)
+    },
+    async end(hasMore) {
+      let text = written === undefined ? head(lastEnvelope, hasMore) : ''
+      text += items === 0 ? ']' : style.close
+      const rest = Object.keys(lastEnvelope).filter((key) => !written?.has(key) && key !== 'has_more')
+      for (const key of rest) text += style.field + field(key, lastEnvelope[key])
+      if (!written?.has('has_more')) text += style.field + field('has_more', hasMore)
+      await stdout.write(text + style.end)
+    },
+  }
+}

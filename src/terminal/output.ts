@@ -1,0 +1,134 @@
+import type { Context } from '../context.ts'
+import type { Settings } from '../settings/settings.ts'
+import { colorLevel, createPalette } from './color.ts'
+import {
+  type Column,
+  chooseColumns,
+  columnValue,
+  type Item,
+  jsonOf,
+  type Look,
+  pickFields,
+  plainText,
+  valueAt,
+} from './columns.ts'
+import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
+
+/** What decides the form of the data on stdout. */
+export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
+export type OutputSettings = Pick<Settings, 'format' | 'fields' | 'quiet' | 'colorOption' | 'csvSafe'>
+
+/** Spaces a level where JSON is written to a terminal; elsewhere it is one line. */
+const INDENT = 2
+
+/** How times are shown: relative on a terminal, in full elsewhere. */
+export function lookOf(context: OutputContext): Look {
+  return { now: context.stdout.isTTY ? context.clock.now() : undefined }
+}
+
+/** The palette for what goes to stdout for people. */
+export function stdoutPalette(context: OutputContext, settings: OutputSettings) {
+  return createPalette(colorLevel(context.environment, settings.colorOption, context.stdout))
+}
+
+/** How separated values are written. */
+export interface SeparatedStyle {
+  readonly format: 'csv' | 'tsv'
+  readonly terminal: boolean
+  readonly defuse: boolean
+}
+
+export function separatedStyle(
+  context: OutputContext,
+  settings: OutputSettings,
+  format: 'csv' | 'tsv',
+): SeparatedStyle {
+  return { format, terminal: context.stdout.isTTY, defuse: settings.csvSafe }
+}
+
+/** The line of headings in TSV or CSV. */
+export function headingLine(columns: readonly Column[], style: SeparatedStyle): string {
+  return separated(
+    columns.map((column) => column.field),
+    style,
+  )
+}
+
+/** One record of TSV or CSV (RFC 4180: comma, CRLF), its line end included. */
+export function recordLine(item: Item, columns: readonly Column[], style: SeparatedStyle): string {
+  return separated(
+    columns.map((column) => plainText(columnValue(column, item))),
+    style,
+  )
+}
+
+function separated(cells: readonly string[], style: SeparatedStyle): string {
+  if (style.format === 'tsv') return `${cells.map(escapeTsv).join('\t')}\n`
+  return `${cells.map((cell) => escapeCsv(cell, style)).join(',')}\r\n`
+}
+
+/** The item as JSON shows it: the service's own, or the fields that were asked for. */
+export function jsonItem(item: Item, settings: OutputSettings): unknown {
+  return settings.fields === undefined ? item : pickFields(item, settings.fields)
+}
+
+/** One document on stdout: indented on a terminal, one line elsewhere. */
+export async function writeJson(context: OutputContext, value: unknown): Promise<void> {
+  await context.stdout.write(`${jsonOf(value, context.stdout.isTTY ? INDENT : undefined)}\n`)
+}
+
+/** One line of JSON on stdout. */
+export async function writeJsonLine(context: OutputContext, value: unknown): Promise<void> {
+  await context.stdout.write(`${jsonOf(value)}\n`)
+}
+
+/**
+ * Writes one object in the format in force: a card for people, a heading and a record in TSV and CSV, the service's own
+ * object in JSON. A card ends with the fields that no column covers, so that nothing the service adds stays hidden.
+ */
+export async function writeObject(
+  context: OutputContext,
+  settings: OutputSettings,
+  item: Item,
+  columns: readonly Column[],
+): Promise<void> {
+  const { stdout } = context
+  const { format } = settings
+  await warnOfAbsentFields(
+    context,
+    settings,
+    (settings.fields ?? []).filter((field) => valueAt(item, field) === undefined),
+  )
+  if (format === 'json') return writeJson(context, jsonItem(item, settings))
+  if (format === 'jsonl') return writeJsonLine(context, jsonItem(item, settings))
+  if (format === 'csv' || format === 'tsv') {
+    const shown = chooseColumns(columns, settings.fields, 'programs')
+    const style = separatedStyle(context, settings, format)
+    await stdout.write(headingLine(shown, style) + recordLine(item, shown, style))
+    return
+  }
+  const shown = [...chooseColumns(columns, settings.fields, 'people')]
+  if (settings.fields === undefined) shown.push(...uncovered(item, columns))
+  const [{ renderCard }, palette] = await Promise.all([import('./card.ts'), stdoutPalette(context, settings)])
+  const width = stdout.columns ?? Number.POSITIVE_INFINITY
+  await stdout.write(renderCard(item, shown, width, palette, lookOf(context)))
+}
+
+function uncovered(item: Item, columns: readonly Column[]): Column[] {
+  const covered = new Set(columns.map((column) => column.field.split('.', 1)[0]))
+  return Object.keys(item)
+    .filter((key) => key !== 'object' && !covered.has(key))
+    .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
+}
+
+/** Tells on stderr about fields that were asked for and that nothing has: most likely a slip of the pen. */
+export async function warnOfAbsentFields(
+  context: OutputContext,
+  settings: OutputSettings,
+  absent: Iterable<string>,
+): Promise<void> {
+  if (settings.quiet) return
+  for (const field of absent) {
+    await context.stderr.write(`warning: nothing here has a field "${sanitizeLine(field)}"\n`)
+  }
+}
