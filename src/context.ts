@@ -15,6 +15,7 @@ export interface Context {
   readonly clock: Clock
   readonly random: Random
   readonly http: HttpTransport
+  readonly dns: DnsNetwork
   readonly browser: Browser
   readonly prompts: Prompts
   readonly interrupts: Interrupts
@@ -138,6 +139,47 @@ export class TransportError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
     this.sent = sent
+  }
+}
+
+/** Where a DNS server listens: an IPv4 or IPv6 address (never a name) and a port from 1 to 65535. */
+export interface DnsAddress {
+  readonly address: string
+  readonly port: number
+}
+
+export interface DnsExchange {
+  readonly server: DnsAddress
+  /** The query on the wire, without the length prefix of TCP. */
+  readonly message: Uint8Array
+  readonly timeoutMs: number
+  /** Says whether a message from that server is the answer. What it refuses is dropped and the wait goes on. */
+  readonly accept: (message: Uint8Array) => boolean
+  readonly signal?: AbortSignal
+}
+
+/** DNS messages out and in. Both exchanges settle with an accepted message or reject with a `DnsTransportError`. */
+export interface DnsNetwork {
+  /** One datagram out of a fresh port; only datagrams from exactly that address and port are looked at. */
+  udp(exchange: DnsExchange): Promise<Uint8Array>
+  /** One connection, one query (RFC 7766). */
+  tcp(exchange: DnsExchange): Promise<Uint8Array>
+  /** The recursive resolvers this machine is configured with; empty where none is usable. */
+  systemResolvers(): Promise<readonly DnsAddress[]>
+}
+
+/**
+ * No accepted answer came. `no-route` means that nothing could leave this machine towards that address (a machine
+ * without IPv6, say); `refused` that the other side says that nobody listens there; `unreachable` any other refusal
+ * of the network; `closed` a connection that ended before an answer was there.
+ */
+export class DnsTransportError extends Error {
+  override readonly name = 'DnsTransportError'
+  readonly kind: 'timeout' | 'no-route' | 'refused' | 'unreachable' | 'closed' | 'aborted'
+
+  constructor(kind: DnsTransportError['kind'], message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.kind = kind
   }
 }
 

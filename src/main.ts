@@ -7,6 +7,7 @@ import {
   type Clock,
   type Context,
   type Directories,
+  type DnsNetwork,
   type Environment,
   type HttpTransport,
   type Input,
@@ -36,6 +37,7 @@ export async function main(): Promise<ExitCode> {
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,
+    dns: lazyDns(),
     browser: {
       open: async (url) => {
         const { openBrowser } = await import('./oauth/browser.ts')
@@ -165,6 +167,16 @@ function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
           reject(gone ? new OutputClosedError('the reader went away') : error)
         })
       }),
+  }
+}
+
+/** Loads the DNS client when the first question is asked. */
+function lazyDns(): DnsNetwork {
+  const load = () => import('./dns/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
+  return {
+    udp: async (exchange) => (await load()).udp(exchange),
+    tcp: async (exchange) => (await load()).tcp(exchange),
+    systemResolvers: async () => (await load()).systemResolvers(),
   }
 }
 

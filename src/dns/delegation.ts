@@ -1,0 +1,414 @@
+import type { DnsAddress } from '../context.ts'
+import { type AskOptions, ask, type DnsEffects, type Reply } from './exchange.ts'
+import type { Message, Soa } from './message.ts'
+import { ancestors, isAskable, isRegistry, isWithin, labelCount } from './name.ts'
+import { below } from './withdraw.ts'
+
+/** Who is asked, and until when: what a walk through the delegations goes by. */
+export interface Route {
+  readonly resolvers: readonly DnsAddress[]
+  readonly authoritativePort: number
+  /** When finding the zone has to be over, on `clock.monotonic()`. */
+  readonly deadline: number
+  readonly effects: DnsEffects
+}
+
+/** A zone and its name servers, as one side tells it: host names in the order given, with the addresses known so far. */
+export interface Cut {
+  readonly zone: string
+  readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
+}
+
+export interface Located {
+  readonly kind: 'located'
+  /** The zone that holds the name, and the name servers that the walk came to. */
+  readonly cut: Cut
+  readonly soa: Soa | undefined
+  /** The delegation as the parent zone's own servers give it; undefined where no parent was to be seen. */
+  readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | undefined
+  /** Whether a server answered with authority for the zone. */
+  readonly verified: boolean
+}
+
+export type Location =
+  | Located
+  /** The registry, or the resolver where no registry can be reached, says that the domain does not exist. */
+  | {
+      readonly kind: 'no-domain'
+      readonly domain: string
+      readonly saidBy: string
+      readonly soa: Soa | undefined
+    }
+  /** Neither resolvers nor servers led to a zone. */
+  | { readonly kind: 'lost'; readonly resolverReplies: readonly ResolverReply[] }
+
+export interface ResolverReply {
+  readonly resolver: DnsAddress
+  readonly question: string
+  readonly reply: Reply
+}
+
+/** Silence of the resolver, or of a zone's servers, for so long starts the next way beside it. */
+const NEXT_WAY_AFTER_MS = 600
+/** The name itself, and what is deep below a registry, may not exist yet: asked about only after a longer wait. */
+const LATE_WAY_AFTER_MS = 1500
+/** How long the servers of one zone may take before the walk goes on without them. */
+const LEVEL_MS = 1500
+
+/**
+ * Finds the zone that holds a name and its servers, from the top down.
+ *
+ * A resolver is only asked for the NS records of ancestors, the topmost first; from there on the authoritative servers
+ * are asked directly, without recursion, so that no cache learns that the name does not exist (RFC 2308). Where an
+ * ancestor leads nowhere (private DNS without a root, servers that are not reachable from here), the next one down is
+ * tried; the name itself comes last. Checking is disabled in these questions: a zone with broken DNSSEC is found as well.
+ */
+export async function locate(name: string, route: Route): Promise<Location> {
+  const { clock } = route.effects
+  const withdrawn = below(route.effects.signal)
+  const inner: Route = { ...route, effects: { ...route.effects, signal: withdrawn.signal } }
+
+  const ways = [...ancestors(name), name]
+  const running = new Set<Promise<Location | undefined>>()
+  const replies: ResolverReply[] = []
+  let candidate: Located | undefined
+  let noDomain: Location | undefined
+  let nextAt = clock.monotonic()
+  try {
+    while (clock.monotonic() < route.deadline) {
+      const next = ways[0]
+      if (next !== undefined && (running.size === 0 || clock.monotonic() >= nextAt)) {
+        ways.shift()
+        const way = tryWay(name, next, inner, replies)
+        // It may be withdrawn while nobody waits for it any more.
+        way.catch(() => undefined)
+        running.add(way)
+        const later = ways[0] === name || labelCount(ways[0] ?? name) > 2
+        nextAt = clock.monotonic() + (later ? LATE_WAY_AFTER_MS : NEXT_WAY_AFTER_MS)
+      }
+      if (running.size === 0) break
+      const until = ways.length > 0 ? Math.min(nextAt, route.deadline) : route.deadline
+      const outcome = await firstOf(running, until, inner)
+      if (outcome === 'time' || outcome === undefined) continue
+      if (outcome.kind === 'located') {
+        // The parent's own word on who serves the zone is final, even where those servers say nothing.
+        if (outcome.verified || outcome.parent !== undefined) return outcome
+        candidate = deeper(candidate, outcome)
+      } else if (outcome.kind === 'no-domain') {
+        if (outcome.saidBy !== 'resolver') return outcome
+        noDomain = outcome
+      }
+    }
+    return candidate ?? noDomain ?? { kind: 'lost', resolverReplies: replies }
+  } finally {
+    withdrawn.end()
+  }
+}
+
+function deeper(a: Located | undefined, b: Located): Located {
+  return a !== undefined && labelCount(a.cut.zone) > labelCount(b.cut.zone) ? a : b
+}
+
+/** The first of the running ways to end, taken out of the set; or `time`. */
+async function firstOf(
+  running: Set<Promise<Location | undefined>>,
+  until: number,
+  route: Route,
+): Promise<Location | undefined | 'time'> {
+  const { clock, signal } = route.effects
+  const alarm = below(signal)
+  try {
+    const ended = await Promise.race([
+      ...[...running].map((way) => way.then((outcome) => ({ way, outcome }))),
+      clock.sleep(Math.max(0, until - clock.monotonic()), alarm.signal).then(() => 'time' as const),
+    ])
+    if (ended === 'time') return 'time'
+    running.delete(ended.way)
+    return ended.outcome
+  } finally {
+    alarm.end()
+  }
+}
+
+/** One way down: the NS records of `level` from the resolvers, then from server to server to the name. */
+async function tryWay(
+  name: string,
+  level: string,
+  route: Route,
+  replies: ResolverReply[],
+): Promise<Location | undefined> {
+  const found = await firstUseful(
+    route.resolvers.map((resolver) => async () => {
+      const reply = await ask(
+        resolver,
+        { name: level, type: 'NS' },
+        { recursionDesired: true, checkingDisabled: true, deadline: route.deadline },
+        route.effects,
+      )
+      replies.push({ resolver, question: `${level} NS`, reply })
+      return reply.kind === 'answer' ? readResolver(level, resolver, reply.message, route) : undefined
+    }),
+  )
+  if (found === undefined) return undefined
+  if (found.kind === 'nxdomain') {
+    const domain = registeredDomain(name, found.soa?.zone ?? '.')
+    const certain =
+      labelCount(level) > 1 &&
+      (found.soa === undefined || isRegistry(found.soa.zone) || found.soa.zone === '.')
+    return certain || level === name
+      ? { kind: 'no-domain', domain, saidBy: 'resolver', soa: found.soa }
+      : undefined
+  }
+  return await walk(name, found.cut, route)
+}
+
+/** What a resolver's answer about the NS records of an ancestor is good for. */
+function readResolver(
+  level: string,
+  resolver: DnsAddress,
+  message: Message,
+  route: Route,
+): { kind: 'cut'; cut: Cut } | { kind: 'nxdomain'; soa: Soa | undefined } | undefined {
+  const cut = cutFrom(message, level, route.authoritativePort)
+  if (cut !== undefined) return { kind: 'cut', cut }
+  // No recursion on offer: an authoritative server was named as the resolver. It is where the walk starts, then.
+  if (!message.ra)
+    return { kind: 'cut', cut: { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) } }
+  if (message.rcode === 'NXDOMAIN') return { kind: 'nxdomain', soa: soaOf(message) }
+  return undefined
+}
+
+/** From server to server, by referrals, to the servers that answer for the name with authority. */
+async function walk(name: string, start: Cut, route: Route): Promise<Location | undefined> {
+  let cut = start
+  let parent: Located['parent']
+  for (let step = 0; step < 24; step += 1) {
+    const here = await withAddresses(cut, route)
+    const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
+    const message = await askAnyOf(here, name, deadline, route)
+    if (message === undefined) {
+      const worthAsking = cut.zone !== '.' && !isRegistry(cut.zone)
+      return worthAsking ? { kind: 'located', cut: here, soa: undefined, parent, verified: false } : undefined
+    }
+    const referral = message.aa ? undefined : referralFrom(message, cut.zone, name, route.authoritativePort)
+    if (referral !== undefined) {
+      parent = { zone: cut.zone, hosts: [...referral.hosts.keys()] }
+      cut = referral
+      continue
+    }
+    const soa = soaOf(message) ?? (await enclosingSoa(name, here, deadline, route))
+    const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : cut.zone
+    if (message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
+      return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
+    // A server that holds parent and child answers for the child at once: the delegation between them stays unseen.
+    return zone === cut.zone
+      ? { kind: 'located', cut: here, soa, parent, verified: true }
+      : { kind: 'located', cut: await ownServers(zone, here, route), soa, parent: undefined, verified: true }
+  }
+  return undefined
+}
+
+/** Asks the servers of a zone for the SOA of the name, three at a time; the first answer that leads on counts. */
+async function askAnyOf(
+  cut: Cut,
+  name: string,
+  deadline: number,
+  route: Route,
+): Promise<Message | undefined> {
+  const servers = unique([...cut.hosts.values()].flat())
+  // IPv4 first: more machines have it. Within a family the order is the parent's, which rotates it.
+  const ordered = [...servers].sort(
+    (a, b) => Number(a.address.includes(':')) - Number(b.address.includes(':')),
+  )
+  return await firstUseful(
+    ordered.slice(0, 9).map((server, index) => async () => {
+      if (index >= 3) {
+        const wait = Math.floor(index / 3) * 400
+        await route.effects.clock.sleep(wait, route.effects.signal)
+      }
+      const reply = await ask(server, { name, type: 'SOA' }, { deadline }, route.effects)
+      if (reply.kind !== 'answer') return undefined
+      const { message } = reply
+      const leadsOn =
+        message.aa || referralFrom(message, cut.zone, name, route.authoritativePort) !== undefined
+      const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
+      return leadsOn && isAnswer ? message : undefined
+    }),
+  )
+}
+
+/**
+ * The name servers of a zone as the zone itself names them, asked at servers that hold it. Where none of the names leads
+ * to an address, those servers stand in.
+ */
+async function ownServers(zone: string, at: Cut, route: Route): Promise<Cut> {
+  const servers = unique([...at.hosts.values()].flat())
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
+  const own = await firstUseful(
+    servers.slice(0, 3).map((server) => async () => {
+      const reply = await ask(server, { name: zone, type: 'NS' }, { deadline }, route.effects)
+      return reply.kind === 'answer' ? cutFrom(reply.message, zone, route.authoritativePort) : undefined
+    }),
+  )
+  if (own === undefined) return { zone, hosts: at.hosts }
+  const hosts = await Promise.all(
+    [...own.hosts].map(async ([host, known]) => {
+      if (known.length > 0) return [host, known] as const
+      const [looked, asked] = await Promise.all([lookUpHost(host, route), askForHost(host, servers, route)])
+      return [host, unique([...looked.addresses, ...asked])] as const
+    }),
+  )
+  const [first] = own.hosts.keys()
+  const isReachable = hosts.some(([, addresses]) => addresses.length > 0)
+  return { zone, hosts: isReachable || first === undefined ? new Map(hosts) : new Map([[first, servers]]) }
+}
+
+/** Addresses of a host inside a zone, from the zone's own servers: where no resolver knows the zone, they still do. */
+export async function askForHost(
+  host: string,
+  servers: readonly DnsAddress[],
+  route: Route,
+): Promise<DnsAddress[]> {
+  if (!isAskable(host)) return []
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
+  const found = await Promise.all(
+    servers.slice(0, 3).flatMap((server) =>
+      (['A', 'AAAA'] as const).map(async (type) => {
+        const reply = await ask(server, { name: host, type }, { deadline }, route.effects)
+        return reply.kind === 'answer' && reply.message.aa
+          ? addressesIn(reply.message, host, route.authoritativePort)
+          : []
+      }),
+    ),
+  )
+  return unique(found.flat())
+}
+
+/** A CNAME at the name hides the SOA: the zone is then found at the nearest ancestor that has one. */
+async function enclosingSoa(
+  name: string,
+  cut: Cut,
+  deadline: number,
+  route: Route,
+): Promise<Soa | undefined> {
+  const server = [...cut.hosts.values()].flat()[0]
+  if (server === undefined) return undefined
+  const above = ancestors(name)
+    .filter((level) => isWithin(level, cut.zone))
+    .reverse()
+  for (const level of above) {
+    const reply = await ask(server, { name: level, type: 'SOA' }, { deadline }, route.effects)
+    const soa = reply.kind === 'answer' ? soaOf(reply.message) : undefined
+    if (soa !== undefined) return soa
+  }
+  return undefined
+}
+
+/** Looks up the hosts that came without an address. */
+async function withAddresses(cut: Cut, route: Route): Promise<Cut> {
+  const known = [...cut.hosts.values()].flat().length
+  const hosts = await Promise.all(
+    [...cut.hosts].map(async ([host, addresses]) => {
+      // With plenty of servers known, the walk need not wait for the rest.
+      if (addresses.length > 0 || known >= 2) return [host, addresses] as const
+      return [host, (await lookUpHost(host, route)).addresses] as const
+    }),
+  )
+  return { zone: cut.zone, hosts: new Map(hosts) }
+}
+
+export interface HostAddresses {
+  readonly addresses: readonly DnsAddress[]
+  /** Whether somebody said so: no address is then a fact and no time-out. */
+  readonly certain: boolean
+}
+
+/** Addresses of a name server host, v4 and v6, through the resolvers. */
+export async function lookUpHost(host: string, route: Route): Promise<HostAddresses> {
+  if (!isAskable(host)) return { addresses: [], certain: true }
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
+  const options: AskOptions = { recursionDesired: true, checkingDisabled: true, deadline }
+  const families = await Promise.all(
+    (['A', 'AAAA'] as const).map((type) =>
+      firstUseful(
+        route.resolvers.map((resolver) => async () => {
+          const reply = await ask(resolver, { name: host, type }, options, route.effects)
+          if (reply.kind !== 'answer') return undefined
+          const { rcode, ra } = reply.message
+          const addresses =
+            rcode === 'NOERROR' ? addressesIn(reply.message, undefined, route.authoritativePort) : []
+          const certain = ra && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
+          return addresses.length > 0 || certain ? addresses : undefined
+        }),
+      ),
+    ),
+  )
+  return {
+    addresses: unique(families.flatMap((addresses) => addresses ?? [])),
+    certain: families.every((addresses) => addresses !== undefined),
+  }
+}
+
+/** NS records of exactly this zone, in the answer or, from a server without recursion, as a referral. */
+function cutFrom(message: Message, zone: string, port: number): Cut | undefined {
+  if (message.rcode !== 'NOERROR') return undefined
+  const answer = [...message.answers, ...message.authority].filter((r) => r.type === 'NS' && r.name === zone)
+  const hosts = answer.flatMap((record) => (record.type === 'NS' ? [record.target] : []))
+  if (hosts.length === 0) return undefined
+  return { zone, hosts: new Map(hosts.map((host) => [host, addressesIn(message, host, port)])) }
+}
+
+/** A referral: NS records of a zone below the one that was asked, on the way to the name (RFC 1034 section 4.3.2). */
+function referralFrom(message: Message, zone: string, name: string, port: number): Cut | undefined {
+  const owner = message.authority.find(
+    (record) =>
+      record.type === 'NS' &&
+      isWithin(name, record.name) &&
+      labelCount(record.name) > labelCount(zone) &&
+      isWithin(record.name, zone),
+  )?.name
+  return owner === undefined || message.answers.length > 0 ? undefined : cutFrom(message, owner, port)
+}
+
+/** The addresses that a message carries for a host, or for any name where no host is given. */
+export function addressesIn(message: Message, host: string | undefined, port: number): DnsAddress[] {
+  return unique(
+    [...message.answers, ...message.additional].flatMap((record) =>
+      (record.type === 'A' || record.type === 'AAAA') && (host === undefined || record.name === host)
+        ? [{ address: record.address, port }]
+        : [],
+    ),
+  )
+}
+
+export function soaOf(message: Message): Soa | undefined {
+  for (const record of [...message.answers, ...message.authority])
+    if (record.type === 'SOA') return record.soa
+  return undefined
+}
+
+export function unique(addresses: readonly DnsAddress[]): DnsAddress[] {
+  return [...new Map(addresses.map((server) => [`${server.address} ${server.port}`, server])).values()]
+}
+
+/** The domain that is, or is not, registered directly below a registry's zone. */
+function registeredDomain(name: string, zone: string): string {
+  const depth = Math.max(2, labelCount(zone) + 1)
+  return name.split('.').slice(-depth).join('.')
+}
+
+/** Starts all at once; the first result that is not undefined wins. Undefined when all have ended without one. */
+export async function firstUseful<T>(
+  tasks: readonly (() => Promise<T | undefined>)[],
+): Promise<T | undefined> {
+  if (tasks.length === 0) return undefined
+  return await new Promise((resolve, reject) => {
+    let left = tasks.length
+    for (const task of tasks) {
+      task().then((result) => {
+        left -= 1
+        if (result !== undefined || left === 0) resolve(result)
+      }, reject)
+    }
+  })
+}

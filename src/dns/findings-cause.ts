@@ -1,0 +1,253 @@
+import { type Facts, oldStateTtl, tally } from './facts.ts'
+import { isDivided } from './findings-server.ts'
+import { valueFinding } from './findings-value.ts'
+import { relativeName } from './name.ts'
+import { hasValue, type Observation, type TxtValue } from './observe.ts'
+import type { Misplaced } from './probe.ts'
+import { providersOf } from './provider.ts'
+import type { Finding } from './report.ts'
+import { decodeValue, explainValues, sameBytes } from './value.ts'
+
+/**
+ * Why the record is not there, or not everywhere. At most one error: the most likely cause. Nothing is said about the
+ * record where no authoritative server spoke.
+ */
+export function causeFindings(facts: Facts): Finding[] {
+  const { matching, without } = tally(facts.servers)
+  if (matching.length > 0) {
+    const partial = without.length > 0 && !isDivided(facts, matching, without)
+    return [...(partial ? [partialPropagation(matching, without)] : []), ...remarks(facts, matching)]
+  }
+  if (without.length === 0) return []
+  const cause = aliasCause(facts) ?? recordCause(facts, without)
+  if (cause === undefined) return []
+  return [cause, ...staleBeside(facts, cause, without), providerHint(facts)]
+}
+
+/** Facts about a record that is there. */
+function remarks(facts: Facts, matching: readonly Observation[]): Finding[] {
+  const own = matching
+    .flatMap((server) => server.values)
+    .find((value) => sameBytes(value.bytes, facts.expectedBytes))
+  const findings: Finding[] = []
+  if (own !== undefined && own.strings > 1)
+    findings.push({
+      code: 'split_strings',
+      severity: 'info',
+      message: `The value is stored in ${own.strings} strings; joined they are exactly what is expected`,
+      fix: 'Nothing has to be done',
+      evidence: { strings: own.strings },
+    })
+  const target = matching.find((server) => server.aliases.length > 0)?.aliases.at(-1)
+  if (target !== undefined)
+    findings.push({
+      code: 'cname_at_name',
+      severity: 'info',
+      message: `${facts.name} is an alias (CNAME) of ${target}; the value is found there`,
+      fix: 'Nothing has to be done as long as the alias stays',
+      evidence: { target },
+    })
+  return findings
+}
+
+function partialPropagation(matching: readonly Observation[], without: readonly Observation[]): Finding {
+  const serial = (server: Observation) => server.soa?.serial ?? null
+  const place = (server: Observation) =>
+    `${server.host}${serial(server) === null ? '' : ` (serial ${serial(server)})`}`
+  const newest = new Set(matching.map(serial))
+  const sameSerial = without.every((server) => serial(server) !== null && newest.has(serial(server)))
+  return {
+    code: 'partial_propagation',
+    severity: 'warning',
+    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map(place).join(', ')}`,
+    fix: sameSerial
+      ? 'Wait a little. If it stays so, the servers are not copies of each other although their serials agree: add the record at every provider that serves this zone'
+      : 'Wait until the other name servers have copied the zone; if it takes longer than the time given, ask the DNS provider why they do not',
+    evidence: {
+      with: matching.map((server) => ({ ...who(server), serial: serial(server) })),
+      without: without.map((server) => ({
+        ...who(server),
+        outcome: server.outcome,
+        serial: serial(server),
+      })),
+      old_state_ttl: oldStateTtl(without),
+    },
+  }
+}
+
+const who = (server: Observation) => ({
+  host: server.host,
+  address: server.server?.address ?? null,
+})
+
+/** A CNAME at the name excludes every other record there (RFC 1034 section 3.6.2). */
+function aliasCause(facts: Facts): Finding | undefined {
+  const { alias, name, expected, probes } = facts
+  if (alias === undefined) return undefined
+  const [target = ''] = alias.targets
+  const evidence = {
+    chain: [...alias.targets],
+    end: alias.end,
+    values: alias.values.map((v) => decodeValue(v.bytes)),
+  }
+  if (probes?.wildcardAlias !== undefined && probes.wildcardAlias === target)
+    return {
+      code: 'wildcard_answer',
+      severity: 'error',
+      message: `There is no record at ${name}: the answer is a wildcard's (an alias of ${target})`,
+      fix: `Add the TXT record ${quote(expected)} at ${name}; a record of its own goes before the wildcard`,
+      evidence: { ...evidence, wildcard_alias: target },
+    }
+  switch (alias.end) {
+    case 'unknown':
+      return undefined
+    case 'loop':
+      return {
+        code: 'cname_loop',
+        severity: 'error',
+        message: `${name} is an alias (CNAME) that leads in a circle: ${[name, ...alias.targets].join(' → ')}`,
+        fix: `Remove the CNAME at ${name} and add the TXT record ${quote(expected)} there`,
+        evidence,
+      }
+    case 'nxdomain':
+      return {
+        code: 'cname_dangling',
+        severity: 'error',
+        message: `${name} is an alias (CNAME) of ${alias.targets.at(-1)}, which does not exist`,
+        fix: `Remove the CNAME at ${name} if it is a leftover, and add the TXT record ${quote(expected)} there`,
+        evidence,
+      }
+    default:
+      return {
+        code: 'cname_at_name',
+        severity: 'error',
+        message: `${name} is an alias (CNAME) of ${alias.targets.at(-1)}, so no TXT record can be beside it; expected ${quote(expected)}, seen there: ${seenText(alias.values)}`,
+        fix: `Either add the TXT record at ${alias.targets.at(-1)}, or replace the CNAME at ${name} by address records and add the TXT record at ${name}`,
+        evidence,
+      }
+  }
+}
+
+function recordCause(facts: Facts, without: readonly Observation[]): Finding | undefined {
+  const { name, zone, expected, probes } = facts
+  // An alias whose end could not be reached says nothing about the record.
+  if (facts.alias?.end === 'unknown') return undefined
+  const values = distinct(without.flatMap((server) => server.values))
+  const texts = values.map((value) => decodeValue(value.bytes))
+  const isWildcard =
+    values.length > 0 &&
+    probes !== undefined &&
+    probes.wildcard.length === values.length &&
+    values.every((value) => hasValue(probes.wildcard, value.bytes))
+  const [best] = explainValues(expected, texts)
+  const misplaced = probes?.places.find((place) => hasValue(place.values, facts.expectedBytes))
+  const overWildcard = probes !== undefined && hasValue(probes.wildcard, facts.expectedBytes)
+  if (misplaced !== undefined && (best === undefined || best.fault === 'stale_token'))
+    return misplacedFinding(facts, misplaced, overWildcard)
+  if (isWildcard)
+    return {
+      code: 'wildcard_answer',
+      severity: 'error',
+      message: `There is no record at ${name}: the answer is a wildcard's. Expected ${quote(expected)}, seen ${seenText(values)}`,
+      fix: `Add the TXT record ${quote(expected)} at ${name}; a record of its own goes before the wildcard`,
+      evidence: { values: texts },
+    }
+  if (best !== undefined) return valueFinding(facts, best, oldStateTtl(without))
+  return missing(name, zone, expected, without, values)
+}
+
+function missing(
+  name: string,
+  zone: string,
+  expected: string,
+  without: readonly Observation[],
+  values: readonly TxtValue[],
+): Finding {
+  const seen =
+    values.length > 0
+      ? `only ${values.length === 1 ? 'another TXT record' : `${values.length} other TXT records`}: ${seenText(values)}`
+      : without.every((server) => server.outcome === 'nxdomain')
+        ? 'the name does not exist yet'
+        : 'there is no TXT record'
+  return {
+    code: 'missing',
+    severity: 'error',
+    message: `The TXT record is not at ${name}: expected ${quote(expected)}, ${seen}`,
+    fix: `Add a TXT record in the zone ${zone}: host ${relativeName(name, zone)}, value ${expected}`,
+    evidence: {
+      zone,
+      host_field: relativeName(name, zone),
+      outcomes: [...new Set(without.map((server) => server.outcome))],
+      values: values.map((value) => decodeValue(value.bytes)),
+      negative_ttl: oldStateTtl(without),
+    },
+  }
+}
+
+function misplacedFinding(facts: Facts, place: Misplaced, overWildcard: boolean): Finding {
+  const { name, zone, expected } = facts
+  const host = relativeName(name, zone)
+  if (overWildcard)
+    return {
+      code: 'other_name',
+      severity: 'error',
+      message: `The record ${quote(expected)} is at the wildcard below ${zone}, which does not cover ${name} itself`,
+      fix: `Add it at ${name} (host ${host})`,
+      evidence: { found_at: `*.${place.name.slice(place.name.indexOf('.') + 1)}`, expected_at: name },
+    }
+  if (place.how === 'doubled')
+    return {
+      code: 'doubled_name',
+      severity: 'error',
+      message: `The record ${quote(expected)} is at ${place.name} instead of ${name}: the provider appended the domain to the name that was typed`,
+      fix: `Change the host of the record to ${host}${host === '@' ? ' (or leave it empty)' : ''}; the provider adds ${zone} by itself`,
+      evidence: { found_at: place.name, expected_at: name, host_field: host },
+    }
+  return {
+    code: 'other_name',
+    severity: 'error',
+    message: `The record ${quote(expected)} is at ${place.name} instead of ${name}`,
+    fix: `Add it at ${name} (host ${host}) and remove it from ${place.name}`,
+    evidence: { found_at: place.name, expected_at: name, host_field: host },
+  }
+}
+
+/** An older proof beside the actual cause: not the cause, but worth knowing. */
+function staleBeside(facts: Facts, cause: Finding, without: readonly Observation[]): Finding[] {
+  if (cause.code === 'stale_token') return []
+  const texts = without.flatMap((server) => server.values.map((value) => decodeValue(value.bytes)))
+  const stale = explainValues(facts.expected, texts).find((found) => found.fault === 'stale_token')
+  return stale === undefined
+    ? []
+    : [{ ...valueFinding(facts, stale, oldStateTtl(without)), severity: 'info' }]
+}
+
+/** Half of all lost records were added at a provider that does not run the zone. */
+function providerHint(facts: Facts): Finding {
+  const hosts = [...new Set(facts.servers.map((server) => server.host))]
+  const providers = providersOf(hosts)
+  const run = providers.length > 0 ? providers.join(' and ') : hosts.join(', ')
+  return {
+    code: 'wrong_provider_hint',
+    severity: 'info',
+    message: `The zone ${facts.zone} is run by ${run}${providers.length > 0 ? ` (${hosts.join(', ')})` : ''}`,
+    fix: `Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect`,
+    evidence: { zone: facts.zone, providers, nameservers: hosts },
+  }
+}
+
+function distinct(values: readonly TxtValue[]): TxtValue[] {
+  return [...new Map(values.map((value) => [Buffer.from(value.bytes).toString('latin1'), value])).values()]
+}
+
+const quote = (text: string) => `"${text}"`
+
+/** A few values, long ones cut: the whole of them is in the evidence. */
+function seenText(values: readonly TxtValue[]): string {
+  if (values.length === 0) return 'nothing'
+  const shown = values.slice(0, 3).map((value) => {
+    const text = decodeValue(value.bytes)
+    return quote(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+  })
+  return values.length > 3 ? `${shown.join(', ')} and ${values.length - 3} more` : shown.join(', ')
+}

@@ -1,0 +1,100 @@
+import { formatDnsAddress } from './address.ts'
+import { type Facts, oldStateTtl, type ResolverObservation, tally } from './facts.ts'
+import type { Finding } from './report.ts'
+import { decodeValue } from './value.ts'
+
+/** What recursive resolvers see of a record that the authoritative servers have. */
+export function resolverFindings(facts: Facts): Finding[] {
+  const { matching } = tally(facts.servers)
+  // Asked for the sake of an answer that could not be read directly: their failure is no finding of its own.
+  if (matching.length === 0) return []
+  return facts.resolvers.flatMap((resolver) => {
+    const finding = resolverFinding(facts, resolver)
+    return finding === undefined ? [] : [finding]
+  })
+}
+
+function resolverFinding(facts: Facts, resolver: ResolverObservation): Finding | undefined {
+  switch (resolver.outcome) {
+    case 'match':
+    case 'not_checked':
+      return undefined
+    case 'absent':
+    case 'nxdomain':
+      return cachedAbsence(facts, resolver)
+    case 'mismatch':
+      return cachedOldValue(facts, resolver)
+    case 'servfail':
+      return resolver.unchecked !== undefined && isData(resolver.unchecked.outcome)
+        ? dnssecBogus(facts, resolver)
+        : broken(resolver)
+    default:
+      return broken(resolver)
+  }
+}
+
+const isData = (outcome: string) => ['match', 'mismatch', 'absent', 'nxdomain'].includes(outcome)
+
+function cachedAbsence(facts: Facts, resolver: ResolverObservation): Finding {
+  const seconds = resolver.negativeTtl ?? oldStateTtl(facts.servers) ?? 0
+  const address = formatDnsAddress(resolver.resolver)
+  return {
+    code: 'cached_absence',
+    severity: 'warning',
+    message: `The name servers have the record, but the resolver ${address} remembers that there was none, for ${seconds} seconds more`,
+    fix: `Wait ${seconds} seconds; nothing has to be changed`,
+    evidence: { resolver: address, outcome: resolver.outcome, seconds_left: seconds },
+  }
+}
+
+function cachedOldValue(facts: Facts, resolver: ResolverObservation): Finding {
+  const seconds = resolver.ttl ?? oldStateTtl(facts.servers) ?? 0
+  const address = formatDnsAddress(resolver.resolver)
+  const values = resolver.values.map((value) => decodeValue(value.bytes))
+  return {
+    code: 'cached_old_value',
+    severity: 'warning',
+    message: `The name servers have the record, but the resolver ${address} remembers the old TXT set, for ${seconds} seconds more: expected "${facts.expected}", seen ${values.map((value) => `"${value}"`).join(', ')}`,
+    fix: `Wait ${seconds} seconds; nothing has to be changed`,
+    evidence: { resolver: address, values, seconds_left: seconds },
+  }
+}
+
+function dnssecBogus(facts: Facts, resolver: ResolverObservation): Finding {
+  const address = formatDnsAddress(resolver.resolver)
+  return {
+    code: 'dnssec_bogus',
+    severity: 'error',
+    message: `The record is there, but the DNSSEC signatures of ${facts.zone} are not valid: ${address} answers SERVFAIL, and gives the record only with checking disabled`,
+    fix: `Repair DNSSEC of ${facts.zone}: have the zone signed anew, or correct or remove the DS record at the registrar. Until then, validating resolvers see nothing of this zone`,
+    evidence: {
+      resolver: address,
+      with_checking: 'SERVFAIL',
+      with_checking_disabled: resolver.unchecked?.outcome ?? null,
+      extended_error: resolver.extendedError ?? null,
+    },
+  }
+}
+
+function broken(resolver: ResolverObservation): Finding {
+  const address = formatDnsAddress(resolver.resolver)
+  const said =
+    resolver.outcome === 'timeout'
+      ? 'does not answer'
+      : resolver.outcome === 'unreachable'
+        ? 'cannot be reached'
+        : `answers ${resolver.rcode ?? resolver.outcome.toUpperCase()}`
+  return {
+    code: 'resolver_broken',
+    severity: 'warning',
+    message: `The name servers have the record, but the resolver ${address} ${said}`,
+    fix: `Verification does not depend on this resolver. If other look-ups fail here as well, have ${address} repaired or use another one (--resolver)`,
+    evidence: {
+      resolver: address,
+      outcome: resolver.outcome,
+      rcode: resolver.rcode ?? null,
+      with_checking_disabled: resolver.unchecked?.outcome ?? null,
+      extended_error: resolver.extendedError ?? null,
+    },
+  }
+}

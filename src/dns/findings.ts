@@ -1,0 +1,32 @@
+import { type Facts, tally } from './facts.ts'
+import { causeFindings } from './findings-cause.ts'
+import { resolverFindings } from './findings-resolver.ts'
+import { serverFindings } from './findings-server.ts'
+import type { Finding, Verdict } from './report.ts'
+
+/**
+ * What the facts mean: pure, and in the order in which a person should read them. Errors come first, then warnings,
+ * then remarks; within each, causes before consequences.
+ */
+export function judge(facts: Facts): { verdict: Verdict; findings: Finding[] } {
+  const findings = [...causeFindings(facts), ...serverFindings(facts), ...resolverFindings(facts)]
+  const rank = { error: 0, warning: 1, info: 2 }
+  findings.sort((a, b) => rank[a.severity] - rank[b.severity])
+  return { verdict: verdictOf(facts, findings), findings }
+}
+
+const WAITING: readonly Finding['code'][] = ['partial_propagation', 'cached_absence', 'cached_old_value']
+const TROUBLE: readonly Finding['code'][] = ['nameserver_unreachable', 'dns_intercepted', 'tcp_blocked']
+
+function verdictOf(facts: Facts, findings: readonly Finding[]): Verdict {
+  const { matching, without } = tally(facts.servers)
+  const errors = findings.filter((finding) => finding.severity === 'error')
+  if (errors.some((finding) => !TROUBLE.includes(finding.code) || finding.evidence['certain'] === true))
+    return 'fix'
+  if (errors.length > 0) return 'unknown'
+  if (findings.some((finding) => WAITING.includes(finding.code) && finding.severity === 'warning'))
+    return 'wait'
+  const throughResolver = facts.resolvers.some((resolver) => resolver.outcome === 'match')
+  if (matching.length === 0 && !throughResolver) return without.length > 0 ? 'fix' : 'unknown'
+  return findings.some((finding) => finding.severity === 'warning') ? 'ready_with_warning' : 'ready'
+}

@@ -1,0 +1,304 @@
+import type { DnsAddress } from '../context.ts'
+import { askForHost, type Located, lookUpHost, type Route, soaOf, unique } from './delegation.ts'
+import { ask, type Reply } from './exchange.ts'
+import type { Message, Soa } from './message.ts'
+import { isWithin } from './name.ts'
+import type { Outcome } from './report.ts'
+import { sameBytes } from './value.ts'
+
+/** One TXT record: its strings joined, and how many there were (RFC 1035 section 3.3.14). */
+export interface TxtValue {
+  readonly bytes: Uint8Array
+  readonly strings: number
+}
+
+/** Where a chain of aliases from the name ends. */
+export type AliasEnd = 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown'
+
+/** What one server said about the name. */
+export interface Observation {
+  readonly host: string
+  /** Undefined for a host without an address. */
+  readonly server: DnsAddress | undefined
+  readonly outcome: Outcome
+  readonly authoritative: boolean
+  readonly values: readonly TxtValue[]
+  /** Seconds; of the TXT set, or of the CNAME. */
+  readonly ttl: number | null
+  /** The zone's SOA at this server. */
+  readonly soa: Soa | undefined
+  /** Seconds that a cache may hold this negative answer. */
+  readonly negativeTtl: number | undefined
+  readonly ms: number | null
+  /** Bytes of the TXT answer. */
+  readonly size: number
+  readonly rcode: string | undefined
+  readonly recursionAvailable: boolean
+  readonly extendedError: Message['extendedError']
+  /** Set where the answer needs TCP and TCP did not work. */
+  readonly tcpFailure: string | undefined
+  /** The targets of CNAMEs from the name on; empty without any. */
+  readonly aliases: readonly string[]
+  readonly aliasEnd: AliasEnd | undefined
+  /** The zone's NS set as this server has it. */
+  readonly nsSet: readonly string[] | undefined
+}
+
+export interface TxtAnswer {
+  readonly aliases: readonly string[]
+  readonly loop: boolean
+  readonly values: readonly TxtValue[]
+  readonly ttl: number | null
+}
+
+/** Silence of one server ends here, so that a dead one among several costs five seconds and no more. */
+export const SERVER_MS = 4900
+
+/** Reads the TXT set out of an answer, along CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). */
+export function readTxt(message: Message, name: string): TxtAnswer {
+  const aliases: string[] = []
+  const visited = new Set([name])
+  let owner = name
+  let aliasTtl: number | null = null
+  for (;;) {
+    const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
+    const values = txt.flatMap((record) =>
+      record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings.length }] : [],
+    )
+    if (values.length > 0) return { aliases, loop: false, values, ttl: txt[0]?.ttl ?? null }
+    const alias = message.answers.find((record) => record.type === 'CNAME' && record.name === owner)
+    const dname = message.answers.find(
+      (record) => record.type === 'DNAME' && record.name !== owner && isWithin(owner, record.name),
+    )
+    const next =
+      alias?.type === 'CNAME'
+        ? alias.target
+        : dname?.type === 'DNAME'
+          ? `${owner.slice(0, -dname.name.length)}${dname.target}`
+          : undefined
+    if (next === undefined) return { aliases, loop: false, values: [], ttl: aliasTtl }
+    aliasTtl ??= alias?.ttl ?? dname?.ttl ?? null
+    aliases.push(next)
+    if (visited.has(next)) return { aliases, loop: true, values: [], ttl: aliasTtl }
+    visited.add(next)
+    owner = next
+  }
+}
+
+export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boolean {
+  return values.some((value) => sameBytes(value.bytes, expected))
+}
+
+/** Asks one server everything at once: the name's TXT set, the zone's SOA and NS set. */
+export async function observeServer(
+  host: string,
+  server: DnsAddress,
+  question: { readonly name: string; readonly zone: string; readonly expected: Uint8Array },
+  route: Route,
+): Promise<Observation> {
+  const { name, zone, expected } = question
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + SERVER_MS)
+  const [txt, soa, ns] = await Promise.all([
+    ask(server, { name, type: 'TXT' }, { deadline }, route.effects),
+    ask(server, { name: zone, type: 'SOA' }, { deadline }, route.effects),
+    ask(server, { name: zone, type: 'NS' }, { deadline }, route.effects),
+  ])
+  const zoneSoa = soa.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
+  return {
+    ...judgeAuthoritative(host, server, txt, name, expected),
+    soa: zoneSoa?.zone === zone ? zoneSoa : undefined,
+    nsSet: ns.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
+  }
+}
+
+function nsHosts(message: Message, zone: string): string[] | undefined {
+  const hosts = message.answers.flatMap((r) => (r.type === 'NS' && r.name === zone ? [r.target] : []))
+  return hosts.length > 0 ? hosts : undefined
+}
+
+const NOTHING = {
+  authoritative: false,
+  values: [],
+  ttl: null,
+  soa: undefined,
+  negativeTtl: undefined,
+  size: 0,
+  rcode: undefined,
+  recursionAvailable: false,
+  extendedError: undefined,
+  tcpFailure: undefined,
+  aliases: [],
+  aliasEnd: undefined,
+  nsSet: undefined,
+} as const satisfies Partial<Observation>
+
+/** A host without an address, or (`timeout`) one for which nobody could say whether it has any. */
+export function withoutAddress(host: string, outcome: 'unreachable' | 'timeout'): Observation {
+  return { ...NOTHING, host, server: undefined, outcome, ms: null }
+}
+
+/** What the TXT reply of an authoritative server means. */
+export function judgeAuthoritative(
+  host: string,
+  server: DnsAddress,
+  reply: Reply,
+  name: string,
+  expected: Uint8Array,
+): Observation {
+  const base = { ...NOTHING, host, server }
+  if (reply.kind !== 'answer')
+    return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
+  const answer = judgeAnswer(reply.message, name, expected)
+  const observation = { ...base, ...answer, ms: reply.ms, tcpFailure: reply.tcpFailure }
+  if (
+    !reply.message.aa &&
+    (answer.outcome === 'match' ||
+      answer.outcome === 'mismatch' ||
+      answer.outcome === 'absent' ||
+      answer.outcome === 'nxdomain')
+  )
+    return { ...observation, outcome: 'lame' }
+  return cutShort(observation)
+}
+
+/** What a recursive resolver's reply means. */
+export function judgeResolver(
+  server: DnsAddress,
+  reply: Reply,
+  name: string,
+  expected: Uint8Array,
+): Observation {
+  const base = { ...NOTHING, host: server.address, server }
+  if (reply.kind !== 'answer')
+    return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
+  return cutShort({
+    ...base,
+    ...judgeAnswer(reply.message, name, expected),
+    ms: reply.ms,
+    tcpFailure: reply.tcpFailure,
+  })
+}
+
+function failureOutcome(kind: 'silent' | 'unreachable' | 'no-route'): Outcome {
+  if (kind === 'no-route') return 'not_checked'
+  return kind === 'silent' ? 'timeout' : 'unreachable'
+}
+
+/** An answer of which TCP would have brought the rest says nothing, unless the record is in the part that came. */
+function cutShort(observation: Observation): Observation {
+  if (observation.tcpFailure === undefined || observation.outcome === 'match') return observation
+  const wasLarge = observation.outcome === 'mismatch' || observation.outcome === 'absent'
+  if (!wasLarge) return observation
+  return { ...observation, outcome: observation.tcpFailure === 'timeout' ? 'timeout' : 'unreachable' }
+}
+
+function judgeAnswer(message: Message, name: string, expected: Uint8Array) {
+  const { values, aliases, loop, ttl } = readTxt(message, name)
+  const negative = values.length === 0 ? soaOf(message) : undefined
+  const common = {
+    authoritative: message.aa,
+    values,
+    ttl,
+    negativeTtl: negative?.negativeTtl,
+    size: message.size,
+    rcode: message.rcode,
+    recursionAvailable: message.ra,
+    extendedError: message.extendedError,
+    aliases,
+  }
+  const outcome = outcomeOf(message.rcode, values, expected)
+  if (aliases.length === 0) return { ...common, aliasEnd: undefined, outcome }
+  if (loop) return { ...common, aliasEnd: 'loop' as const, outcome: 'absent' as const }
+  if (values.length > 0) return { ...common, aliasEnd: 'txt' as const, outcome }
+  // RFC 6604 section 3: the code speaks of the end of the chain, where the server knows it.
+  const end: AliasEnd =
+    message.rcode === 'NXDOMAIN' ? 'nxdomain' : negative !== undefined ? 'absent' : 'unknown'
+  return { ...common, aliasEnd: end, outcome: 'absent' as const }
+}
+
+function outcomeOf(rcode: string, values: readonly TxtValue[], expected: Uint8Array): Outcome {
+  switch (rcode) {
+    case 'NOERROR':
+      if (values.length === 0) return 'absent'
+      return hasValue(values, expected) ? 'match' : 'mismatch'
+    case 'NXDOMAIN':
+      return 'nxdomain'
+    case 'REFUSED':
+      return 'refused'
+    case 'SERVFAIL':
+      return 'servfail'
+    default:
+      return 'lame'
+  }
+}
+
+/** Every server of a zone, from both sides of the delegation, while the answers come in. */
+export interface Survey {
+  /** What has been seen so far. */
+  readonly seen: () => Observation[]
+  /** The zone's own NS set, all servers' answers together; undefined where none gave one. */
+  readonly childHosts: () => string[] | undefined
+  readonly done: Promise<void>
+}
+
+/**
+ * Observes every address of every name server: those the walk came to, those the resolvers know, and those the zone
+ * itself names. Each address is asked once.
+ */
+export function survey(located: Located, name: string, expected: Uint8Array, route: Route): Survey {
+  const question = { name, zone: located.cut.zone, expected }
+  const servers = unique([...located.cut.hosts.values()].flat())
+  const observations = new Map<string, Observation>()
+  const started = new Map<string, Promise<void>>()
+  const hosts = new Map<string, Promise<void>>()
+  const childHosts = new Set<string>()
+
+  const pending: Promise<void>[] = []
+  const track = (...tasks: Promise<void>[]) => {
+    // They are awaited one after the other: a rejection must not count as unhandled before its turn.
+    for (const task of tasks) task.catch(() => undefined)
+    pending.push(...tasks)
+  }
+
+  const observe = (host: string, server: DnsAddress): Promise<void> => {
+    const key = `${server.address} ${server.port}`
+    const running = started.get(key)
+    if (running !== undefined) return running
+    const task = observeServer(host, server, question, route).then(async (observation) => {
+      observations.set(key, observation)
+      for (const child of observation.nsSet ?? []) childHosts.add(child)
+      await Promise.all((observation.nsSet ?? []).map((child) => observeHost(child, [])))
+    })
+    started.set(key, task)
+    return task
+  }
+  const observeHost = (host: string, known: readonly DnsAddress[]): Promise<void> => {
+    const running = hosts.get(host)
+    if (running !== undefined) return running
+    // Two servers may name each other: nothing here waits for a host that waits for it.
+    const task = (async () => {
+      const first = known.map((server) => observe(host, server))
+      const found = await lookUpHost(host, route)
+      const addresses = unique([
+        ...known,
+        ...found.addresses,
+        ...(found.addresses.length + known.length > 0 ? [] : await askForHost(host, servers, route)),
+      ])
+      if (addresses.length === 0)
+        observations.set(host, withoutAddress(host, found.certain ? 'unreachable' : 'timeout'))
+      track(...first, ...addresses.map((server) => observe(host, server)))
+    })()
+    hosts.set(host, task)
+    track(task)
+    return Promise.resolve()
+  }
+  for (const [host, addresses] of located.cut.hosts) void observeHost(host, addresses)
+  const done = (async () => {
+    for (let index = 0; index < pending.length; index += 1) await pending[index]
+  })()
+  return {
+    seen: () => [...observations.values()],
+    childHosts: () => (childHosts.size > 0 ? [...childHosts] : undefined),
+    done,
+  }
+}

@@ -1,0 +1,100 @@
+import type { Random } from '../context.ts'
+import type { Route } from './delegation.ts'
+import { ask } from './exchange.ts'
+import { isAskable, isWithin } from './name.ts'
+import { type Observation, readTxt, type TxtValue } from './observe.ts'
+
+/** What was found where the record does not belong. */
+export interface Misplaced {
+  readonly name: string
+  readonly how: 'doubled' | 'other'
+  readonly values: readonly TxtValue[]
+}
+
+export interface ProbeResult {
+  readonly places: readonly Misplaced[]
+  /** The TXT set that any unused name beside this one has, by a wildcard; empty without one. */
+  readonly wildcard: readonly TxtValue[]
+  /** The alias that any unused name beside this one has, by a wildcard. */
+  readonly wildcardAlias: string | undefined
+}
+
+/**
+ * The places where records end up by mistake. Providers append the zone to what is typed, so a full name doubles; people
+ * choose www, a parent, or a label that another service asked for.
+ */
+export function wrongPlaces(
+  name: string,
+  zone: string,
+  expected: string,
+): { name: string; how: Misplaced['how'] }[] {
+  const doubled = [`${name}.${zone}`, `${name}.${name}`]
+  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected)?.[0].toLowerCase()
+  const parents: string[] = []
+  for (let rest = name; rest !== zone && rest.includes('.'); ) {
+    rest = rest.slice(rest.indexOf('.') + 1)
+    if (isWithin(rest, zone)) parents.push(rest)
+  }
+  const labels = [
+    'www',
+    ...(prefix === undefined ? [] : [`_${prefix}`, prefix]),
+    '_verification',
+    '_domain-verification',
+    '_dnsauth',
+    '_dmarc',
+    '_txt',
+    'txt',
+    'send',
+    'mail',
+    '@',
+  ]
+  const others = [
+    ...parents,
+    ...labels.map((label) => `${label}.${name}`),
+    ...(name === zone ? [] : [`www.${zone}`]),
+  ]
+  const seen = new Set([name])
+  return [
+    ...doubled.map((place) => ({ name: place, how: 'doubled' as const })),
+    ...others.map((place) => ({ name: place, how: 'other' as const })),
+  ].filter((place) => {
+    if (seen.has(place.name) || place.name.length > 253 || !isAskable(place.name)) return false
+    seen.add(place.name)
+    return isWithin(place.name, zone)
+  })
+}
+
+/** Looks at the wrong places, and for a wildcard, at one authoritative server. */
+export async function probe(
+  at: Observation,
+  name: string,
+  zone: string,
+  expected: string,
+  route: Route,
+): Promise<ProbeResult> {
+  const server = at.server
+  if (server === undefined) return { places: [], wildcard: [], wildcardAlias: undefined }
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
+  const txtAt = async (place: string) => {
+    const reply = await ask(server, { name: place, type: 'TXT' }, { deadline }, route.effects)
+    return reply.kind === 'answer' && reply.message.aa ? readTxt(reply.message, place) : undefined
+  }
+  // Wildcards belong to the closest encloser (RFC 4592): a name beside this one falls under the same.
+  const beside = `${randomLabel(route.effects.random)}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`
+  const [unused, ...found] = await Promise.all([
+    txtAt(beside),
+    ...wrongPlaces(name, zone, expected).map(async (place) => {
+      const answer = await txtAt(place.name)
+      return { ...place, values: answer?.aliases.length === 0 ? answer.values : [] }
+    }),
+  ])
+  return {
+    places: found.filter((place) => place.values.length > 0),
+    wildcard: unused?.values ?? [],
+    wildcardAlias: unused?.aliases[0],
+  }
+}
+
+function randomLabel(random: Random): string {
+  return `mc-${Buffer.from(random.bytes(8)).toString('hex')}`
+}
