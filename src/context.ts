@@ -18,6 +18,7 @@ export interface Context {
   readonly dns: DnsNetwork
   readonly browser: Browser
   readonly prompts: Prompts
+  readonly keychain: Keychain
   readonly interrupts: Interrupts
 }
 
@@ -202,6 +203,33 @@ export interface Prompts {
     choices: readonly { name: string; value: T; description?: string }[]
   }): Promise<T>
 }
+
+/** The operating system's keychain. It can be locked, absent or silent: every call has a time limit. */
+export interface Keychain {
+  /** Never rejects. */
+  call(request: KeychainRequest): Promise<KeychainAnswer>
+}
+
+export interface KeychainRequest {
+  readonly operation: 'get' | 'set' | 'delete'
+  readonly service: string
+  readonly account: string
+  /** For `set`. */
+  readonly secret?: string
+  readonly timeoutMs: number
+}
+
+/**
+ * The value of an item for `get` (null: not there, or locked), whether there was one for `delete`, true for `set`; or
+ * what stood in the way.
+ */
+export type KeychainAnswer =
+  | { readonly ok: true; readonly value: string | boolean | null }
+  | {
+      readonly ok: false
+      readonly reason: 'no_module' | 'no_bus' | 'no_service' | 'locked' | 'timeout' | 'refused' | 'crashed'
+      readonly detail: string
+    }
 
 export interface Interrupts {
   /** Aborts with an `InterruptedError` when the person presses Ctrl-C or the process is asked to end. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { isatty } from 'node:tty'
+import { fileURLToPath } from 'node:url'
 import { run } from './cli.ts'
 import {
   type Clock,
@@ -50,6 +51,17 @@ export async function main(): Promise<ExitCode> {
       confirm: async (question) => (await loadPrompts(context)).confirm(question),
       select: async (question) => (await loadPrompts(context)).select(question),
     },
+    keychain: {
+      call: async (request) => {
+        const { createKeychain } = await import('./credentials/keychain-process.ts')
+        const keychain = createKeychain({
+          node: process.execPath,
+          script: fileURLToPath(new URL('./keychain-helper.js', import.meta.url)),
+          environment: keychainEnvironment(process.env),
+        })
+        return keychain.call(request)
+      },
+    },
     interrupts: signals.interrupts,
   }
   try {
@@ -93,6 +105,17 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
     ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
   }
+}
+
+/** What a keychain needs to be found: the bus, the person's folders, the screen for a prompt. Nothing of ours. */
+function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, string> {
+  const names =
+    /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
+  return Object.fromEntries(
+    Object.entries(variables).filter(
+      (entry): entry is [string, string] => names.test(entry[0]) && entry[1] !== undefined,
+    ),
+  )
 }
 
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {

@@ -3,7 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
-import type { Clock, Context, HttpRequest, HttpResponse, Output } from '../src/context.ts'
+import type {
+  Clock,
+  Context,
+  HttpRequest,
+  HttpResponse,
+  Keychain,
+  KeychainAnswer,
+  KeychainRequest,
+  Output,
+} from '../src/context.ts'
 import { InterruptedError } from '../src/errors.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
 
@@ -83,6 +92,7 @@ export interface FakeContextOptions {
   respond?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   http?: Context['http']
   prompts?: Partial<Context['prompts']>
+  keychain?: Context['keychain']
   clock?: FakeClock
 }
 
@@ -127,10 +137,47 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       select: unexpected('a choice'),
       ...options.prompts,
     },
+    keychain: options.keychain ?? createFakeKeychain(),
     interrupts: { signal: interrupts.signal, shield: (work) => work() },
     requests,
     opened,
     interrupt: (signal = 'SIGINT') => interrupts.abort(new InterruptedError(signal)),
+  }
+}
+
+export interface FakeKeychain extends Keychain {
+  /** By account. */
+  readonly items: Map<string, string>
+  readonly calls: KeychainRequest[]
+  /** What the next calls meet instead of a keychain that works; a locked one holds items and gives none. */
+  trouble: 'none' | 'locked' | Extract<KeychainAnswer, { ok: false }>['reason']
+}
+
+/** A keychain in memory that can be in every kind of trouble. */
+export function createFakeKeychain(): FakeKeychain {
+  const items = new Map<string, string>()
+  const calls: KeychainRequest[] = []
+  return {
+    items,
+    calls,
+    trouble: 'none',
+    async call(request) {
+      calls.push(request)
+      if (this.trouble === 'locked') {
+        if (request.operation === 'get') return { ok: true, value: null }
+        if (request.operation === 'delete') return { ok: true, value: false }
+      }
+      if (this.trouble !== 'none') return { ok: false, reason: this.trouble, detail: '' }
+      switch (request.operation) {
+        case 'get':
+          return { ok: true, value: items.get(request.account) ?? null }
+        case 'set':
+          items.set(request.account, request.secret ?? '')
+          return { ok: true, value: true }
+        case 'delete':
+          return { ok: true, value: items.delete(request.account) }
+      }
+    },
   }
 }
 

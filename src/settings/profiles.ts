@@ -24,3 +24,12 @@ export function parseProfileName(text: string): string {
     'use 1 to 64 lower-case letters, digits, dots, dashes or underscores, starting with a letter or a digit',
   )
 }
+
+/** Whether a name, of a folder say, is one that a profile can have. */
+export function isProfileName(text: string): boolean {
+  try {
+    return parseProfileName(text) === text
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * The process that talks to the operating system's keychain: one request over the channel, one answer, the end. Started
+ * by keychain-process.ts.
+ */
+import type { KeychainAnswer, KeychainRequest } from '../context.ts'
+
+/** How long a call may go on when the process that asked for it is gone: a token that is being stored should arrive. */
+const ORPHAN_MS = 2_000
+
+const end = () => process.kill(process.pid, 'SIGKILL')
+
+process.once('message', async (request: KeychainRequest) => {
+  const answer = await perform(request)
+  process.send?.(answer, end)
+})
+process.once('disconnect', () => setTimeout(end, ORPHAN_MS))
+
+async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
+  let keytar: typeof import('keytar')
+  try {
+    const loaded = await import('keytar')
+    keytar = loaded.default ?? loaded
+  } catch (error) {
+    return { ok: false, reason: 'no_module', detail: firstLine(error) }
+  }
+  try {
+    switch (request.operation) {
+      case 'get':
+        return { ok: true, value: await keytar.getPassword(request.service, request.account) }
+      case 'set':
+        await keytar.setPassword(request.service, request.account, request.secret ?? '')
+        return { ok: true, value: true }
+      case 'delete':
+        return { ok: true, value: await keytar.deletePassword(request.service, request.account) }
+    }
+  } catch (error) {
+    return { ok: false, reason: reasonOf(firstLine(error)), detail: firstLine(error) }
+  }
+}
+
+/** libsecret tells its failures apart in words only. */
+function reasonOf(message: string): Extract<KeychainAnswer, { ok: false }>['reason'] {
+  if (/locked|prompt was dismissed|dismissed/i.test(message)) return 'locked'
+  if (/org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i.test(message)) {
+    return 'no_service'
+  }
+  if (/autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed/i.test(message)) {
+    return 'no_bus'
+  }
+  return 'refused'
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return (text.split('\n')[0] ?? '').slice(0, 200)
+}

@@ -1,0 +1,56 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import type { Keychain, KeychainAnswer, KeychainRequest } from '../context.ts'
+
+export interface HelperOptions {
+  /** The executable that runs the helper. */
+  readonly node: string
+  /** The helper's script. */
+  readonly script: string
+  /** All that the helper gets to see of the environment: what a keychain needs, and no secret. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/**
+ * The keychain, reached through a helper process for each call: a call can hang for ever on a prompt that nobody sees,
+ * and a native call that hangs cannot be stopped in any other way than by ending its process. Secrets go over the
+ * channel between the two, never through arguments or the environment.
+ */
+export function createKeychain(options: HelperOptions): Keychain {
+  return { call: (request) => callHelper(options, request) }
+}
+
+function callHelper(options: HelperOptions, request: KeychainRequest): Promise<KeychainAnswer> {
+  return new Promise((resolve) => {
+    let helper: ChildProcess
+    const finish = (answer: KeychainAnswer) => {
+      clearTimeout(timer)
+      // SIGKILL: the native call may be blocked, and process.exit() would wait for it.
+      helper?.kill('SIGKILL')
+      resolve(answer)
+    }
+    const timer = setTimeout(
+      () => finish({ ok: false, reason: 'timeout', detail: `${request.timeoutMs / 1000} s` }),
+      request.timeoutMs,
+    )
+    try {
+      helper = fork(options.script, [], {
+        execPath: options.node,
+        execArgv: [],
+        env: { ...options.environment },
+        stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      })
+    } catch (error) {
+      clearTimeout(timer)
+      resolve({ ok: false, reason: 'crashed', detail: (error as Error).message })
+      return
+    }
+    helper.once('message', (answer) => finish(answer as KeychainAnswer))
+    helper.once('error', (error) => finish({ ok: false, reason: 'crashed', detail: error.message }))
+    helper.once('exit', (code, signal) =>
+      finish({ ok: false, reason: 'crashed', detail: signal ?? `exit code ${code}` }),
+    )
+    helper.send(request, (error) => {
+      if (error) finish({ ok: false, reason: 'crashed', detail: error.message })
+    })
+  })
+}

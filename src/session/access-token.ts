@@ -1,0 +1,121 @@
+import type { Clock } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { readJson, removeDurable, writeDurable } from '../settings/files.ts'
+import { Fields } from './fields.ts'
+import type { SessionPaths } from './paths.ts'
+
+/** An access token with all that the hot path of scripts needs to know about it. */
+export interface AccessToken {
+  /** The sign-in that it belongs to. */
+  readonly session: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly value: string
+  readonly scope: string | null
+  /** Whether it was asked for with less than the scope of the grant. */
+  readonly narrowed: boolean
+  readonly expiresInSeconds: number
+  readonly received: Moment
+}
+
+/** A moment on both clocks: the wall clock, which can jump, and the one that counts since the machine's start. */
+export interface Moment {
+  /** Wall-clock milliseconds. */
+  readonly wall: number
+  /** Seconds since the start of the machine. */
+  readonly sinceBoot: number
+  /** Names that start, where the system has a name for it. */
+  readonly boot: string | null
+}
+
+/** An access token that would end within this many seconds is renewed first: the request has to arrive as well. */
+const MARGIN_SECONDS = 60
+
+/** Now, on both clocks. */
+export function moment(clock: Clock): Moment {
+  const { seconds, boot } = clock.sinceBoot()
+  return { wall: clock.now(), sinceBoot: seconds, boot: boot ?? null }
+}
+
+/**
+ * Seconds that have passed since a moment. On the same start of the machine the wall clock is not asked, so moving it
+ * changes nothing. Otherwise at least the machine's running time has passed; a wall clock behind the moment says nothing
+ * at all, which is as if everything had expired.
+ */
+export function secondsSince(then: Moment, clock: Clock): number {
+  const now = moment(clock)
+  const running = now.sinceBoot - then.sinceBoot
+  const wall = (now.wall - then.wall) / 1000
+  if (then.boot !== null && then.boot === now.boot) return running < 0 ? Number.POSITIVE_INFINITY : running
+  if (wall < 0) return Number.POSITIVE_INFINITY
+  // Another start of the machine, or a system that does not name its starts.
+  const restarted = then.boot !== null || running < 0
+  return Math.max(wall, restarted ? now.sinceBoot : running)
+}
+
+/** Seconds until the token ends, by `expires_in` from its receipt; not above 0 when it has ended. */
+export function secondsLeft(token: AccessToken, clock: Clock): number {
+  return token.expiresInSeconds - secondsSince(token.received, clock)
+}
+
+/** Whether it can be sent: a minute left, or a quarter of its life where that is shorter. */
+export function isFresh(token: AccessToken, clock: Clock): boolean {
+  return secondsLeft(token, clock) >= Math.min(MARGIN_SECONDS, token.expiresInSeconds / 4)
+}
+
+/**
+ * Reads the cached access token: no lock, no keychain, no network. One that cannot be read is as good as none, because
+ * it can be renewed at any time and the next write replaces it.
+ */
+export async function readAccessToken(paths: SessionPaths): Promise<AccessToken | undefined> {
+  try {
+    return await readJson(paths.accessToken, parseAccessToken)
+  } catch (error) {
+    if (error instanceof CliError) return undefined
+    throw error
+  }
+}
+
+function parseAccessToken(value: unknown): AccessToken {
+  const fields = new Fields(value, 1)
+  return {
+    session: fields.text('session'),
+    issuer: fields.text('issuer'),
+    clientId: fields.text('client_id'),
+    value: fields.text('access_token'),
+    scope: fields.textOrNull('scope'),
+    narrowed: fields.oneOf('scope_is', 'granted', 'narrowed') === 'narrowed',
+    expiresInSeconds: fields.number('expires_in'),
+    received: {
+      wall: fields.time('received_at'),
+      sinceBoot: fields.number('received_since_boot'),
+      boot: fields.textOrNull('boot'),
+    },
+  }
+}
+
+/** @throws CliError `cannot_write`, exit 1. */
+export async function writeAccessToken(paths: SessionPaths, token: AccessToken): Promise<void> {
+  const text = JSON.stringify(
+    {
+      version: 1,
+      session: token.session,
+      issuer: token.issuer,
+      client_id: token.clientId,
+      access_token: token.value,
+      scope: token.scope,
+      scope_is: token.narrowed ? 'narrowed' : 'granted',
+      expires_in: token.expiresInSeconds,
+      received_at: new Date(token.received.wall).toISOString(),
+      received_since_boot: token.received.sinceBoot,
+      boot: token.received.boot,
+    },
+    null,
+    2,
+  )
+  await writeDurable(paths.accessToken, `${text}\n`)
+}
+
+export async function removeAccessToken(paths: SessionPaths): Promise<void> {
+  await removeDurable(paths.accessToken)
+}

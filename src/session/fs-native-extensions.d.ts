@@ -1,0 +1,6 @@
+/** The parts of fs-native-extensions that the lock uses; the package has no types of its own. */
+declare module 'fs-native-extensions' {
+  /** False where another open file holds the lock. Throws where the file system has no locks. */
+  export function tryLock(fd: number): boolean
+  export function unlock(fd: number): void
+}

@@ -1,0 +1,114 @@
+import type { Context } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
+import type { Settings } from '../settings/settings.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+import type { Journal, OAuthRecord } from './record.ts'
+
+/** The refresh token lives this long from when it was issued (interface, section 8). */
+export const REFRESH_TOKEN_DAYS = 60
+
+/** `login` as it has to be typed for a profile. */
+export function loginCommand(profile: string): string {
+  return profile === 'default' ? 'mailclaim login' : `mailclaim login --profile ${profile}`
+}
+
+function withProfile(command: string, profile: string): string {
+  return profile === 'default' ? command : `${command} --profile ${profile}`
+}
+
+export function notSignedIn(profile: string): CliError {
+  return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile} is not signed in`, {
+    hint: `run ${loginCommand(profile)}, or set MAILCLAIM_API_KEY`,
+  })
+}
+
+/** Step 4 of a refresh: the token was sent and nobody knows whether the service took it. */
+export function interrupted(profile: string, journal: Journal): CliError {
+  return new CliError(
+    'refresh_interrupted',
+    Exit.notSignedIn,
+    `the last refresh of profile ${profile}, at ${time(journal.sentAt)}, has no known outcome: the refresh token was sent, and no answer was stored. A refresh token works once, so it is not sent again; nothing was revoked`,
+    {
+      hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
+    },
+  )
+}
+
+/** The question that is asked of a person instead. */
+export function interruptedQuestion(profile: string, journal: Journal): string {
+  return `The last refresh of profile ${profile}, at ${time(journal.sentAt)}, was cut off: the service may or may not have taken the refresh token. Send it once more? If it was taken, this ends the session everywhere, and you sign in anew`
+}
+
+/** The refresh that was just sent has no known outcome. */
+export function outcomeUnknown(profile: string, why: string): CliError {
+  return new CliError(
+    'refresh_unknown',
+    Exit.unavailable,
+    `the service did not answer the refresh of profile ${profile} in a way that can be used (${why}). It may have replaced the refresh token, so the old one is kept and not sent again`,
+    {
+      hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
+    },
+  )
+}
+
+/** The service does not accept the session any more. */
+export function sessionOver(record: OAuthRecord): CliError {
+  const ended = record.ended
+  const said = ended?.description ? ` It says: ${ended.description}` : ''
+  const why = {
+    expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${time(record.issuedAt)}`,
+    interrupted:
+      'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
+    refused: 'the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere',
+  }[ended?.cause ?? 'refused']
+  return new CliError(
+    'session_over',
+    Exit.notSignedIn,
+    `the session of profile ${record.profile} is over: ${why}.${said}`,
+    { hint: `run ${loginCommand(record.profile)}` },
+  )
+}
+
+/** The secret store holds an older token than the record knows of: the service would take it for a stolen one. */
+export function staleCopy(profile: string): CliError {
+  return new CliError(
+    'refresh_token_outdated',
+    Exit.notSignedIn,
+    `the stored refresh token of profile ${profile} is older than the last one received (was a backup restored?). Sending it would revoke the grant, so it is not sent`,
+    { hint: `run ${loginCommand(profile)}` },
+  )
+}
+
+/** The secret of a session that its record knows of is not where it should be. */
+export function secretMissing(profile: string, path: string): CliError {
+  return new CliError(
+    'refresh_token_missing',
+    Exit.notSignedIn,
+    `the refresh token of profile ${profile} is missing: ${path} is not there`,
+    { hint: `run ${loginCommand(profile)}` },
+  )
+}
+
+/** The service rotated the token and the new one could be stored nowhere. */
+export function tokenLost(profile: string, cause: unknown): CliError {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new CliError(
+    'refresh_token_lost',
+    Exit.notSignedIn,
+    `the service renewed the session of profile ${profile}, but the new refresh token could not be stored: ${why}. The old one is used up, so the session cannot go on`,
+    { hint: `make the store work again, then run ${loginCommand(profile)}`, cause },
+  )
+}
+
+/** Writes a warning on stderr, unless `--quiet`. */
+export async function warn(
+  context: Pick<Context, 'stderr'>,
+  settings: Pick<Settings, 'quiet'>,
+  text: string,
+): Promise<void> {
+  if (!settings.quiet) await context.stderr.write(`warning: ${sanitizeLine(text)}\n`)
+}
+
+function time(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}
