@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Parts of a machine that some tests need. The value: programs of which each has to be there. */
+const PARTS = {
+  chromium: ['chromium'],
+  'gnome-keyring': ['gnome-keyring-daemon', 'dbus-run-session'],
+  knotd: ['knotd'],
+  nsd: ['nsd'],
+  unbound: ['unbound'],
+  named: ['named'],
+  tmux: ['tmux'],
+  bash: ['bash'],
+  zsh: ['zsh'],
+  fish: ['fish'],
+  strace: ['strace'],
+  faketime: ['faketime'],
+} as const
+
+export type Part = keyof typeof PARTS
+
+/** Where Debian keeps servers, which is not in everybody's PATH. */
+const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
+
+function find(program: string): string | undefined {
+  for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
+    const path = join(folder, program)
+    try {
+      accessSync(path, constants.X_OK)
+      return path
+    } catch {
+      // Not here.
+    }
+  }
+  return undefined
+}
+
+/**
+ * For `describe.skipIf(missing('chromium'))` and the like: true where a part of the machine is missing, so that the tests are
+ * skipped where everybody sees it. Under `MAILCLAIM_TEST_REQUIRE=all` nothing may be missing.
+ * @throws Error under `MAILCLAIM_TEST_REQUIRE=all`.
+ */
+export function missing(...parts: readonly Part[]): boolean {
+  const absent = parts.filter((part) => PARTS[part].some((program) => find(program) === undefined))
+  if (absent.length > 0 && process.env['MAILCLAIM_TEST_REQUIRE'] === 'all') {
+    throw new Error(`MAILCLAIM_TEST_REQUIRE=all, but this machine lacks ${absent.join(', ')}`)
+  }
+  return absent.length > 0
+}
