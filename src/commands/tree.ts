@@ -20,5 +20,16 @@ const leaf = (says: string, load: () => Promise<{ command: CommandDefinition<nev
 
 /** Every command of the program, in the order in which help shows them. */
 export const tree: CommandTree = {
+  logout: leaf('forget the session of the profile', () => import('./logout.ts')),
+  auth: {
+    says: 'the session: its state, its token, profiles',
+    commands: {
+      status: leaf('who is signed in, until when, where the secret lives', () => import('./auth/status.ts')),
+      token: leaf('print a valid access token', () => import('./auth/token.ts')),
+      refresh: leaf('renew the session now', () => import('./auth/refresh.ts')),
+      list: leaf('the profiles', () => import('./auth/list.ts')),
+      switch: leaf('use another profile from now on', () => import('./auth/switch.ts')),
+    },
+  },
   sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),
 }

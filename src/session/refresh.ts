@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Secret } from '../credentials/store.ts'
-import type { CliError } from '../errors.ts'
+import { type CliError, usageError } from '../errors.ts'
 import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
@@ -76,7 +76,11 @@ export async function renew(
   const profile = settings.profile.value
   const paths = sessionPaths(context, profile)
   // Looked at before there is a lock to take: a profile that nobody signed in has no folder.
-  if ((await readRecord(paths)) === undefined) throw notSignedIn(profile)
+  const before = await readRecord(paths)
+  if (before === undefined) throw notSignedIn(profile)
+  if (before.kind === 'api_key') {
+    throw usageError(`profile ${profile} holds an API key, which is never renewed`)
+  }
   const adopt = () => adoptable(context, paths, options)
   return withLock(
     paths.lock,

@@ -1,0 +1,60 @@
+import { Exit } from '../../errors.ts'
+import { secondsLeft } from '../../session/access-token.ts'
+import { renew } from '../../session/refresh.ts'
+import { writeObject } from '../../terminal/output.ts'
+import { defineCommand } from '../definition.ts'
+
+interface RefreshFlags {
+  readonly scope?: readonly string[]
+  readonly retryInterrupted?: true
+}
+
+export const command = defineCommand<RefreshFlags>({
+  description: `Renews the session now: a new refresh token, and a new access token. With --scope the access token gets
+less than the session was granted; commands use it until it ends or is renewed, which brings back the whole scope.`,
+  options: [
+    { flags: '--scope <scope>', says: 'narrow the access token to this scope; repeatable', repeatable: true },
+    {
+      flags: '--retry-interrupted',
+      says: 'send a refresh token whose last use has no known outcome; if it was used, that ends the session',
+    },
+  ],
+  examples: [
+    { command: 'mailclaim auth refresh', says: 'renew the session' },
+    {
+      command: 'mailclaim auth refresh --scope emails:send && mailclaim auth token',
+      says: 'a token that can only send, for another program',
+    },
+  ],
+  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  async run({ options }, context, settings) {
+    const scope = options.scope?.flatMap((text) => text.split(/\s+/)).filter((text) => text !== '')
+    const token = await renew(context, settings, {
+      reason: 'asked',
+      ...(scope === undefined || scope.length === 0 ? {} : { scope: scope.join(' ') }),
+      ...(options.retryInterrupted ? { retryInterrupted: true } : {}),
+    })
+    if (context.environment.apiKey !== undefined && !settings.quiet) {
+      await context.stderr.write(
+        'warning: MAILCLAIM_API_KEY is set, and commands use it instead of this session\n',
+      )
+    }
+    const left = Math.floor(secondsLeft(token, context.clock))
+    await writeObject(
+      context,
+      settings,
+      {
+        profile: settings.profile.value,
+        scope: token.scope,
+        narrowed: token.narrowed,
+        expires_in: left,
+      },
+      [
+        { field: 'profile' },
+        { field: 'scope' },
+        { field: 'narrowed' },
+        { field: 'expires_in', title: 'Valid for', text: (value) => `${String(value)} seconds` },
+      ],
+    )
+  },
+})

@@ -1,0 +1,70 @@
+import type { Context } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
+import { type Forgotten, forgetSession, profilesWithSession } from '../session/forget.ts'
+import { writeJson } from '../terminal/output.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+import { defineCommand } from './definition.ts'
+
+interface LogoutFlags {
+  readonly all?: true
+}
+
+export const command = defineCommand<LogoutFlags>({
+  description: `Forgets the session or the API key of the profile: every copy of its secrets on this machine. The
+grant at the service is another matter: it stays active until it is revoked there.`,
+  options: [{ flags: '--all', says: 'of every profile' }],
+  examples: [
+    { command: 'mailclaim logout', says: 'sign out of the current profile' },
+    { command: 'mailclaim logout --all', says: 'leave no secret of this program on this machine' },
+  ],
+  exits: [Exit.notSignedIn, Exit.unavailable],
+  async run({ options }, context, settings) {
+    const profiles = options.all ? await profilesWithSession(context) : [settings.profile.value]
+    const forgotten: Forgotten[] = []
+    for (const profile of profiles) forgotten.push(await forgetSession(context, settings, profile))
+    if (settings.format === 'json' || settings.format === 'jsonl') await tellPrograms(context, forgotten)
+    if (!settings.quiet) await tellPeople(context, forgotten)
+    const kept = forgotten.flatMap((one) => one.kept.map((place) => ({ profile: one.profile, ...place })))
+    if (kept.length === 0) return
+    const first = kept[0]
+    throw new CliError(
+      'secret_kept',
+      Exit.notSignedIn,
+      `signed out, but ${kept.map(({ profile, place }) => `the ${place.store} may still hold a secret of profile ${profile} (${place.name})`).join('; ')}: ${first?.why ?? ''}`,
+      { hint: 'unlock the keychain and run mailclaim logout once more' },
+    )
+  },
+})
+
+async function tellPrograms(context: Context, forgotten: readonly Forgotten[]): Promise<void> {
+  await writeJson(context, {
+    object: 'list',
+    has_more: false,
+    data: forgotten.map(({ profile, record, kept }) => ({
+      profile,
+      was_signed_in: record !== undefined,
+      kept: kept.map(({ place, why }) => ({ store: place.store, name: place.name, why })),
+    })),
+  })
+}
+
+async function tellPeople(context: Context, forgotten: readonly Forgotten[]): Promise<void> {
+  const say = (text: string) => context.stderr.write(`${sanitizeLine(text)}\n`)
+  if (forgotten.length === 0) await say('No profile is signed in.')
+  for (const { profile, record, damaged } of forgotten) {
+    if (damaged !== undefined)
+      await say(`The damaged session file of profile ${profile} was kept as ${damaged}.`)
+    if (record === undefined) await say(`Profile ${profile} was not signed in.`)
+    else if (record.kind === 'api_key')
+      await say(`The API key of profile ${profile} is forgotten. It stays valid.`)
+    else await say(`Profile ${profile} is signed out: its tokens are removed from this machine.`)
+  }
+  if (forgotten.some(({ record }) => record?.kind === 'oauth' && record.ended === null)) {
+    await say(
+      'The grant itself stays active at the service. Revoke it there, among the connected apps of your account, if it is not to be used again.',
+    )
+  }
+  if (context.environment.apiKey !== undefined) {
+    await context.stderr.write('warning: MAILCLAIM_API_KEY is set, and commands go on using it\n')
+  }
+}

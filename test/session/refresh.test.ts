@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { currentCredential } from '../../src/session/authorizer.ts'
+import { readRecord } from '../../src/session/record.ts'
+import { renew } from '../../src/session/refresh.ts'
+import { createSessionWorld, filesOf } from './world.ts'
+
+describe('a session', () => {
+  it('is stored in files that only their owner can read, and holds no secret in its record', async () => {
+    const { signIn, paths, context, settings } = await createSessionWorld()
+    await signIn()
+
+    expect(Object.values(filesOf(paths.directory))).toEqual(['600', '600', '600', '600'])
+    const token = await currentCredential(context, settings)
+    expect(token.kind).toBe('access_token')
+  })
+
+  it('is used as it is while the access token is valid for a minute', async () => {
+    const { signIn, context, settings, counts } = await createSessionWorld()
+    await signIn()
+    const first = await currentCredential(context, settings)
+    context.clock.advance(839_000)
+    expect((await currentCredential(context, settings)).value).toBe(first.value)
+    expect((await counts()).refreshes).toBe(0)
+    context.clock.advance(2_000)
+    expect((await currentCredential(context, settings)).value).not.toBe(first.value)
+    expect(await counts()).toMatchObject({ refreshes: 1, reuse_detections: 0, grants_revoked: 0 })
+  })
+
+  it('goes on through many refreshes, one generation at a time', async () => {
+    const { signIn, context, settings, counts, paths } = await createSessionWorld()
+    await signIn()
+    for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })
+    expect(await counts()).toMatchObject({ refreshes: 5, reuse_detections: 0 })
+    expect(await readRecord(paths)).toMatchObject({ generation: 6, journal: null, ended: null })
+    expect(Object.keys(filesOf(paths.directory)).filter((name) => name.endsWith('.tmp'))).toEqual([])
+  })
+})

@@ -1,0 +1,122 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Context } from '../../src/context.ts'
+import type { Tokens } from '../../src/oauth/token-endpoint.ts'
+import { createTransport } from '../../src/service/transport.ts'
+import { type SessionPaths, sessionPaths } from '../../src/session/paths.ts'
+import { replaceSession } from '../../src/session/replace.ts'
+import type { GlobalOptions, Settings } from '../../src/settings/settings.ts'
+import {
+  createFakeContext,
+  type FakeContext,
+  type FakeContextOptions,
+  fakeSettings,
+} from '../fake-context.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+
+/** What the sandbox counts about refresh tokens. */
+export interface TokenCounts {
+  readonly refreshes: number
+  readonly reuse_detections: number
+  readonly grants_revoked: number
+}
+
+export interface SessionWorld {
+  readonly context: FakeContext
+  readonly settings: Settings
+  readonly paths: SessionPaths
+  readonly base: URL
+  readonly clientId: string
+  /** Tokens of a new grant, as a login would get them. */
+  newTokens(): Promise<Tokens>
+  signIn(store?: 'keychain' | 'file'): Promise<void>
+  /** As if the access token had been received 15 minutes earlier. */
+  expire(): void
+  counts(): Promise<TokenCounts>
+  fault(body: Record<string, unknown>): Promise<void>
+  clearFaults(): Promise<void>
+  settingsWith(options: GlobalOptions): Promise<Settings>
+}
+
+/** A sandbox, and a context that talks to it over real HTTP and has everything else faked. */
+export async function createSessionWorld(options: FakeContextOptions = {}): Promise<SessionWorld> {
+  const sandbox = await sandboxForTest()
+  const http = createTransport({})
+  onTestFinished(() => http.close())
+  const context = createFakeContext({ http, ...options })
+  const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
+  const settings = await fakeSettings(context, given)
+  const paths = sessionPaths(context, 'default')
+  const control = async (method: string, path: string, body?: unknown) => {
+    const response = await fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+    return response.status === 204 ? undefined : response.json()
+  }
+  const newTokens = async (): Promise<Tokens> => {
+    const tokens = (await control('POST', 'sessions', {})) as Record<string, never>
+    return {
+      accessToken: tokens['access_token'] ?? '',
+      refreshToken: tokens['refresh_token'] ?? '',
+      expiresInSeconds: tokens['expires_in'] ?? 0,
+      scope: tokens['scope'],
+    }
+  }
+  return {
+    context,
+    settings,
+    paths,
+    base: new URL(sandbox.baseUrl),
+    clientId: sandbox.clientId,
+    newTokens,
+    async signIn(store = 'file') {
+      await replaceSession(context, settings, {
+        base: new URL(sandbox.baseUrl),
+        clientId: sandbox.clientId,
+        scope: undefined,
+        resource: undefined,
+        tokens: await newTokens(),
+        store,
+      })
+    },
+    expire: () => expireAccessToken(paths.accessToken),
+    counts: async () => (await control('GET', 'state')) as TokenCounts,
+    fault: async (body) => {
+      await control('POST', 'faults', { path: '/oauth/token', ...body })
+    },
+    clearFaults: async () => {
+      await control('DELETE', 'faults')
+    },
+    settingsWith: (more) => fakeSettings(context, { ...given, ...more }),
+  }
+}
+
+/** As if the access token in this file had been received 15 minutes earlier. */
+export function expireAccessToken(path: string): void {
+  const token = JSON.parse(readFileSync(path, 'utf8')) as { received_at: string; received_since_boot: number }
+  token.received_at = new Date(Date.parse(token.received_at) - 900_000).toISOString()
+  token.received_since_boot -= 900
+  writeFileSync(path, JSON.stringify(token))
+}
+
+/** The files of a folder with their rights, temporary ones included. */
+export function filesOf(directory: string): Record<string, string> {
+  return Object.fromEntries(
+    readdirSync(directory)
+      .sort()
+      .map((name) => [name, (statSync(join(directory, name)).mode & 0o777).toString(8)]),
+  )
+}
+
+/** Reads a JSON file of the session. */
+export function readSessionFile(path: string): Record<string, unknown> {
+  return JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
+}
+
+/** The context with some of its effects replaced. */
+export function withEffects(context: FakeContext, effects: Partial<Context>): FakeContext {
+  return { ...context, ...effects } as FakeContext
+}
