@@ -91,6 +91,7 @@ export interface FakeContextOptions {
   /** Answers every request. */
   respond?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   http?: Context['http']
+  dns?: Context['dns']
   prompts?: Partial<Context['prompts']>
   keychain?: Context['keychain']
   clock?: FakeClock
@@ -124,6 +125,11 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
         return options.respond(request)
       },
       close: async () => {},
+    },
+    dns: options.dns ?? {
+      udp: unexpected('a DNS question'),
+      tcp: unexpected('a DNS question'),
+      systemResolvers: async () => [],
     },
     browser: {
       open: async (url) => {

@@ -28,6 +28,8 @@ export interface Located {
   readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | undefined
   /** Whether a server answered with authority for the zone. */
   readonly verified: boolean
+  /** No zone was found: the server that was named as a resolver but offers no recursion stands in for its servers. */
+  readonly standIn?: true
 }
 
 export type Location =
@@ -106,6 +108,7 @@ export async function locate(name: string, route: Route): Promise<Location> {
 }
 
 function deeper(a: Located | undefined, b: Located): Located {
+  if (a !== undefined && a.standIn !== b.standIn) return a.standIn ? b : a
   return a !== undefined && labelCount(a.cut.zone) > labelCount(b.cut.zone) ? a : b
 }
 
@@ -159,7 +162,10 @@ async function tryWay(
       ? { kind: 'no-domain', domain, saidBy: 'resolver', soa: found.soa }
       : undefined
   }
-  return await walk(name, found.cut, route)
+  const end = await walk(name, found.cut, route)
+  if (end !== undefined || found.cut.zone !== '.') return end
+  const stand = { zone: name, hosts: found.cut.hosts }
+  return { kind: 'located', cut: stand, soa: undefined, parent: undefined, verified: false, standIn: true }
 }
 
 /** What a resolver's answer about the NS records of an ancestor is good for. */

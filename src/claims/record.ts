@@ -1,0 +1,110 @@
+import { relativeName } from '../dns/name.ts'
+import { CliError, Exit } from '../errors.ts'
+import type { DomainClaim } from '../service/types.ts'
+
+/** The TXT record that a claim waits for. */
+export interface TxtRecord {
+  readonly name: string
+  readonly value: string
+  /** Seconds; undefined where the service leaves it to the provider (`Auto`). */
+  readonly ttl: number | undefined
+}
+
+/** The formats of `claims record` beside those that every command has. */
+export const RECORD_FORMATS = ['zone', 'value'] as const
+
+/** What is written where a provider wants a TTL and the service leaves it open. */
+export const USUAL_TTL = 300
+/** A character-string holds so many bytes (RFC 1035 section 3.3). */
+const STRING_BYTES = 255
+
+/**
+ * The record out of a claim; where the service sends no name for it, it is the domain's.
+ *
+ * @throws CliError `record_missing`, exit 7, where the claim has no TXT record with a value.
+ */
+export function recordOf(claim: DomainClaim): TxtRecord {
+  const { record } = claim
+  const name = record?.name || claim.name
+  if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
+    throw new CliError('record_missing', Exit.unavailable, 'the service’s claim holds no TXT record to add', {
+      hint: 'ask again with: mailclaim claims get; if it stays so, the service has to say what to publish',
+    })
+  }
+  const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
+  return { name: name.replace(/\.$/, ''), value: record.value, ttl: seconds }
+}
+
+/** The value in pieces of at most 255 bytes, no character cut in two. */
+export function splitValue(value: string): string[] {
+  const pieces: string[] = []
+  let piece = ''
+  let bytes = 0
+  for (const character of value) {
+    const size = Buffer.byteLength(character)
+    if (bytes + size > STRING_BYTES) {
+      pieces.push(piece)
+      piece = ''
+      bytes = 0
+    }
+    piece += character
+    bytes += size
+  }
+  return [...pieces, piece]
+}
+
+/**
+ * One string as master files write it (RFC 1035 section 5.1): in quotation marks, which and the backslash are escaped,
+ * and every byte that is not printable ASCII as `\DDD`.
+ */
+function quoteString(text: string, escapeByte: (byte: number) => string): string {
+  const inner = Array.from(Buffer.from(text), (byte) => {
+    const character = String.fromCharCode(byte)
+    if (character === '"' || character === '\\') return `\\${character}`
+    return byte < 0x20 || byte > 0x7e ? escapeByte(byte) : character
+  })
+  return `"${inner.join('')}"`
+}
+
+const decimal = (byte: number) => `\\${String(byte).padStart(3, '0')}`
+const octal = (byte: number) => `\\${byte.toString(8).padStart(3, '0')}`
+
+/** The value as a master file has it: one or more quoted strings, separated by spaces. */
+export function quoteValue(value: string): string {
+  return splitValue(value)
+    .map((piece) => quoteString(piece, decimal))
+    .join(' ')
+}
+
+/** As `quoteValue`, for Route 53, which writes bytes in octal. */
+export function quoteValueOctal(value: string): string {
+  return splitValue(value)
+    .map((piece) => quoteString(piece, octal))
+    .join(' ')
+}
+
+/** A line for a master file. */
+export function zoneLine(record: TxtRecord): string {
+  return `${record.name}.\t${record.ttl ?? USUAL_TTL}\tIN\tTXT\t${quoteValue(record.value)}`
+}
+
+/** What to type into a provider's form, field by field. */
+export interface RecordCard {
+  readonly type: 'TXT'
+  /** What belongs into the field "host" or "name"; undefined while the zone is not known. */
+  readonly host: string | undefined
+  readonly name: string
+  readonly value: string
+  readonly ttl: string
+}
+
+/** @param zone the zone that holds the name, once it is known */
+export function recordCard(record: TxtRecord, zone: string | undefined): RecordCard {
+  return {
+    type: 'TXT',
+    host: zone === undefined ? undefined : relativeName(record.name, zone),
+    name: record.name,
+    value: record.value,
+    ttl: record.ttl === undefined ? `Auto (or ${USUAL_TTL})` : String(record.ttl),
+  }
+}

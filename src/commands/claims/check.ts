@@ -1,0 +1,175 @@
+import type { Context } from '../../context.ts'
+import { formatDnsAddress } from '../../dns/address.ts'
+import { type CheckRequest, checkDns } from '../../dns/check.ts'
+import { failureOf } from '../../dns/conclusion.ts'
+import { renderMarkdown } from '../../dns/markdown.ts'
+import { renderReport } from '../../dns/render.ts'
+import type { CheckReport } from '../../dns/report.ts'
+import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
+import { duration } from '../../dns/words.ts'
+import { Exit, usageError } from '../../errors.ts'
+import type { Settings } from '../../settings/settings.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { stdoutPalette, writeObject } from '../../terminal/output.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
+import { defineCommand } from '../definition.ts'
+
+interface Options {
+  name?: string
+  value?: string
+  wait?: true
+  timeout?: number
+  publicResolvers?: true
+}
+
+export const command = defineCommand<Options>({
+  description:
+    'Looks from here whether the TXT record of a claim is visible, and if not, why: it asks the domain’s own name servers ' +
+    'directly and names the cause with a fix. The service is not asked to verify anything, and no cache learns that the ' +
+    'record is missing. With --name and --value it needs no account.',
+  arguments: [
+    {
+      syntax: '[claim]',
+      says: 'domain name or placeholder domain id of the claim',
+      completion: 'domains',
+    },
+  ],
+  options: [
+    { flags: '--name <name>', says: 'check this name instead of a claim; needs --value' },
+    { flags: '--value <text>', says: 'the whole TXT value that is expected, as in prefix=token' },
+    { flags: '--wait', says: 'check again after 5, 10, 20, then every 30 seconds until the record is ready' },
+    {
+      flags: '--timeout <seconds>',
+      says: 'how long --wait lasts at most (default: one hour)',
+      parse: parseWaitSeconds,
+    },
+    { flags: '--public-resolvers', says: 'ask 1.1.1.1, 8.8.8.8 and 9.9.9.9 as well' },
+  ],
+  formats: ['markdown'],
+  examples: [
+    { command: 'mailclaim claims check example.com', says: 'why does this claim not verify?' },
+    { command: 'mailclaim claims check --name example.com --value prefix=token', says: 'without an account' },
+    {
+      command: 'mailclaim claims check example.com --wait --timeout 900',
+      says: 'wait for the record, for 15 minutes at most',
+    },
+    {
+      command: 'mailclaim claims check example.com --format markdown',
+      says: 'a report to paste into a support ticket',
+    },
+  ],
+  exits: [Exit.notFound, Exit.unavailable, Exit.notYet],
+  async run({ arguments: [claim], options }, context, settings) {
+    if (options.timeout !== undefined && options.wait === undefined)
+      throw usageError('--timeout says how long --wait lasts: it needs --wait')
+    const record = await wantedRecord(claim, options, context, settings)
+    const request: CheckRequest = {
+      ...record,
+      resolvers: settings.resolvers ?? 'system',
+      authoritativePort: settings.authoritativePort,
+      publicResolvers: options.publicResolvers === true,
+    }
+    const report = options.wait
+      ? await waited(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
+      : await checkDns(request, effectsOf(context))
+    await writeReport(report, request, context, settings)
+    const failure = failureOf(report)
+    if (failure !== undefined) throw failure
+  },
+})
+
+/** The part of the context that DNS takes. */
+function effectsOf(context: Context) {
+  const { clock, random, dns, interrupts } = context
+  return { clock, random, dns, signal: interrupts.signal }
+}
+
+/** Name and value from the options, or from the claim: as the ledger has it, else as the service has it now. */
+async function wantedRecord(
+  claim: string | undefined,
+  options: Options,
+  context: Context,
+  settings: Settings,
+): Promise<{ name: string; expected: string }> {
+  const { name, value } = options
+  if (name !== undefined || value !== undefined) {
+    if (claim !== undefined) throw usageError('a claim and --name/--value exclude each other')
+    if (name === undefined) throw usageError('--value needs --name', 'add --name example.com')
+    if (value === undefined)
+      throw usageError('--name needs --value', 'add --value with the whole TXT value, prefix=token')
+    if (value === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
+    return { name, expected: value }
+  }
+  const { claimRecord } = await import('../../claims/claim-record.ts')
+  return await claimRecord(claim, context, settings)
+}
+
+async function waited(
+  request: CheckRequest,
+  timeoutMs: number,
+  context: Context,
+  settings: Settings,
+): Promise<CheckReport> {
+  const say = async (text: string) => {
+    if (!settings.quiet) await context.stderr.write(`${sanitizeLine(text)}\n`)
+  }
+  await say(`waiting for the TXT record at ${request.name}, for ${duration(timeoutMs / 1000)} at most`)
+  const checks = waitForRecord(request, timeoutMs, effectsOf(context))
+  for (;;) {
+    const next = await checks.next()
+    if (next.done) return next.value
+    const { report, nextInMs, leftMs } = next.value
+    if (nextInMs === null) continue
+    const reason = report.findings[0]?.message ?? 'not ready yet'
+    await say(`${reason}; next look in ${duration(nextInMs / 1000)}, ${duration(leftMs / 1000)} left`)
+  }
+}
+
+/** What TSV and CSV show of a report: one record. */
+const COLUMNS: readonly Column[] = [
+  { field: 'name' },
+  { field: 'expected' },
+  { field: 'verdict' },
+  { field: 'ready' },
+  { field: 'retry_after_seconds' },
+  { field: 'zone' },
+  { field: 'findings', value: (item) => (item as CheckReport).findings.map((finding) => finding.code) },
+  {
+    field: 'nameservers',
+    value: (item) =>
+      (item as CheckReport).nameservers.map(
+        (server) => `${server.host}/${server.address ?? ''}=${server.outcome}`,
+      ),
+  },
+]
+
+async function writeReport(
+  report: CheckReport,
+  request: CheckRequest,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const { stdout } = context
+  if (settings.format === 'markdown') {
+    const started = request.resolvers === 'system' ? await context.dns.systemResolvers() : request.resolvers
+    await stdout.write(
+      renderMarkdown(report, {
+        at: context.clock.now(),
+        version: context.program.version,
+        resolvers: started.map(formatDnsAddress),
+      }),
+    )
+  } else if (settings.format === 'table' && settings.fields === undefined) {
+    const palette = await stdoutPalette(context, settings)
+    await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+  } else {
+    await writeObject(context, settings, report, COLUMNS)
+  }
+}
+
+function parseWaitSeconds(text: string): number {
+  const seconds = /^\d{1,6}$/.test(text) ? Number(text) : 0
+  if (seconds < 1)
+    throw usageError(`--timeout: ${JSON.stringify(text)} is not a number of seconds of at least 1`)
+  return seconds
+}

@@ -1,0 +1,141 @@
+import { domainToUnicode } from 'node:url'
+import type { Palette } from '../terminal/color.ts'
+import { type Column, DASH } from '../terminal/columns.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+import { TableRenderer } from '../terminal/table.ts'
+import { widthOf, wrap } from '../terminal/width.ts'
+import type { CheckReport, Finding, NameserverReport, Outcome, ResolverReport } from './report.ts'
+import { difference } from './value.ts'
+import { duration, OUTCOME_WORDS, VERDICT_WORDS } from './words.ts'
+
+/** How a report is laid out: for a terminal of a width in columns, or without limit. */
+export interface Layout {
+  readonly palette: Palette
+  readonly width: number
+}
+
+const outcomeColumn: Column = {
+  field: 'outcome',
+  title: 'Answer',
+  text: (value) => OUTCOME_WORDS[value as Outcome],
+  paint: (value, palette) =>
+    value === 'match' ? palette.good : value === 'not_checked' ? palette.faint : palette.bad,
+}
+const valuesColumn: Column = {
+  field: 'values',
+  title: 'TXT values',
+  text: (value) => {
+    const values = value as readonly string[]
+    const shown = values.slice(0, 4).map(shorten)
+    return values.length === 0
+      ? DASH
+      : [...shown, ...(values.length > 4 ? [`and ${values.length - 4} more`] : [])].join(' | ')
+  },
+}
+const numbers: readonly Column[] = [
+  { field: 'ttl', title: 'TTL', kind: 'number' },
+  { field: 'serial', title: 'Serial', kind: 'number' },
+  { field: 'ms', title: 'ms', kind: 'number' },
+]
+const SERVER_COLUMNS: readonly Column[] = [
+  { field: 'host', title: 'Name server' },
+  { field: 'address', title: 'Address', kind: 'id' },
+  outcomeColumn,
+  valuesColumn,
+  ...numbers,
+]
+const RESOLVER_COLUMNS: readonly Column[] = [
+  { field: 'address', title: 'Resolver', kind: 'id' },
+  outcomeColumn,
+  valuesColumn,
+  ...numbers.filter((column) => column.field !== 'serial'),
+]
+
+/** For people at a terminal: what was asked, who answered what, and what it means, most likely cause first. */
+export function renderReport(report: CheckReport, layout: Layout): string {
+  const { palette } = layout
+  const blocks = [headline(report, layout)]
+  const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) =>
+    new TableRenderer(columns, palette, { now: undefined }, layout.width).render(rows)
+  if (report.nameservers.length > 0) blocks.push(table(SERVER_COLUMNS, report.nameservers))
+  if (report.resolvers.length > 0) blocks.push(table(RESOLVER_COLUMNS, report.resolvers))
+  for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))
+  if (report.retry_after_seconds !== null)
+    blocks.push(
+      paragraph(
+        report.verdict === 'wait'
+          ? `Try again in ${duration(report.retry_after_seconds)}.`
+          : `Caches may hold the old state for up to ${duration(report.retry_after_seconds)}.`,
+        '',
+        layout,
+        palette.faint,
+      ),
+    )
+  return blocks.join('\n')
+}
+
+function headline(report: CheckReport, layout: Layout): string {
+  const { palette } = layout
+  const paint = report.ready ? palette.good : report.verdict === 'wait' ? palette.warning : palette.bad
+  const zone =
+    report.zone === null || report.zone === report.name ? '' : ` in the zone ${readableName(report.zone)}`
+  return (
+    paragraph(`${readableName(report.name)}${zone}: TXT ${report.expected}`, '', layout, palette.strong) +
+    paragraph(capital(VERDICT_WORDS[report.verdict]), '', layout, paint)
+  )
+}
+
+/** The name as people write it, with its ASCII form beside it where that differs (RFC 5890 section 2.3.2.1). */
+export function readableName(name: string): string {
+  const unicode = domainToUnicode(name)
+  return unicode === '' || unicode === name ? name : `${unicode} (${name})`
+}
+
+const SIGNS = { error: '✗', warning: '!', info: 'i' } as const
+
+function renderFinding(report: CheckReport, finding: Finding, layout: Layout): string {
+  const { palette } = layout
+  const paint = { error: palette.bad, warning: palette.warning, info: palette.faint }[finding.severity]
+  const sign = SIGNS[finding.severity]
+  return (
+    paragraph(`${capital(finding.message)}. [${finding.code}]`, `${sign} `, layout, paint) +
+    markedDifference(report, finding, layout) +
+    paragraph(`${finding.fix}.`, '  → ', layout)
+  )
+}
+
+/** Expected above seen, with what differs marked: by colour, and by carets below for those who see none. */
+function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
+  const seen = finding.evidence['seen']
+  if (typeof seen !== 'string') return ''
+  const parts = difference(report.expected, seen)
+  const start = sanitizeLine(parts.start)
+  const differs = sanitizeLine(parts.seen)
+  const line = `  seen      ${start}${differs}${sanitizeLine(parts.end)}`
+  if (widthOf(line) > layout.width) return ''
+  const { palette } = layout
+  const caret = `  ${' '.repeat(10 + widthOf(start))}${differs === '' ? '^ missing here' : '^'.repeat(Math.max(1, widthOf(differs)))}`
+  return [
+    `  expected  ${start}${palette.good(sanitizeLine(parts.expected))}${sanitizeLine(parts.end)}`,
+    `  seen      ${start}${palette.bad(differs)}${sanitizeLine(parts.end)}`,
+    palette.faint(caret),
+    '',
+  ].join('\n')
+}
+
+/** Text with a sign in front, wrapped beside it. */
+function paragraph(text: string, sign: string, layout: Layout, paint = (line: string) => line): string {
+  const width = Math.max(20, layout.width - widthOf(sign))
+  const lines = wrap(sanitizeLine(text), width)
+  return lines
+    .map((line, index) => `${index === 0 ? paint(sign) : ' '.repeat(widthOf(sign))}${paint(line)}\n`)
+    .join('')
+}
+
+function shorten(value: string): string {
+  return value.length > 80 ? `${value.slice(0, 79)}…` : value
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
