@@ -1,13 +1,17 @@
 import { text as readAll } from 'node:stream/consumers'
 import type { Context } from '../context.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { Exit, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
 import { userAgent } from '../service/client.ts'
-import { parsePort } from '../settings/addresses.ts'
+import { chosenStore, proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
+import type { StoreKind } from '../session/record.ts'
+import { issuerOf, parseBaseUrl, parsePort } from '../settings/addresses.ts'
 import { CONFIG_KEYS, parseTimeout, updateConfig } from '../settings/config.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import { note, warn } from '../terminal/notices.ts'
+import { writeObject } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
 
@@ -49,34 +53,164 @@ is always printed as well; where the browser runs on another machine, paste the 
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, given) {
     const settings = await askForMissing(given, options.withApiKey === true, context)
-    const store = storeOf(options.store, context, settings)
+    const store = chosenStore(context, settings, options.store)
     if (options.withApiKey) return keepApiKey(store, context, settings)
-    const scopes = (options.scope ?? settings.profileConfig.scope ?? []).flatMap((scope) => scope.split(/\s+/)).filter((scope) => scope !== '')
+    const scopes = splitScopes(options.scope ?? settings.profileConfig.scope ?? [])
     const resource = options.resource ?? settings.profileConfig.resource
     if (options.resource !== undefined) CONFIG_KEYS.resource.parse(options.resource)
+    const target = redirectTarget(options.redirectUri, options.port)
     // What would fail after the browser's part is tried before it.
     requireBaseUrl(settings)
     requireClientId(settings)
-    await requireStore(store, context, settings)
+    await proveStore(context, settings, store)
 
-    const openBrowser = options.browser !== false && !context.environment.ssh
     const session = await login(
       {
         scopes,
         resource,
-        target: redirectTarget(options.redirectUri, options.port),
-        openBrowser,
-        readInput: settings.interactive || (options.browser === false && given.inputAllowed && !context.stdin.isTTY),
+        target,
+        openBrowser: options.browser !== false && !context.environment.ssh,
+        readInput: readsInput(options, context, settings),
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
         authorizationEndpoint: options.authorizationEndpoint,
         userAgent: userAgent(context),
       },
-      (code) => storeSession(code, scopes, resource, store, context, settings),
-      reporter(context, settings),
+      (code) => keepSession(code, scopes, resource, store, context, settings),
+      reporter(context),
       context,
       settings,
     )
-    await remember(store, context, settings)
+    await remember(settings, context)
     await announce(session, context, settings)
   },
 })
+
+/** A terminal where questions are allowed, or a pipe where the browser's part is done by hand. */
+function readsInput(options: LoginFlags, context: Context, settings: Settings): boolean {
+  return settings.interactive || (options.browser === false && !context.stdin.isTTY && !settings.argv.includes('--no-input'))
+}
+
+function splitScopes(scopes: readonly string[]): string[] {
+  const split = scopes.flatMap((scope) => scope.split(/[\s,]+/)).filter((scope) => scope !== '')
+  const wrong = split.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
+  if (wrong !== undefined) throw usageError(`--scope: ${JSON.stringify(wrong)} is not a scope (RFC 6749 §3.3)`)
+  return split
+}
+
+/** Asks a person for what is not configured; a script gets the error of whoever needs it. */
+async function askForMissing(settings: Settings, withApiKey: boolean, context: Context): Promise<Settings> {
+  if (!settings.interactive) return settings
+  let { baseUrl, clientId } = settings
+  if (baseUrl === undefined) {
+    await note('Nothing is configured yet. To try it without an account, run mailclaim sandbox in another terminal.', context, settings)
+    const value = await context.prompts.input({ message: 'Base URL of the service:', validate: (text) => complaint(() => parseBaseUrl(text)) })
+    baseUrl = { value, source: 'flag' }
+  }
+  if (clientId === undefined && !withApiKey) {
+    const value = await context.prompts.input({
+      message: 'OAuth client id:',
+      validate: (text) => complaint(() => CONFIG_KEYS.client_id.parse(text)),
+    })
+    clientId = { value, source: 'flag' }
+  }
+  return { ...settings, baseUrl, clientId }
+}
+
+function complaint(check: () => unknown): true | string {
+  try {
+    check()
+    return true
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** Exchanges the code and stores what comes back; from here on the old session is replaced. */
+async function keepSession(
+  code: ReceivedCode,
+  scopes: readonly string[],
+  resource: string | undefined,
+  store: StoreKind,
+  context: Context,
+  settings: Settings,
+): Promise<KeptSession> {
+  const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
+  const tokens = await exchangeCode(context, {
+    base: code.base,
+    clientId: code.clientId,
+    timeoutMs: settings.httpTimeoutMs,
+    callback: code.parameters,
+    redirectUri: code.redirectUri,
+    codeVerifier: code.codeVerifier,
+    requestedScope,
+  })
+  return replaceSession(context, settings, { base: code.base, clientId: code.clientId, scope: requestedScope, resource, tokens, store })
+}
+
+type KeptSession = Awaited<ReturnType<typeof replaceSession>> | Awaited<ReturnType<typeof storeApiKey>>
+
+async function keepApiKey(store: StoreKind, context: Context, settings: Settings): Promise<void> {
+  const base = settings.baseUrl === undefined ? undefined : requireBaseUrl(settings)
+  await proveStore(context, settings, store)
+  const value = context.stdin.isTTY
+    ? await askForKey(context, settings)
+    : (await readAll(context.stdin.stream)).replace(/\r?\n$/, '')
+  const session = await storeApiKey(context, settings, { value, base, store })
+  await remember(settings, context)
+  await announce(session, context, settings)
+}
+
+async function askForKey(context: Context, settings: Settings): Promise<string> {
+  if (!settings.interactive) throw usageError('there is nobody to ask for the API key', 'pipe it in: mailclaim login --with-api-key < key.txt')
+  return context.prompts.password({ message: 'API key:' })
+}
+
+/** The profile remembers where it signed in, so that the next command needs no flags. */
+async function remember(settings: Settings, context: Context): Promise<void> {
+  const profile = settings.profile.value
+  const config = settings.config.profiles[profile]
+  const fields = {
+    ...(settings.baseUrl === undefined ? {} : { base_url: issuerOf(parseBaseUrl(settings.baseUrl.value)) }),
+    ...(settings.clientId === undefined ? {} : { client_id: settings.clientId.value }),
+  }
+  if (config?.base_url === fields.base_url && config?.client_id === fields.client_id) return
+  await updateConfig(context, (changed) => {
+    changed.profiles[profile] = { ...changed.profiles[profile], ...fields }
+  })
+}
+
+async function announce({ record, kept }: KeptSession, context: Context, settings: Settings): Promise<void> {
+  for (const { place, why } of kept) await warn(`a secret of the session before is still in ${place.name}: ${why}`, context, settings)
+  const where = record.store === 'keychain' ? "the system's keychain" : 'a file that only you can read'
+  const what = record.kind === 'oauth' ? 'Signed in' : 'API key stored'
+  await note(`${what}${record.issuer === null ? '' : ` at ${record.issuer}`} as profile ${record.profile}; the secret is in ${where}.`, context, settings)
+  if (context.environment.apiKey !== undefined) {
+    await warn('MAILCLAIM_API_KEY is set and goes before it: unset it to use what was just stored', context, settings)
+  }
+  if (!settings.formatGiven || settings.format === 'table') return
+  await writeObject(
+    context,
+    settings,
+    { profile: record.profile, kind: record.kind, base_url: record.issuer, scope: record.kind === 'oauth' ? record.scope : null, store: record.store },
+    [{ field: 'profile' }, { field: 'kind' }, { field: 'base_url' }, { field: 'scope' }, { field: 'store' }],
+  )
+}
+
+/** What is printed here is needed to go on, so it is printed with --quiet too. */
+function reporter(context: Context): LoginReporter {
+  const say = (text: string) => context.stderr.write(`${text}\n`)
+  return {
+    async ready(url, browser, canPaste) {
+      await say(browser === 'opening' ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:')
+      await say(`\n  ${sanitizeLine(url)}\n`)
+      if (canPaste) await say('If the browser runs on another machine, paste the address that it ends at here.')
+      await say('Waiting for your approval …')
+    },
+    async browserFailed() {
+      await say('No browser could be opened; please open the address above yourself.')
+    },
+    async ignored(why) {
+      await say(`warning: an answer was ignored: ${sanitizeLine(why)}`)
+    },
+  }
+}

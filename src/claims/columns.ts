@@ -1,0 +1,36 @@
+import { parseTimestamp } from '../service/timestamps.ts'
+import type { DomainClaim } from '../service/types.ts'
+import type { Column, Look } from '../terminal/columns.ts'
+import { relativeTime } from '../terminal/relative-time.ts'
+import { standingOf } from './lifecycle.ts'
+
+function moment(value: unknown, { now }: Look): string | undefined {
+  const at = parseTimestamp(value)
+  return at === undefined || now === undefined ? undefined : `${relativeTime(at, now)} (${value})`
+}
+
+/** A claim as tables, cards, TSV and CSV show it. */
+export const CLAIM_COLUMNS: readonly Column[] = [
+  { field: 'name', title: 'Domain', kind: 'id' },
+  {
+    field: 'status',
+    paint: (_value, palette) => palette.strong,
+  },
+  { field: 'standing', title: 'Means', only: 'people', value: (claim) => standingOf(claim as DomainClaim).says },
+  { field: 'blocked_reason', title: 'Blocked by' },
+  { field: 'failure_reason', title: 'Failed by' },
+  { field: 'domain_id', title: 'Domain id', kind: 'id' },
+  { field: 'region' },
+  { field: 'record.type', title: 'Record type', only: 'programs' },
+  { field: 'record.name', title: 'Record name', only: 'programs' },
+  { field: 'record.value', title: 'Record value', only: 'programs' },
+  { field: 'record', title: 'Record', only: 'people', value: (claim) => spokenRecord(claim as DomainClaim) },
+  { field: 'created_at', title: 'Created', text: moment },
+  { field: 'expires_at', title: 'Expires', text: moment },
+  { field: 'id', title: 'Claim id', kind: 'id' },
+]
+
+function spokenRecord({ record }: DomainClaim): string | undefined {
+  if (!record) return undefined
+  return [record.type ?? 'TXT', record.name, record.value].filter((part) => part).join('  ')
+}
