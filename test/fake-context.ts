@@ -144,6 +144,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       ...options.prompts,
     },
     keychain: options.keychain ?? createFakeKeychain(),
+    keychain: { call: unexpected('a look into the keychain') },
     interrupts: { signal: interrupts.signal, shield: (work) => work() },
     requests,
     opened,

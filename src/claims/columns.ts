@@ -16,7 +16,12 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     field: 'status',
     paint: (_value, palette) => palette.strong,
   },
-  { field: 'standing', title: 'Means', only: 'people', value: (claim) => standingOf(claim as DomainClaim).says },
+  {
+    field: 'standing',
+    title: 'Means',
+    only: 'people',
+    value: (claim) => standingOf(claim as DomainClaim).says,
+  },
   { field: 'blocked_reason', title: 'Blocked by' },
   { field: 'failure_reason', title: 'Failed by' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },

@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
 import { checkName } from '../dns/name.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
 import { type LedgerEntry, readLedger } from './ledger.ts'
 import { nameOf, standingOf } from './lifecycle.ts'
 
@@ -21,8 +21,14 @@ export interface ResolvedClaim {
  * @throws CliError `claim_unknown`, exit 5, for a domain name that this machine has no claim of; exit 2 where nothing is
  *   given and nobody can be asked.
  */
-export async function resolveClaim(argument: string | undefined, context: Context, settings: Settings): Promise<ResolvedClaim> {
-  const entries = await readLedger(context, settings, (error) => warn(`${error.message}; it is left out`, context, settings))
+export async function resolveClaim(
+  argument: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<ResolvedClaim> {
+  const entries = await readLedger(context, settings, (error) =>
+    warn(`${error.message}; it is left out`, context, settings),
+  )
   if (argument === undefined) return pick(entries, context, settings)
   const byId = entries.find((entry) => entry.claim.domain_id === argument)
   if (byId !== undefined) return found(byId)
@@ -35,16 +41,25 @@ export async function resolveClaim(argument: string | undefined, context: Contex
     })
   }
   if (!/^[\w-]{1,128}$/.test(argument)) {
-    throw usageError(`${JSON.stringify(argument)} is neither a domain name nor a placeholder domain id`, name.fix)
+    throw usageError(
+      `${JSON.stringify(argument)} is neither a domain name nor a placeholder domain id`,
+      name.fix,
+    )
   }
   return { domainId: argument, entry: undefined }
 }
 
-async function pick(entries: readonly LedgerEntry[], context: Context, settings: Settings): Promise<ResolvedClaim> {
+async function pick(
+  entries: readonly LedgerEntry[],
+  context: Context,
+  settings: Settings,
+): Promise<ResolvedClaim> {
   if (!settings.interactive || entries.length === 0) {
     throw usageError(
       'which claim? Its domain name or placeholder domain id is missing',
-      entries.length === 0 ? 'start one with: mailclaim claims create <domain>' : 'mailclaim claims list shows those known on this machine',
+      entries.length === 0
+        ? 'start one with: mailclaim claims create <domain>'
+        : 'mailclaim claims list shows those known on this machine',
     )
   }
   return context.prompts.select({

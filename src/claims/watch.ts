@@ -45,7 +45,10 @@ export async function* watchClaim(
   options: WatchOptions,
   context: Context,
 ): AsyncGenerator<WatchEvent, WatchResult, void> {
-  const pauses = options.intervalMs === undefined ? USUAL_PAUSES : { firstMs: options.intervalMs, maxMs: options.intervalMs }
+  const pauses =
+    options.intervalMs === undefined
+      ? USUAL_PAUSES
+      : { firstMs: options.intervalMs, maxMs: options.intervalMs }
   let last: { claim: DomainClaim; standing: Standing; shown: string } | undefined
   let lenientUntil: number | undefined
   const event = (kind: WatchEvent['event'], message: string, claim: DomainClaim): WatchEvent => ({
@@ -59,7 +62,8 @@ export async function* watchClaim(
     if (answer.kind === 'timeout') break
     if (answer.kind === 'problem') {
       const seconds = Math.ceil(answer.nextMs / 1000)
-      if (last !== undefined) yield event('warning', `${answer.error.message}; asking again in ${seconds} s`, last.claim)
+      if (last !== undefined)
+        yield event('warning', `${answer.error.message}; asking again in ${seconds} s`, last.claim)
       continue
     }
     const claim = answer.value
@@ -67,13 +71,18 @@ export async function* watchClaim(
     const shown = `${claim.status} ${claim.blocked_reason} ${claim.failure_reason}`
     const changed = shown !== last?.shown
     last = { claim, standing, shown }
-    if (standing.phase === 'completed' || standing.phase === 'ended' || (standing.phase === 'blocked' && !options.throughBlocked)) {
+    if (
+      standing.phase === 'completed' ||
+      standing.phase === 'ended' ||
+      (standing.phase === 'blocked' && !options.throughBlocked)
+    ) {
       yield event('done', standing.says, claim)
       return { claim, standing }
     }
     if (changed) {
       if (standing.phase === 'unknown') yield event('warning', `${standing.says}; waiting on`, claim)
-      else if (standing.phase === 'blocked') yield event('waiting', `${standing.says}; waiting until it lifts`, claim)
+      else if (standing.phase === 'blocked')
+        yield event('waiting', `${standing.says}; waiting until it lifts`, claim)
       else yield event('status', standing.says, claim)
     }
     const end = claim.expires_at ? parseTimestamp(claim.expires_at) : undefined
@@ -83,20 +92,31 @@ export async function* watchClaim(
     }
     if (lenientUntil === undefined) {
       lenientUntil = context.clock.now() + SKEW_MS
-      yield event('warning', `by this machine's clock the claim expired at ${claim.expires_at}, yet the service calls it ${claim.status}`, claim)
+      yield event(
+        'warning',
+        `by this machine's clock the claim expired at ${claim.expires_at}, yet the service calls it ${claim.status}`,
+        claim,
+      )
     }
     if (context.clock.now() >= lenientUntil) throw expired(claim)
   }
   throw new CliError(
     'claim_in_flight',
     Exit.notYet,
-    last === undefined ? 'the time ran out' : `${nameOf(last.claim)} is still in flight (${last.standing.says}); the time ran out`,
+    last === undefined
+      ? 'the time ran out'
+      : `${nameOf(last.claim)} is still in flight (${last.standing.says}); the time ran out`,
     { hint: 'nothing is lost; go on with: mailclaim claims watch' },
   )
 }
 
 function expired(claim: DomainClaim): CliError {
-  return new CliError('claim_expired', Exit.negativeEnd, `${nameOf(claim)}: the time to verify the claim ended at ${claim.expires_at}`, {
-    hint: 'start a new claim with: mailclaim claims create',
-  })
+  return new CliError(
+    'claim_expired',
+    Exit.negativeEnd,
+    `${nameOf(claim)}: the time to verify the claim ended at ${claim.expires_at}`,
+    {
+      hint: 'start a new claim with: mailclaim claims create',
+    },
+  )
 }

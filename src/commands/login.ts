@@ -5,8 +5,8 @@ import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
 import { userAgent } from '../service/client.ts'
-import { chosenStore, proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
 import type { StoreKind } from '../session/record.ts'
+import { chosenStore, proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
 import { issuerOf, parseBaseUrl, parsePort } from '../settings/addresses.ts'
 import { CONFIG_KEYS, parseTimeout, updateConfig } from '../settings/config.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
@@ -36,17 +36,35 @@ is always printed as well; where the browser runs on another machine, paste the 
   options: [
     { flags: '--scope <scope>', says: 'ask for this scope; repeatable', repeatable: true },
     { flags: '--resource <uri>', says: 'ask for access to this resource (RFC 8707)' },
-    { flags: '--port <port>', says: 'listen on this port instead of a free one', parse: (text) => parsePort(text, '--port') },
+    {
+      flags: '--port <port>',
+      says: 'listen on this port instead of a free one',
+      parse: (text) => parsePort(text, '--port'),
+    },
     { flags: '--redirect-uri <uri>', says: 'the redirect URI as it is registered' },
     { flags: '--no-browser', says: 'only print the address' },
-    { flags: '--timeout <seconds>', says: `how long to wait for the browser (${DEFAULT_TIMEOUT_SECONDS})`, parse: (text) => parseTimeout(text, '--timeout') },
-    { flags: '--store <store>', says: 'where the secret is kept: keychain or file', choices: ['keychain', 'file'] },
-    { flags: '--authorization-endpoint <url>', says: 'the consent page, where the service does not publish it' },
+    {
+      flags: '--timeout <seconds>',
+      says: `how long to wait for the browser (${DEFAULT_TIMEOUT_SECONDS})`,
+      parse: (text) => parseTimeout(text, '--timeout'),
+    },
+    {
+      flags: '--store <store>',
+      says: 'where the secret is kept: keychain or file',
+      choices: ['keychain', 'file'],
+    },
+    {
+      flags: '--authorization-endpoint <url>',
+      says: 'the consent page, where the service does not publish it',
+    },
     { flags: '--with-api-key', says: 'read an API key from stdin, or ask for it, instead' },
   ],
   examples: [
     { command: 'mailclaim login', says: 'sign in with the browser' },
-    { command: 'mailclaim login --no-browser', says: 'over SSH: open the address elsewhere, paste where it ends' },
+    {
+      command: 'mailclaim login --no-browser',
+      says: 'over SSH: open the address elsewhere, paste where it ends',
+    },
     { command: 'mailclaim login --store file', says: 'on a machine without a keychain' },
     { command: 'mailclaim login --with-api-key < key.txt', says: 'keep an API key instead of a session' },
   ],
@@ -87,13 +105,17 @@ is always printed as well; where the browser runs on another machine, paste the 
 
 /** A terminal where questions are allowed, or a pipe where the browser's part is done by hand. */
 function readsInput(options: LoginFlags, context: Context, settings: Settings): boolean {
-  return settings.interactive || (options.browser === false && !context.stdin.isTTY && !settings.argv.includes('--no-input'))
+  return (
+    settings.interactive ||
+    (options.browser === false && !context.stdin.isTTY && !settings.argv.includes('--no-input'))
+  )
 }
 
 function splitScopes(scopes: readonly string[]): string[] {
   const split = scopes.flatMap((scope) => scope.split(/[\s,]+/)).filter((scope) => scope !== '')
   const wrong = split.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
-  if (wrong !== undefined) throw usageError(`--scope: ${JSON.stringify(wrong)} is not a scope (RFC 6749 §3.3)`)
+  if (wrong !== undefined)
+    throw usageError(`--scope: ${JSON.stringify(wrong)} is not a scope (RFC 6749 §3.3)`)
   return split
 }
 
@@ -102,8 +124,15 @@ async function askForMissing(settings: Settings, withApiKey: boolean, context: C
   if (!settings.interactive) return settings
   let { baseUrl, clientId } = settings
   if (baseUrl === undefined) {
-    await note('Nothing is configured yet. To try it without an account, run mailclaim sandbox in another terminal.', context, settings)
-    const value = await context.prompts.input({ message: 'Base URL of the service:', validate: (text) => complaint(() => parseBaseUrl(text)) })
+    await note(
+      'Nothing is configured yet. To try it without an account, run mailclaim sandbox in another terminal.',
+      context,
+      settings,
+    )
+    const value = await context.prompts.input({
+      message: 'Base URL of the service:',
+      validate: (text) => complaint(() => parseBaseUrl(text)),
+    })
     baseUrl = { value, source: 'flag' }
   }
   if (clientId === undefined && !withApiKey) {
@@ -138,13 +167,20 @@ async function keepSession(
   const tokens = await exchangeCode(context, {
     base: code.base,
     clientId: code.clientId,
-    timeoutMs: settings.httpTimeoutMs,
+    settings,
     callback: code.parameters,
     redirectUri: code.redirectUri,
     codeVerifier: code.codeVerifier,
     requestedScope,
   })
-  return replaceSession(context, settings, { base: code.base, clientId: code.clientId, scope: requestedScope, resource, tokens, store })
+  return replaceSession(context, settings, {
+    base: code.base,
+    clientId: code.clientId,
+    scope: requestedScope,
+    resource,
+    tokens,
+    store,
+  })
 }
 
 type KeptSession = Awaited<ReturnType<typeof replaceSession>> | Awaited<ReturnType<typeof storeApiKey>>
@@ -161,7 +197,11 @@ async function keepApiKey(store: StoreKind, context: Context, settings: Settings
 }
 
 async function askForKey(context: Context, settings: Settings): Promise<string> {
-  if (!settings.interactive) throw usageError('there is nobody to ask for the API key', 'pipe it in: mailclaim login --with-api-key < key.txt')
+  if (!settings.interactive)
+    throw usageError(
+      'there is nobody to ask for the API key',
+      'pipe it in: mailclaim login --with-api-key < key.txt',
+    )
   return context.prompts.password({ message: 'API key:' })
 }
 
@@ -180,18 +220,33 @@ async function remember(settings: Settings, context: Context): Promise<void> {
 }
 
 async function announce({ record, kept }: KeptSession, context: Context, settings: Settings): Promise<void> {
-  for (const { place, why } of kept) await warn(`a secret of the session before is still in ${place.name}: ${why}`, context, settings)
+  for (const { place, why } of kept)
+    await warn(`a secret of the session before is still in ${place.name}: ${why}`, context, settings)
   const where = record.store === 'keychain' ? "the system's keychain" : 'a file that only you can read'
   const what = record.kind === 'oauth' ? 'Signed in' : 'API key stored'
-  await note(`${what}${record.issuer === null ? '' : ` at ${record.issuer}`} as profile ${record.profile}; the secret is in ${where}.`, context, settings)
+  await note(
+    `${what}${record.issuer === null ? '' : ` at ${record.issuer}`} as profile ${record.profile}; the secret is in ${where}.`,
+    context,
+    settings,
+  )
   if (context.environment.apiKey !== undefined) {
-    await warn('MAILCLAIM_API_KEY is set and goes before it: unset it to use what was just stored', context, settings)
+    await warn(
+      'MAILCLAIM_API_KEY is set and goes before it: unset it to use what was just stored',
+      context,
+      settings,
+    )
   }
   if (!settings.formatGiven || settings.format === 'table') return
   await writeObject(
     context,
     settings,
-    { profile: record.profile, kind: record.kind, base_url: record.issuer, scope: record.kind === 'oauth' ? record.scope : null, store: record.store },
+    {
+      profile: record.profile,
+      kind: record.kind,
+      base_url: record.issuer,
+      scope: record.kind === 'oauth' ? record.scope : null,
+      store: record.store,
+    },
     [{ field: 'profile' }, { field: 'kind' }, { field: 'base_url' }, { field: 'scope' }, { field: 'store' }],
   )
 }
@@ -201,9 +256,14 @@ function reporter(context: Context): LoginReporter {
   const say = (text: string) => context.stderr.write(`${text}\n`)
   return {
     async ready(url, browser, canPaste) {
-      await say(browser === 'opening' ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:')
+      await say(
+        browser === 'opening'
+          ? 'Opening the browser. If nothing opens, go to:'
+          : 'Open this address in a browser:',
+      )
       await say(`\n  ${sanitizeLine(url)}\n`)
-      if (canPaste) await say('If the browser runs on another machine, paste the address that it ends at here.')
+      if (canPaste)
+        await say('If the browser runs on another machine, paste the address that it ends at here.')
       await say('Waiting for your approval …')
     },
     async browserFailed() {

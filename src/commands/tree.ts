@@ -20,6 +20,7 @@ const leaf = (says: string, load: () => Promise<{ command: CommandDefinition<nev
 
 /** Every command of the program, in the order in which help shows them. */
 export const tree: CommandTree = {
+  login: leaf('sign in with the browser', () => import('./login.ts')),
   logout: leaf('forget the session of the profile', () => import('./logout.ts')),
   auth: {
     says: 'the session: its state, its token, profiles',
@@ -29,6 +30,15 @@ export const tree: CommandTree = {
       refresh: leaf('renew the session now', () => import('./auth/refresh.ts')),
       list: leaf('the profiles', () => import('./auth/list.ts')),
       switch: leaf('use another profile from now on', () => import('./auth/switch.ts')),
+    },
+  },
+  claims: {
+    says: 'domain claims, step by step',
+    commands: {
+      create: leaf('start a claim and print its TXT record', () => import('./claims/create.ts')),
+      list: leaf('list the claims known on this machine', () => import('./claims/list.ts')),
+      get: leaf('show the latest claim of a domain', () => import('./claims/get.ts')),
+      watch: leaf('follow a claim to its end', () => import('./claims/watch.ts')),
     },
   },
   sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),

@@ -40,7 +40,12 @@ export interface World {
 }
 
 export interface ServedWorld extends World {
-  readonly service: { readonly base_url: string; readonly dns: string; readonly client_id: string; readonly api_key: string }
+  readonly service: {
+    readonly base_url: string
+    readonly dns: string
+    readonly client_id: string
+    readonly api_key: string
+  }
   /** Signs in with the file store, the test being the browser. */
   login(words?: readonly string[]): Promise<Ended>
   /** A request to the sandbox's control plane. */
@@ -65,7 +70,9 @@ export function createWorld(): World {
   }
 
   function start(words: readonly string[], options: StartOptions = {}): Running {
-    const merged = Object.entries({ ...env, ...options.env }).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    const merged = Object.entries({ ...env, ...options.env }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    )
     const child = spawn(process.execPath, [...(options.nodeOptions ?? []), PROGRAM, ...words], {
       env: Object.fromEntries(merged),
       cwd: home,
@@ -112,7 +119,9 @@ export function createWorld(): World {
           }
           watchers.add(look)
           look()
-          void ended.then((result) => reject(new Error(`ended with ${result.code} before ${pattern} was seen:\n${both}`)))
+          void ended.then((result) =>
+            reject(new Error(`ended with ${result.code} before ${pattern} was seen:\n${both}`)),
+          )
         }),
     }
   }
@@ -121,13 +130,17 @@ export function createWorld(): World {
 }
 
 /** A world with a sandbox in a process of its own, which the program is pointed at by its environment. */
-export async function createServedWorld(sandboxWords: readonly string[] = ['--auto-approve']): Promise<ServedWorld> {
+export async function createServedWorld(
+  sandboxWords: readonly string[] = ['--auto-approve'],
+): Promise<ServedWorld> {
   const world = createWorld()
   const sandbox = world.start(['sandbox', '--json', '--exit-with-stdin', ...sandboxWords], { stdin: 'open' })
   const line = await new Promise<string>((resolve, reject) => {
     if (sandbox.child.stdout === null) throw new Error('no output')
     createInterface({ input: sandbox.child.stdout }).once('line', resolve)
-    void sandbox.ended.then((result) => reject(new Error(`the sandbox ended with ${result.code}: ${result.stderr}`)))
+    void sandbox.ended.then((result) =>
+      reject(new Error(`the sandbox ended with ${result.code}: ${result.stderr}`)),
+    )
   })
   const service = JSON.parse(line) as ServedWorld['service']
   Object.assign(world.env, {
@@ -149,7 +162,9 @@ export async function createServedWorld(sandboxWords: readonly string[] = ['--au
     async control(method, path, body) {
       const response = await fetch(`${service.base_url}/_sandbox/${path}`, {
         method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+        ...(body === undefined
+          ? {}
+          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
       })
       const text = await response.text()
       if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)

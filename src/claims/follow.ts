@@ -1,0 +1,69 @@
+import type { Context } from '../context.ts'
+import { getClaim } from '../service/claims.ts'
+import type { ServiceClient } from '../service/client.ts'
+import type { Settings } from '../settings/settings.ts'
+import { note, warn } from '../terminal/notices.ts'
+import { writeJsonLine, writeObject } from '../terminal/output.ts'
+import { CLAIM_COLUMNS } from './columns.ts'
+import { recordClaim } from './ledger.ts'
+import { endedError, nameOf, nextSteps } from './lifecycle.ts'
+import { type WatchEvent, type WatchResult, watchClaim } from './watch.ts'
+
+export interface FollowFlags {
+  /** Seconds. */
+  readonly interval?: number
+  /** Seconds. */
+  readonly timeout?: number
+  readonly throughBlocked?: true
+}
+
+/**
+ * Watches a claim and writes what happens: events as JSON lines on stdout, or words on stderr and the claim on stdout
+ * at the end. Settles when the claim is completed.
+ *
+ * @throws CliError exit 9 for a negative end, exit 8 when the time ran out, and what `watchClaim` throws.
+ */
+export async function followClaim(
+  domainId: string,
+  flags: FollowFlags,
+  client: ServiceClient,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const events = watchClaim(
+    () => getClaim(client, domainId, { tries: 1, signal: context.interrupts.signal }),
+    {
+      intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
+      timeoutMs: flags.timeout === undefined ? undefined : flags.timeout * 1000,
+      throughBlocked: flags.throughBlocked === true,
+    },
+    context,
+  )
+  const { claim, standing } = await consume(events, context, settings)
+  await recordClaim(claim, context, settings)
+  if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
+  if (standing.phase !== 'completed') throw endedError(claim, standing)
+  await note(
+    `\n${nameOf(claim)} is yours. What is left to do:\n${nextSteps(claim)
+      .map((step, at) => `  ${at + 1}. ${step}`)
+      .join('\n')}`,
+    context,
+    settings,
+  )
+}
+
+async function consume(
+  events: AsyncGenerator<WatchEvent, WatchResult, void>,
+  context: Context,
+  settings: Settings,
+): Promise<WatchResult> {
+  for (;;) {
+    const step = await events.next()
+    if (step.done) return step.value
+    const { event, at, message, claim } = step.value
+    if (settings.format === 'jsonl') await writeJsonLine(context, { event, at, message, claim })
+    else if (event === 'warning') await warn(message, context, settings)
+    else if (event !== 'done')
+      await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)
+  }
+}

@@ -1,0 +1,32 @@
+import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { recordClaim } from '../../claims/ledger.ts'
+import { resolveClaim } from '../../claims/resolve.ts'
+import { Exit } from '../../errors.ts'
+import { getClaim } from '../../service/claims.ts'
+import { writeObject } from '../../terminal/output.ts'
+import { defineCommand } from '../definition.ts'
+import { connect } from '../service.ts'
+import { CLAIM_ARGUMENT } from './argument.ts'
+
+export const command = defineCommand({
+  description: 'Asks the service for the latest claim of a placeholder domain and shows it.',
+  arguments: [CLAIM_ARGUMENT],
+  examples: [
+    { command: 'mailclaim claims get example.com', says: 'a claim that was made on this machine' },
+    {
+      command: 'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json',
+      says: 'any claim, by its placeholder domain id',
+    },
+    {
+      command: 'mailclaim claims get example.com --format tsv --fields status | tail -1',
+      says: 'only the status',
+    },
+  ],
+  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
+  async run({ arguments: [argument] }, context, settings) {
+    const { domainId } = await resolveClaim(argument, context, settings)
+    const claim = await getClaim(connect(context, settings), domainId)
+    await recordClaim(claim, context, settings)
+    await writeObject(context, settings, claim, CLAIM_COLUMNS)
+  },
+})

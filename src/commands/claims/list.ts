@@ -1,0 +1,70 @@
+import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { type LedgerEntry, readLedger, recordClaim } from '../../claims/ledger.ts'
+import { nameOf } from '../../claims/lifecycle.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { getClaim } from '../../service/claims.ts'
+import { createListWriter } from '../../terminal/list-writer.ts'
+import { hint, warn } from '../../terminal/notices.ts'
+import { defineCommand } from '../definition.ts'
+import { connect } from '../service.ts'
+
+/** Questions to the service at once. */
+const PARALLEL = 6
+
+export const command = defineCommand<{ refresh?: true }>({
+  description: `Lists the claims that were made or looked at from this machine, as they were last seen. The service has no such
+list; --refresh asks it for each.`,
+  options: [{ flags: '--refresh', says: 'ask the service for each claim' }],
+  examples: [
+    { command: 'mailclaim claims list', says: 'what this machine knows, offline' },
+    {
+      command: 'mailclaim claims list --refresh --format jsonl',
+      says: 'the present state of each, a line each',
+    },
+  ],
+  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
+  async run({ options }, context, settings) {
+    const entries = await readLedger(context, settings, (error) =>
+      warn(`${error.message}; it is left out`, context, settings),
+    )
+    const claims = options.refresh ? await refreshed(entries) : entries.map((entry) => entry.claim)
+    const writer = createListWriter({
+      context,
+      settings,
+      columns: CLAIM_COLUMNS.filter((column) => column.title !== 'Record' && column.field !== 'id'),
+      nothing: 'No claim is known on this machine.',
+    })
+    await writer.page({
+      items: claims,
+      envelope: { object: 'list', has_more: false, data: [] },
+      finalHasMore: false,
+    })
+    await writer.end(false)
+    if (entries.length === 0)
+      await hint('start one with: mailclaim claims create <domain>', context, settings)
+
+    async function refreshed(known: readonly LedgerEntry[]) {
+      const client = connect(context, settings)
+      const claims = known.map((entry) => entry.claim)
+      let next = 0
+      const worker = async () => {
+        for (let at = next++; at < known.length; at = next++) {
+          const { claim } = known[at] ?? {}
+          if (claim === undefined) continue
+          try {
+            const latest = await getClaim(client, claim.domain_id ?? '')
+            await recordClaim(latest, context, settings)
+            claims[at] = latest
+          } catch (error) {
+            // One that is gone, or was made by another team, must not hide the others.
+            if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
+              throw error
+            await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)
+          }
+        }
+      }
+      await Promise.all(Array.from({ length: Math.min(PARALLEL, known.length) }, worker))
+      return claims
+    }
+  },
+})
