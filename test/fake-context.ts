@@ -144,7 +144,11 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       ...options.prompts,
     },
     keychain: options.keychain ?? createFakeKeychain(),
-    keychain: { call: unexpected('a look into the keychain') },
+    dns: {
+      udp: unexpected('a DNS question'),
+      tcp: unexpected('a DNS question'),
+      systemResolvers: async () => [],
+    },
     interrupts: { signal: interrupts.signal, shield: (work) => work() },
     requests,
     opened,
