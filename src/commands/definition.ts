@@ -46,6 +46,8 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly examples: readonly { readonly command: string; readonly says: string }[]
   /** The exit codes beside 0, 1, 2 and 130 that a script has to expect. */
   readonly exits: readonly ExitCode[]
+  /** Runs even where the configuration cannot be read, with an empty one: for what repairs it. */
+  readonly toleratesDamagedConfig?: true
   run(input: CommandInput<Options>, context: Context, settings: Settings): Promise<void>
 }
 

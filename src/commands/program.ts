@@ -1,5 +1,6 @@
 import { Exit, type ExitCode } from '../errors.ts'
-import type { OptionDefinition } from './definition.ts'
+import { FORMATS } from '../settings/settings.ts'
+import type { CommandDefinition, OptionDefinition } from './definition.ts'
 
 /** What the exit codes mean to a script. */
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
@@ -18,16 +19,28 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 }
 
 export const PROGRAM = {
-  description: `Sign in, claim a domain that another team has verified, and find out why a claim
-does not go through.`,
-  after: `New here? \`mailclaim sandbox\` runs a local service to try everything on.
-\`mailclaim <command> --help\` shows examples and exit codes.
-
-Exit codes:
-${Object.entries(EXIT_MEANINGS)
-  .map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`)
-  .join('\n')}`,
+  description:
+    'Sign in, claim a domain that another team has verified, and find out why a claim does not go through.',
+  after: '`mailclaim help <command>` shows what a command does, with examples and exit codes.',
+  welcome:
+    'Nothing is configured yet. To try everything on this machine, without an account: mailclaim sandbox. To sign in to a service: mailclaim login.',
 } as const
+
+/** Under which heading the program's help shows a command. */
+export const HEADINGS: Readonly<Record<string, string>> = {
+  login: 'Sign in',
+  logout: 'Sign in',
+  auth: 'Sign in',
+  grants: 'Look at the team',
+  imports: 'Look at the team',
+  claims: 'Claim a domain',
+  claim: 'Claim a domain',
+  sandbox: 'Try and repair',
+  doctor: 'Try and repair',
+  config: 'Set up',
+  completion: 'Set up',
+  help: 'Set up',
+}
 
 /** The options that every command takes, before or after its name. */
 export const GLOBAL_OPTIONS: readonly OptionDefinition[] = [
@@ -50,3 +63,13 @@ export const GLOBAL_OPTIONS: readonly OptionDefinition[] = [
   { flags: '--resolver <address>', says: 'ask this DNS resolver, IP[:PORT]; repeatable', repeatable: true },
   { flags: '--authoritative-port <port>', says: 'where authoritative name servers listen (53)' },
 ]
+
+/** The global options as one command takes them: some know more formats than others. */
+export function globalOptions(definition: CommandDefinition | undefined): readonly OptionDefinition[] {
+  const formats = [...FORMATS, ...(definition?.formats ?? [])]
+  return GLOBAL_OPTIONS.map((option) =>
+    option.flags.startsWith('--format ')
+      ? { ...option, says: `${formats.slice(0, -1).join(', ')} or ${formats.at(-1)}`, completion: formats }
+      : option,
+  )
+}

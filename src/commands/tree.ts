@@ -42,4 +42,15 @@ export const tree: CommandTree = {
     },
   },
   sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),
+  config: {
+    says: 'settings of a profile',
+    commands: {
+      list: leaf('list the settings', () => import('./config/list.ts')),
+      get: leaf('print one setting', () => import('./config/get.ts')),
+      set: leaf('change a setting', () => import('./config/set.ts')),
+      unset: leaf('remove a setting', () => import('./config/unset.ts')),
+      path: leaf('print where the settings are kept', () => import('./config/path.ts')),
+    },
+  },
+  completion: leaf('print the completion script of a shell', () => import('./completion.ts')),
 }

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { parseBaseUrl, parsePort, parseServerAddress } from './addresses.ts'
-import { ensurePrivateDirectory, readJson, writeDurable } from './files.ts'
+import { withConfigLock } from './config-lock.ts'
+import { ensurePrivateDirectory, moveAway, readJson, writeDurable } from './files.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /** What a profile can set. Lists are separated by spaces or commas where a person writes them. */
@@ -24,14 +25,14 @@ export interface Config {
   profiles: Record<string, ProfileConfig>
 }
 
-type Key = keyof ProfileConfig
+export type SettingKey = keyof ProfileConfig
 
 interface KeyDefinition {
   /** As it is typed on the command line. */
   readonly name: string
   readonly says: string
   /** @throws CliError exit 2 or 3 where the text is no value of this key. */
-  parse(text: string): NonNullable<ProfileConfig[Key]>
+  parse(text: string): NonNullable<ProfileConfig[SettingKey]>
 }
 
 const list = (text: string) => text.split(/[\s,]+/).filter((part) => part !== '')
@@ -54,7 +55,7 @@ export function parseTimeout(text: string, option: string): number {
   return seconds
 }
 
-export const CONFIG_KEYS: Readonly<Record<Key, KeyDefinition>> = {
+export const CONFIG_KEYS: Readonly<Record<SettingKey, KeyDefinition>> = {
   base_url: {
     name: 'base-url',
     says: 'the address of the service',
@@ -110,15 +111,20 @@ export const CONFIG_KEYS: Readonly<Record<Key, KeyDefinition>> = {
 }
 
 /** The key by the name that is typed, `base-url` or `base_url`. */
-export function configKey(name: string): Key {
+export function configKey(name: string): SettingKey {
   const key = name.replaceAll('-', '_')
-  if (Object.hasOwn(CONFIG_KEYS, key)) return key as Key
+  if (Object.hasOwn(CONFIG_KEYS, key)) return key as SettingKey
   throw usageError(
     `${JSON.stringify(name)} is not a setting`,
     `the settings are ${Object.values(CONFIG_KEYS)
       .map((definition) => definition.name)
       .join(', ')}`,
   )
+}
+
+/** A setting's value as it is typed and shown: lists with spaces between. */
+export function settingText(value: NonNullable<ProfileConfig[SettingKey]>): string {
+  return Array.isArray(value) ? value.join(' ') : String(value)
 }
 
 export function configPath(context: Pick<Context, 'directories'>): string {
@@ -128,50 +134,109 @@ export function configPath(context: Pick<Context, 'directories'>): string {
 /**
  * Reads the configuration; a missing file is an empty one.
  *
- * @throws CliError with the path and a remedy where the file is damaged or from a later version; it is left as it is.
+ * @throws CliError `file_unusable`, with the path and a remedy, where the file is damaged, holds a value that is none
+ *   or is from a later version; it is left as it is.
  */
-export async function readConfig(context: Context): Promise<Config> {
-  return (await readJson(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
+export async function readConfig(context: Pick<Context, 'directories'>): Promise<Config> {
+  return (await readFile(context, refuse)) ?? { version: 1, profiles: {} }
 }
 
-/** Reads, changes and writes the configuration. */
+/**
+ * The part of the configuration that can be used, for what repairs or examines it: values that are none are left out,
+ * a file that cannot be read counts as empty, and `problem` says what is wrong.
+ */
+export async function readUsableConfig(
+  context: Pick<Context, 'directories'>,
+): Promise<{ config: Config; problem: CliError | undefined }> {
+  try {
+    return { config: await readConfig(context), problem: undefined }
+  } catch (problem) {
+    if (!(problem instanceof CliError)) throw problem
+    const config = await readFile(context, () => undefined).catch(() => undefined)
+    return { config: config ?? { version: 1, profiles: {} }, problem }
+  }
+}
+
+/**
+ * Reads, changes and writes the configuration. What this version does not know is kept, and so is a value that is none,
+ * so that one bad value does not stop the others from being changed. Writers at the same time wait for each other.
+ *
+ * @throws CliError as `readConfig`, where the file is not even JSON; `cannot_write` and `directory_unusable`, exit 1.
+ */
 export async function updateConfig(context: Context, change: (config: Config) => void): Promise<Config> {
-  const config = await readConfig(context)
-  change(config)
   await ensurePrivateDirectory(context.directories.config)
-  await writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
-  return config
+  return withConfigLock(context, async () => {
+    const config = (await readFile(context, (_error, value) => value)) ?? { version: 1, profiles: {} }
+    change(config)
+    await writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
+    return config
+  })
 }
 
-/** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. */
-function parseConfig(value: unknown): Config {
-  const object = record(value, 'the file')
-  if (object['version'] !== 1)
-    throw new Error(`it is of version ${String(object['version'])}, and this program knows version 1`)
-  const config: Config = { version: 1, profiles: {} }
-  if (object['current_profile'] !== undefined)
-    config.current_profile = parseProfileName(String(object['current_profile']))
-  for (const [name, fields] of Object.entries(record(object['profiles'] ?? {}, 'profiles'))) {
-    parseProfileName(name)
-    config.profiles[name] = parseProfileConfig(record(fields, `profiles.${name}`), name)
+/** What becomes of a value that is none: thrown, left out (undefined) or kept. */
+type OnBadValue = (error: Error, value: unknown) => unknown
+
+const refuse: OnBadValue = (error) => {
+  throw error
+}
+
+function readFile(
+  context: Pick<Context, 'directories'>,
+  onBadValue: OnBadValue,
+): Promise<Config | undefined> {
+  const path = configPath(context)
+  return readJson(path, (value) => parseConfig(value, onBadValue), {
+    remedy: `it was left as it is; mailclaim config set and unset can replace a bad value, or move the file away: ${moveAway(path)}`,
+  })
+}
+
+/** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. Keys of a later version stay. */
+function parseConfig(value: unknown, onBadValue: OnBadValue): Config {
+  const { current_profile: current, profiles = {}, ...others } = record(value, 'the file')
+  if (others['version'] !== 1)
+    throw new Error(`it is of version ${String(others['version'])}, and this program knows version 1`)
+  const config: Config = { ...others, version: 1, profiles: {} }
+  if (current !== undefined) {
+    const name = judged('current_profile', current, (text) => parseProfileName(text), onBadValue)
+    if (name !== undefined) config.current_profile = name as string
+  }
+  for (const [name, fields] of Object.entries(record(profiles, 'profiles'))) {
+    const known = judged(`profiles.${name}`, name, (text) => parseProfileName(text), onBadValue)
+    if (known === undefined) continue
+    config.profiles[name] = parseProfileConfig(record(fields, `profiles.${name}`), name, onBadValue)
   }
   return config
 }
 
-function parseProfileConfig(fields: Record<string, unknown>, profile: string): ProfileConfig {
-  const parsed: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(fields)) {
+function parseProfileConfig(
+  fields: Record<string, unknown>,
+  profile: string,
+  onBadValue: OnBadValue,
+): ProfileConfig {
+  const parsed = Object.entries(fields).map(([key, value]) => {
     // A key of a later version is kept for that version to read.
-    if (!Object.hasOwn(CONFIG_KEYS, key)) {
-      parsed[key] = value
-      continue
-    }
-    const text = Array.isArray(value) ? value.join(' ') : typeof value === 'number' ? String(value) : value
-    if (typeof text !== 'string') throw new Error(`profiles.${profile}.${key} is not text`)
+    if (!Object.hasOwn(CONFIG_KEYS, key)) return [key, value]
     // Addresses are judged where they are used: an unusable base URL must not keep anyone from correcting it.
-    parsed[key] = key === 'base_url' ? text : CONFIG_KEYS[key as Key].parse(text)
+    const parse = key === 'base_url' ? (text: string) => text : CONFIG_KEYS[key as SettingKey].parse
+    return [key, judged(`profiles.${profile}.${key}`, value, parse, onBadValue)]
+  })
+  return Object.fromEntries(parsed.filter(([, value]) => value !== undefined)) as ProfileConfig
+}
+
+function judged(
+  name: string,
+  value: unknown,
+  parse: (text: string) => unknown,
+  onBadValue: OnBadValue,
+): unknown {
+  const text = Array.isArray(value) ? value.join(' ') : typeof value === 'number' ? String(value) : value
+  try {
+    if (typeof text !== 'string') throw new Error('it is not text')
+    return parse(text)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return onBadValue(new Error(`${name} has no usable value: ${why}`), value)
   }
-  return parsed as ProfileConfig
 }
 
 function record(value: unknown, name: string): Record<string, unknown> {

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { parseBaseUrl, parsePort, parseServerAddress, type ServerAddress } from './addresses.ts'
-import { type Config, type ProfileConfig, parseTimeout, readConfig } from './config.ts'
+import { type Config, type ProfileConfig, parseTimeout, readConfig, readUsableConfig } from './config.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'tsv'] as const
@@ -38,6 +38,8 @@ export interface Settings {
   readonly clientId: Sourced<string> | undefined
   readonly profileConfig: ProfileConfig
   readonly config: Config
+  /** Why the configuration could not be read, wholly or in part, where the command puts up with that. */
+  readonly configProblem: CliError | undefined
   /** `table` on a terminal and `tsv` elsewhere, unless `--format` or `--json` decides. */
   readonly format: string
   readonly formatGiven: boolean
@@ -64,6 +66,7 @@ const DEFAULT_HTTP_TIMEOUT_SECONDS = 30
  * Resolves the settings of one command.
  *
  * @param formats the formats that the command knows beside the usual ones.
+ * @param tolerateDamagedConfig goes on with what can be read of a damaged configuration; `configProblem` tells of it.
  * @throws CliError exit 2 for a bad value, or what `readConfig` throws.
  */
 export async function resolveSettings(
@@ -71,9 +74,12 @@ export async function resolveSettings(
   argv: readonly string[],
   formats: readonly string[],
   context: Context,
+  tolerateDamagedConfig = false,
 ): Promise<Settings> {
   const { environment } = context
-  const config = await readConfig(context)
+  const { config, problem } = tolerateDamagedConfig
+    ? await readUsableConfig(context)
+    : { config: await readConfig(context), problem: undefined }
   const profile = firstOf(
     ['flag', options.profile],
     ['environment', environment.profile],
@@ -98,6 +104,7 @@ export async function resolveSettings(
   return {
     profile,
     config,
+    configProblem: problem,
     profileConfig,
     baseUrl: firstOf(
       ['flag', options.baseUrl],

@@ -1,0 +1,202 @@
+import type {
+  ArgumentDefinition,
+  CommandDefinition,
+  Completion,
+  OptionDefinition,
+} from '../commands/definition.ts'
+import { globalOptions } from '../commands/program.ts'
+import type { Context } from '../context.ts'
+import { Exit, type ExitCode } from '../errors.ts'
+import { CONFIG_KEYS, readUsableConfig } from '../settings/config.ts'
+import { DEFAULT_PROFILE } from '../settings/profiles.ts'
+import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
+import { type CommandLine, commandsOf, isGroup, longFlag, readLine } from './line.ts'
+
+/** A word that can stand at the cursor, with what it means. */
+export interface Candidate {
+  readonly value: string
+  readonly says: string
+}
+
+export interface Answer {
+  readonly candidates: readonly Candidate[]
+  /** Whether the shell shall offer its files. */
+  readonly files: boolean
+}
+
+/**
+ * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that can stand at the
+ * cursor, `value TAB meaning`, and `:files` where file names can. It never fails, asks no service and prints no error:
+ * a person is in the middle of typing.
+ *
+ * With `--dotted` each word has a dot in front, because PowerShell drops empty arguments.
+ */
+export async function answerShell(argv: readonly string[], context: Context): Promise<ExitCode> {
+  const [mode, ...given] = argv
+  const words = mode === '--dotted' ? given.map((word) => word.slice(1)) : given
+  try {
+    const { candidates, files } = await complete(words, context)
+    const lines = candidates.map(({ value, says }) => `${value}\t${says}\n`)
+    if (files) lines.push(':files\n')
+    await context.stdout.write(lines.join(''))
+  } catch {
+    // What is wrong, the command itself will say when it is run.
+  }
+  return Exit.done
+}
+
+/**
+ * What can stand at the cursor.
+ *
+ * @param words the words after the program's name; the last one is what is typed of the word at the cursor.
+ */
+export async function complete(words: readonly string[], context: Context): Promise<Answer> {
+  const partial = words.at(-1) ?? ''
+  const before = words.slice(0, -1)
+  const line = readLine(before)
+  if (line.stranger !== undefined) return nothing
+  const definition = line.node === undefined || isGroup(line.node) ? undefined : await line.node.load()
+  const options = [...(definition?.options ?? []), ...globalOptions(definition)]
+  const literal = before.includes('--')
+
+  const expecting = literal ? undefined : optionBefore(before, options)
+  if (expecting !== undefined) return matching(await optionValues(expecting, before, context), partial)
+
+  if (!literal && /^--[a-z-]+=/.test(partial)) {
+    const flag = partial.slice(0, partial.indexOf('='))
+    const option = options.find((candidate) => longFlag(candidate.flags) === flag && takesValue(candidate))
+    if (option === undefined) return nothing
+    const { candidates, files } = await optionValues(option, before, context)
+    const inPlace = candidates.map(({ value, says }) => ({ value: `${flag}=${value}`, says }))
+    return matching({ candidates: inPlace, files }, partial)
+  }
+  if (!literal && partial.startsWith('-')) return matching(unusedOptions(options, before, line), partial)
+  if (definition === undefined) return matching(commandWords(line), partial)
+  const argument = argumentAt(definition, operands(line.rest, options).length)
+  if (argument === undefined || line.helpWord) return nothing
+  return matching(await values(argument.completion, before, context), partial)
+}
+
+const nothing: Answer = { candidates: [], files: false }
+
+function matching(answer: Answer, partial: string): Answer {
+  return {
+    candidates: answer.candidates.filter(({ value }) => value.startsWith(partial)),
+    files: answer.files,
+  }
+}
+
+function takesValue(option: OptionDefinition): boolean {
+  return option.flags.includes('<')
+}
+
+function optionBefore(
+  before: readonly string[],
+  options: readonly OptionDefinition[],
+): OptionDefinition | undefined {
+  const previous = before.at(-1)
+  return options.find((option) => longFlag(option.flags) === previous && takesValue(option))
+}
+
+function commandWords(line: CommandLine): Answer {
+  const level = Object.entries(commandsOf(line.node) ?? {})
+  const candidates = level.map(([value, node]) => ({ value, says: node.says }))
+  const atRoot = line.node === undefined && !line.helpWord
+  return {
+    candidates: atRoot ? [...candidates, { value: 'help', says: 'show the help of a command' }] : candidates,
+    files: false,
+  }
+}
+
+/** The options that can still be given: all but those that were given and count only once. */
+function unusedOptions(
+  options: readonly OptionDefinition[],
+  before: readonly string[],
+  line: CommandLine,
+): Answer {
+  const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
+  const candidates = options
+    .filter((option) => option.repeatable || !used.has(longFlag(option.flags)))
+    .map((option) => ({ value: longFlag(option.flags), says: option.says }))
+  const program = line.node === undefined ? [{ value: '--version', says: 'print the version' }] : []
+  return {
+    candidates: [...candidates, { value: '--help', says: 'show the help' }, ...program],
+    files: false,
+  }
+}
+
+/** The words that are neither options nor their values. */
+function operands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
+  const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
+  const found: string[] = []
+  for (let at = 0; at < rest.length; at++) {
+    const word = rest[at] ?? ''
+    if (word === '--') return [...found, ...rest.slice(at + 1)]
+    if (valued.has(word)) at++
+    else if (!word.startsWith('-')) found.push(word)
+  }
+  return found
+}
+
+function argumentAt(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
+  return definition.arguments?.[position]
+}
+
+async function optionValues(
+  option: OptionDefinition,
+  before: readonly string[],
+  context: Context,
+): Promise<Answer> {
+  return values(option.choices ?? option.completion, before, context)
+}
+
+async function values(
+  completion: Completion | undefined,
+  before: readonly string[],
+  context: Context,
+): Promise<Answer> {
+  if (completion === undefined) return nothing
+  if (typeof completion !== 'string') return answer(completion.map((value) => ({ value, says: '' })))
+  switch (completion) {
+    case 'files':
+      return { candidates: [], files: true }
+    case 'settings':
+      return answer(Object.values(CONFIG_KEYS).map(({ name, says }) => ({ value: name, says })))
+    case 'profiles':
+      return answer(await profiles(context))
+    case 'domains':
+      return answer(await domains(before, context))
+  }
+}
+
+const answer = (candidates: readonly Candidate[]): Answer => ({ candidates, files: false })
+
+async function profiles(context: Context): Promise<Candidate[]> {
+  const { config } = await readUsableConfig(context)
+  const names = new Set([...Object.keys(config.profiles), config.current_profile ?? DEFAULT_PROFILE])
+  return [...names].sort().map((value) => ({ value, says: config.profiles[value]?.base_url ?? '' }))
+}
+
+/** The domains that the profile in force knows. Names come from the service: only what no shell can misread is offered. */
+async function domains(before: readonly string[], context: Context): Promise<Candidate[]> {
+  const options: GlobalOptions = {}
+  const profile = lastValue('--profile', before)
+  const baseUrl = lastValue('--base-url', before)
+  if (profile !== undefined) options.profile = profile
+  if (baseUrl !== undefined) options.baseUrl = baseUrl
+  const settings = await resolveSettings(options, [], [], context, true)
+  const { readLedger } = await import('../claims/ledger.ts')
+  const entries = await readLedger(context, settings, async () => {})
+  const newest = new Map<string, string>()
+  for (const { claim } of entries) {
+    const name = claim.name ?? ''
+    if (/^[a-z0-9._-]+$/i.test(name) && !newest.has(name)) newest.set(name, claim.status ?? '')
+  }
+  return [...newest].map(([value, status]) => ({ value, says: /^[a-z_]+$/.test(status) ? status : '' }))
+}
+
+function lastValue(flag: string, words: readonly string[]): string | undefined {
+  const at = words.lastIndexOf(flag)
+  if (at >= 0) return words[at + 1]
+  return words.findLast((word) => word.startsWith(`${flag}=`))?.slice(flag.length + 1)
+}

@@ -1,0 +1,134 @@
+import { type Command, Help } from 'commander'
+import type { CommandDefinition } from '../commands/definition.ts'
+import { EXIT_MEANINGS } from '../commands/program.ts'
+import type { Output } from '../context.ts'
+import { Exit, type ExitCode } from '../errors.ts'
+import type { Palette } from '../terminal/color.ts'
+
+/** Where nothing tells the width, and the width that documentation and pipes get. */
+const USUAL_WIDTH = 80
+/** Longer lines are hard to read, however wide the window is. */
+const WIDEST = 100
+/** Below this width an explanation stands under what it explains, and not beside it. */
+const NARROW = 60
+const NARROWEST = 20
+
+/** The width in columns that help is set in. */
+export function helpWidth(output: Pick<Output, 'columns'>): number {
+  return Math.max(NARROWEST, Math.min(output.columns ?? USUAL_WIDTH, WIDEST))
+}
+
+/**
+ * How commander lays out help here: at any width, with nothing cut, and where there are commands to choose from, these
+ * before the options.
+ */
+export function helpLayout(width: number, palette: Palette): Partial<Help> {
+  const narrow = width < NARROW
+  return {
+    helpWidth: width,
+    minWidthToWrap: NARROWEST - 4,
+    styleTitle: palette.heading,
+    subcommandTerm: (command) => command.name(),
+    formatHelp(command, helper) {
+      if (command.commands.length === 0) return Help.prototype.formatHelp.call(helper, command, helper)
+      const withoutOptions = Object.assign(Object.create(helper) as Help, { visibleOptions: () => [] })
+      const termWidth = helper.longestOptionTermLength(command, helper)
+      const options = helper
+        .visibleOptions(command)
+        .map((option) =>
+          helper.formatItem(helper.optionTerm(option), termWidth, helper.optionDescription(option), helper),
+        )
+      return [
+        Help.prototype.formatHelp.call(withoutOptions, command, withoutOptions).trimEnd(),
+        '',
+        helper.styleTitle('Global options:'),
+        ...options,
+        '',
+      ].join('\n')
+    },
+    ...(narrow
+      ? {
+          formatItem(term, _termWidth, description, helper) {
+            if (description === '') return `  ${term}`
+            const room = Math.max(width - 6, NARROWEST - 6)
+            return `  ${term}\n${indent(helper.boxWrap(description, room), 6)}`
+          },
+        }
+      : {}),
+  }
+}
+
+/** Paragraphs of any line length as one line each, for whoever wraps them. */
+export function reflow(text: string): string {
+  return text
+    .trim()
+    .split(/\n\s*\n/)
+    .map((paragraph) => paragraph.replace(/\s*\n\s*/g, ' '))
+    .join('\n\n')
+}
+
+/** What stands below the options in a command's help: examples and exit codes. */
+export function helpAfter(definition: CommandDefinition, command: Command): string {
+  const { helper, width } = layoutOf(command)
+  const examples = definition.examples.map(
+    ({ command: line, says }) =>
+      `${hang(`  # `, reflow(says), width, helper, '  # ')}\n${wrapCommandLine(line, width)}`,
+  )
+  return [
+    '',
+    helper.styleTitle('Examples:'),
+    examples.join('\n\n'),
+    '',
+    exitCodes('Exit codes (all of them: mailclaim --help):', [Exit.done, ...definition.exits], command),
+  ].join('\n')
+}
+
+/** A list of exit codes with what they mean. */
+export function exitCodes(title: string, codes: readonly ExitCode[], command: Command): string {
+  const { helper, width } = layoutOf(command)
+  const items = [...new Set(codes)]
+    .toSorted((one, other) => one - other)
+    .map((code) => helper.formatItem(String(code), 3, EXIT_MEANINGS[code], helper))
+  return [helper.styleTitle(helper.boxWrap(title, width)), ...items].join('\n')
+}
+
+/** Text of the program in lines that fit. */
+export function wrapped(text: string, command: Command): string {
+  const { helper, width } = layoutOf(command)
+  return helper.boxWrap(reflow(text), width)
+}
+
+function layoutOf(command: Command): { helper: Help; width: number } {
+  const helper = command.createHelp()
+  return { helper, width: helper.helpWidth ?? USUAL_WIDTH }
+}
+
+function hang(first: string, text: string, width: number, helper: Help, next: string): string {
+  return helper
+    .boxWrap(text, Math.max(width - first.length, NARROWEST - 4))
+    .split('\n')
+    .map((line, at) => `${at === 0 ? first : next}${line}`)
+    .join('\n')
+}
+
+/** A command line as it can be pasted: where it is too long, it goes on after a backslash. */
+function wrapCommandLine(line: string, width: number): string {
+  const lines: string[] = []
+  let current = '  $'
+  // Words with their quotes: a break inside quotes would change what is typed.
+  for (const word of line.match(/(?:[^\s'"]|'[^']*'|"[^"]*")+/g) ?? []) {
+    if (current.length + 1 + word.length > width - 2 && current.trim() !== '$' && current.trim() !== '') {
+      lines.push(`${current} \\`)
+      current = `     `
+    }
+    current += ` ${word}`
+  }
+  return [...lines, current].join('\n')
+}
+
+function indent(text: string, by: number): string {
+  return text
+    .split('\n')
+    .map((line) => (line === '' ? line : `${' '.repeat(by)}${line}`))
+    .join('\n')
+}

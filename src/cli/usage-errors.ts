@@ -1,0 +1,59 @@
+import type { CommanderError } from 'commander'
+import type { CommandDefinition } from '../commands/definition.ts'
+import { tree } from '../commands/tree.ts'
+import { type CliError, usageError } from '../errors.ts'
+import { type CommandLine, everyCommand, isGroup } from './line.ts'
+
+/** What commander says about a line that it does not understand, with a next step. */
+export function usageErrorOf(
+  error: CommanderError,
+  line: CommandLine,
+  definition: CommandDefinition | undefined,
+): CliError {
+  const [first = '', suggestion = ''] = error.message.replace(/^error: /, '').split('\n')
+  // "(Did you mean --wait?)" or "(Did you mean one of list, get?)"
+  const meant = /Did you mean (?:one of )?(.+)\?/.exec(suggestion)?.[1]?.split(', ') ?? []
+  const help = `see: ${['mailclaim', ...line.words, '--help'].join(' ')}`
+  switch (error.code) {
+    case 'commander.help':
+      return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, help)
+    case 'commander.unknownCommand':
+      return usageError(first, didYouMean(meantCommands(meant, line)) ?? help)
+    case 'commander.unknownOption':
+      return usageError(first, didYouMean(meant) ?? help)
+    case 'commander.excessArguments':
+      return usageError(first, didYouMean(pluralMeant(line)) ?? usage(line, definition))
+    case 'commander.missingArgument':
+      return usageError(first, usage(line, definition))
+    default:
+      return usageError(first, help)
+  }
+}
+
+function didYouMean(meant: readonly string[]): string | undefined {
+  if (meant.length === 0) return undefined
+  return `did you mean ${meant.length === 1 ? '' : 'one of '}${meant.join(', ')}?`
+}
+
+/** Whole commands: those that commander finds similar, or those of that very name elsewhere in the tree. */
+function meantCommands(similar: readonly string[], line: CommandLine): string[] {
+  if (similar.length > 0) return similar.map((word) => ['mailclaim', ...line.words, word].join(' '))
+  return [...everyCommand()]
+    .filter(({ words }) => words.at(-1) === line.stranger)
+    .map(({ words }) => ['mailclaim', ...words].join(' '))
+}
+
+/** `mailclaim claim check example.com` is meant as `mailclaim claims check example.com`. */
+function pluralMeant(line: CommandLine): string[] {
+  const group = `${line.words.at(-1)}s`
+  const node = line.words.length === 1 && Object.hasOwn(tree, group) ? tree[group] : undefined
+  const next = line.rest.find((word) => !word.startsWith('-'))
+  return node !== undefined && isGroup(node) && next !== undefined && Object.hasOwn(node.commands, next)
+    ? [`mailclaim ${group} ${next}`]
+    : []
+}
+
+function usage(line: CommandLine, definition: CommandDefinition | undefined): string {
+  const words = ['mailclaim', ...line.words, ...(definition?.arguments ?? []).map(({ syntax }) => syntax)]
+  return `usage: ${words.join(' ')} [options]`
+}

@@ -1,0 +1,135 @@
+/**
+ * The shells' completion scripts. Each hands the words of the line to `mailclaim __complete` as they are and offers what
+ * it prints; no word and no answer is ever evaluated by the shell, since answers hold names that came from a service.
+ */
+
+export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
+export type Shell = (typeof SHELLS)[number]
+
+export function isShell(text: string): text is Shell {
+  return (SHELLS as readonly string[]).includes(text)
+}
+
+export function completionScript(shell: Shell): string {
+  return SCRIPTS[shell]
+}
+
+/** Works from bash 3.2 (macOS) on, without the bash-completion package. */
+const BASH = String.raw`# bash completion for mailclaim
+_mailclaim() {
+  local words word current prefix line files at
+  words=()
+  # Readline also splits words at "=" and ":": put them together again.
+  for ((at = 1; at <= COMP_CWORD; at++)); do
+    word="${'$'}{COMP_WORDS[at]}"
+    if ((${'$'}{#words[@]} > 0)) && [[ "$word" == [=:]* || "${'$'}{COMP_WORDS[at - 1]}" == [=:] ]]; then
+      words[${'$'}{#words[@]} - 1]+="$word"
+    else
+      words+=("$word")
+    fi
+  done
+  # What readline takes for the word at the cursor is only the last part of it: answers lose the rest.
+  current="${'$'}{COMP_WORDS[COMP_CWORD]}"
+  if [[ "$current" == [=:] ]]; then current=""; fi
+  word="${'$'}{words[${'$'}{#words[@]} - 1]}"
+  prefix="${'$'}{word%"$current"}"
+  COMPREPLY=()
+  files=""
+  while IFS= read -r line; do
+    if [[ "$line" == ":files" ]]; then
+      files=1
+    else
+      line="${'$'}{line%%$'\t'*}"
+      COMPREPLY+=("${'$'}{line#"$prefix"}")
+    fi
+  done < <(mailclaim __complete -- "${'$'}{words[@]}" 2>/dev/null)
+  if [[ -n "$files" ]]; then
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r line; do
+      COMPREPLY+=("$line")
+    done < <(compgen -f -- "$current")
+  fi
+}
+complete -o nosort -F _mailclaim mailclaim 2>/dev/null || complete -F _mailclaim mailclaim
+`
+
+const ZSH = String.raw`#compdef mailclaim
+# zsh completion for mailclaim
+_mailclaim() {
+  local line value files=0 prefix=""
+  local -a described
+  # Behind --option= the values alone are completed.
+  if [[ "$PREFIX" == --*=* ]]; then
+    prefix="${'$'}{PREFIX%%=*}="
+  fi
+  while IFS= read -r line; do
+    if [[ "$line" == ":files" ]]; then
+      files=1
+    else
+      value="${'$'}{${'$'}{line%%$'\t'*}#$prefix}"
+      described+=("${'$'}{value//:/\\:}:${'$'}{line#*$'\t'}")
+    fi
+  done < <(mailclaim __complete -- "${'$'}{(@Q)words[2,CURRENT]}" 2>/dev/null)
+  if [[ -n "$prefix" ]]; then
+    compset -P 1 '*='
+  fi
+  if ((files)); then
+    _files
+  else
+    _describe -V 'mailclaim' described
+  fi
+}
+if [[ "${'$'}{funcstack[1]}" == "_mailclaim" ]]; then
+  _mailclaim "$@"
+else
+  # Sourced, and not found by name: where nobody has started the completion system yet, start it.
+  if ! ((${'$'}{+functions[compdef]})); then
+    autoload -Uz compinit && compinit
+  fi
+  compdef _mailclaim mailclaim
+fi
+`
+
+const FISH = String.raw`# fish completion for mailclaim
+function __mailclaim_complete
+    set -l before (commandline -opc)
+    set -l current (commandline -ct)
+    for line in (mailclaim __complete -- $before[2..-1] "$current" 2>/dev/null)
+        if test "$line" = ":files"
+            __fish_complete_path "$current"
+        else
+            printf '%s\n' $line
+        end
+    end
+end
+complete -c mailclaim -e
+complete -k -c mailclaim -f -a '(__mailclaim_complete)'
+`
+
+const POWERSHELL = String.raw`# PowerShell completion for mailclaim
+Register-ArgumentCompleter -Native -CommandName mailclaim -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+    # A dot goes in front of each word: empty arguments are dropped on their way to a program.
+    $words = @($commandAst.CommandElements |
+        Select-Object -Skip 1 |
+        Where-Object { $_.Extent.EndOffset -lt $cursorPosition -or ($_.Extent.EndOffset -eq $cursorPosition -and $wordToComplete -eq '') } |
+        ForEach-Object { '.' + $_.Extent.Text.Trim('"', "'") })
+    $words += '.' + $wordToComplete
+    mailclaim __complete --dotted @words 2>$null | ForEach-Object {
+        if ($_ -eq ':files') {
+            [System.Management.Automation.CompletionCompleters]::CompleteFilename($wordToComplete)
+        } else {
+            $value, $says = $_ -split "${'`'}t", 2
+            if (-not $says) { $says = $value }
+            [System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $says)
+        }
+    }
+}
+`
+
+const SCRIPTS: Readonly<Record<Shell, string>> = {
+  bash: BASH,
+  zsh: ZSH,
+  fish: FISH,
+  powershell: POWERSHELL,
+}

@@ -1,0 +1,23 @@
+import { configPath } from '../../settings/config.ts'
+import { escapeTsv, sanitizeLine } from '../../terminal/sanitize.ts'
+import { defineCommand } from '../definition.ts'
+
+export const command = defineCommand({
+  description: `Prints the path of the file that holds the settings of every profile, whether it exists or not. With
+--json the folder of sessions and remembered claims as well. MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR move them.`,
+  examples: [
+    { command: 'mailclaim config path', says: 'the file' },
+    { command: 'mailclaim config path --json', says: 'the folder of the sessions as well' },
+  ],
+  exits: [],
+  toleratesDamagedConfig: true,
+  async run(_input, context, settings) {
+    const path = configPath(context)
+    if (settings.format === 'json' || settings.format === 'jsonl') {
+      const { jsonOf } = await import('../../terminal/columns.ts')
+      await context.stdout.write(`${jsonOf({ config: path, state: context.directories.state })}\n`)
+      return
+    }
+    await context.stdout.write(`${context.stdout.isTTY ? sanitizeLine(path) : escapeTsv(path)}\n`)
+  },
+})
