@@ -12,6 +12,8 @@ import { classify } from './transport-errors.ts'
 
 /** How long a kept-alive connection may idle: shorter than servers allow, so that none is used while it is closed. */
 const KEEP_ALIVE_MS = 4000
+/** So much of a body may wait to be read before the connection is paused, in bytes. */
+const MOST_WAITING = 256 * 1024
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
 
 /** The proxies to go through, from the environment. */
@@ -47,14 +49,9 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
 
 async function createDispatcher(proxy: string | undefined, noProxy: string | undefined): Promise<Dispatcher> {
   if (proxy === undefined) return new Agent({ keepAliveTimeout: KEEP_ALIVE_MS })
-  const { default: ProxyAgent } = await import('undici/lib/dispatcher/env-http-proxy-agent.js')
+  const { createProxyDispatcher } = await import('./proxy.ts')
   try {
-    return new ProxyAgent({
-      httpProxy: proxy,
-      httpsProxy: proxy,
-      noProxy: noProxy ?? '',
-      keepAliveTimeout: KEEP_ALIVE_MS,
-    })
+    return createProxyDispatcher(proxy, noProxy ?? '', KEEP_ALIVE_MS)
   } catch (error) {
     throw new TransportError(
       'proxy',
@@ -76,8 +73,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #failure: TransportError | undefined
   #ended = false
-  /** Pieces of the body that nobody has taken yet. The connection is paused while there is one. */
-  #pieces: Uint8Array[] = []
+  /** Pieces of the body that nobody has taken yet, and their length in bytes. */
+  readonly #pieces: Uint8Array[] = []
+  #waiting = 0
   #wake: (() => void) | undefined
 
   constructor(request: HttpRequest, dispatcher: Dispatcher) {
@@ -134,15 +132,23 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // A resumed parser may report an empty piece first; to pause on it would mean to pause for ever.
+    if (chunk.length === 0) return
     this.#pieces.push(chunk)
-    controller.pause()
+    this.#waiting += chunk.length
+    if (this.#waiting > MOST_WAITING) controller.pause()
     this.#wake?.()
   }
 
   onResponseEnd(): void {
     this.#settle()
-    this.#ended = true
-    this.#wake?.()
+    // Told two turns later, when the connection counts as free again: the next request would open another one.
+    setImmediate(() =>
+      setImmediate(() => {
+        this.#ended = true
+        this.#wake?.()
+      }),
+    )
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -154,6 +160,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       for (;;) {
         const piece = this.#pieces.shift()
         if (piece !== undefined) {
+          this.#waiting -= piece.length
           yield piece
           continue
         }

@@ -1,0 +1,316 @@
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
+
+/** A server of this test; its address. */
+async function listen(listener: RequestListener): Promise<URL> {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+}
+
+/** A server that speaks whatever it likes. */
+async function listenRaw(connection: (socket: Socket) => void): Promise<URL> {
+  const server = createTcpServer(connection)
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+}
+
+function transport(proxies: ProxySettings = {}) {
+  const created = createTransport(proxies)
+  onTestFinished(() => created.close())
+  return created
+}
+
+const get = (url: URL, more: Partial<HttpRequest> = {}): HttpRequest => ({
+  method: 'GET',
+  url,
+  headers: {},
+  timeoutMs: 5000,
+  ...more,
+})
+
+async function text(response: HttpResponse): Promise<string> {
+  const pieces: Uint8Array[] = []
+  for await (const piece of response.body) pieces.push(piece)
+  return Buffer.concat(pieces).toString()
+}
+
+async function failureOf(work: Promise<unknown>): Promise<TransportError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(TransportError)
+  return error as TransportError
+}
+
+describe('an exchange', () => {
+  it('sends method, path, headers and body, and reads the answer', async () => {
+    let seen: unknown
+    const url = await listen((request, response) => {
+      let body = ''
+      request.on('data', (piece) => {
+        body += piece
+      })
+      request.on('end', () => {
+        seen = { method: request.method, url: request.url, type: request.headers['content-type'], body }
+        response.writeHead(201, { 'X-One': ['a', 'b'] }).end('done')
+      })
+    })
+    const response = await transport().send(
+      get(new URL('/a/b?c=d', url), {
+        method: 'POST',
+        body: '{"x":1}',
+        headers: { 'content-type': 'application/json' },
+      }),
+    )
+    expect(response.status).toBe(201)
+    expect(response.headers['x-one']).toBe('a, b')
+    expect(await text(response)).toBe('done')
+    expect(seen).toEqual({ method: 'POST', url: '/a/b?c=d', type: 'application/json', body: '{"x":1}' })
+  })
+
+  it('uses one connection for one request after another', async () => {
+    const ports = new Set<number | undefined>()
+    const url = await listen((request, response) => {
+      ports.add(request.socket.remotePort)
+      response.end('x'.repeat(100_000))
+    })
+    const http = transport()
+    for (let count = 0; count < 5; count++)
+      expect(await text(await http.send(get(url)))).toHaveLength(100_000)
+    expect(ports.size).toBe(1)
+  })
+
+  it('follows no redirect', async () => {
+    let hits = 0
+    const url = await listen((_request, response) => {
+      hits++
+      response.writeHead(302, { location: '/elsewhere' }).end()
+    })
+    expect((await transport().send(get(url))).status).toBe(302)
+    expect(hits).toBe(1)
+  })
+})
+
+describe('a packed body', () => {
+  const packers = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync } as const
+  it.each(Object.keys(packers) as (keyof typeof packers)[])('in %s is unpacked', async (encoding) => {
+    const url = await listen((request, response) => {
+      expect(request.headers['accept-encoding']).toContain(encoding)
+      response
+        .writeHead(200, { 'content-encoding': encoding })
+        .end(packers[encoding]('häufig '.repeat(10_000)))
+    })
+    expect(await text(await transport().send(get(url)))).toBe('häufig '.repeat(10_000))
+  })
+
+  it('that would fill the memory is unpacked only as far as it is read', async () => {
+    const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024))
+    const url = await listen((_request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
+    })
+    const response = await transport().send(get(url))
+    let read = 0
+    let largest = 0
+    for await (const piece of response.body) {
+      read += piece.length
+      largest = Math.max(largest, piece.length)
+      if (read > 1024 * 1024) break
+    }
+    expect(read).toBeLessThan(2 * 1024 * 1024)
+    expect(largest).toBeLessThanOrEqual(64 * 1024)
+  })
+
+  it.each([
+    ['is no gzip', 'gzip', 'plain text'],
+    ['ends too early', 'gzip', gzipSync('x'.repeat(1000)).subarray(0, 20)],
+    ['is packed in an unknown way', 'zstd2', 'x'],
+    ['is packed many times', 'gzip, gzip, gzip', 'x'],
+  ])('that %s is a failure of the protocol', async (_what, encoding, body) => {
+    const url = await listen((_request, response) => {
+      response.writeHead(200, { 'content-encoding': encoding }).end(body)
+    })
+    const response = await transport().send(get(url))
+    expect((await failureOf(text(response))).kind).toBe('protocol')
+  })
+})
+
+describe('a failure', () => {
+  it('to connect says that nothing was sent', async () => {
+    const url = await listenRaw(() => {})
+    const closed = new URL(url)
+    const server = createTcpServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    closed.port = String((server.address() as AddressInfo).port)
+    await new Promise((resolve) => server.close(resolve))
+    const failure = await failureOf(transport().send(get(closed, { method: 'POST', body: 'x' })))
+    expect(failure).toMatchObject({ kind: 'connect', sent: 'no' })
+    expect(failure.message).toContain('connection refused')
+  })
+
+  it('to find the host says that nothing was sent', async () => {
+    const failure = await failureOf(transport().send(get(new URL('http://no-such-host.invalid/'))))
+    expect(failure).toMatchObject({ kind: 'lookup', sent: 'no' })
+  })
+
+  it('of TLS says that nothing was sent', async () => {
+    const plain = await listen((_request, response) => response.end('not TLS'))
+    const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
+    expect(failure).toMatchObject({ kind: 'tls', sent: 'no' })
+  })
+
+  it('after the request was written says that it may have been acted on', async () => {
+    const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
+    const failure = await failureOf(transport().send(get(url, { method: 'POST', body: 'x' })))
+    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
+  })
+
+  it('in the middle of a body is told where the body is read', async () => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf')
+        setImmediate(() => socket.destroy())
+      }),
+    )
+    const failure = await failureOf(transport().send(get(url)).then(text))
+    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
+  })
+
+  it('to speak HTTP is one of the protocol', async () => {
+    const url = await listenRaw((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9\r\n')))
+    expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
+  })
+
+  it('never names the value of a header that cannot be sent', async () => {
+    const url = await listen((_request, response) => response.end())
+    const failure = await failureOf(
+      transport().send(get(url, { headers: { authorization: 'Bearer geheim\r\nX: y' } })),
+    )
+    expect(failure).toMatchObject({ sent: 'no' })
+    expect(failure.message).not.toContain('geheim')
+  })
+})
+
+describe('the time limit', () => {
+  it('ends a wait for an answer that does not come', async () => {
+    const url = await listen(() => {})
+    const failure = await failureOf(transport().send(get(url, { timeoutMs: 50 })))
+    expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
+  })
+
+  it('ends a body that drips for ever', async () => {
+    const url = await listen((_request, response: ServerResponse) => {
+      response.writeHead(200)
+      const drip = setInterval(() => response.write('x'), 5)
+      response.on('close', () => clearInterval(drip))
+    })
+    const failure = await failureOf(
+      transport()
+        .send(get(url, { timeoutMs: 100 }))
+        .then(text),
+    )
+    expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
+  })
+
+  it('does not end an answer that was read in time', async () => {
+    const url = await listen((_request, response) => response.end('quick'))
+    expect(await text(await transport().send(get(url, { timeoutMs: 2000 })))).toBe('quick')
+  })
+})
+
+describe('a signal', () => {
+  it('abandons the exchange, wherever it is', async () => {
+    const url = await listen((_request, response) => {
+      response.writeHead(200)
+      response.write('half')
+    })
+    const abandon = new AbortController()
+    const response = await transport().send(get(url, { signal: abandon.signal }))
+    const reading = failureOf(text(response))
+    abandon.abort()
+    expect((await reading).kind).toBe('aborted')
+    const early = await failureOf(transport().send(get(url, { signal: abandon.signal })))
+    expect(early).toMatchObject({ kind: 'aborted', sent: 'no' })
+  })
+})
+
+describe('a proxy', () => {
+  /** A forward proxy that tunnels (RFC 9110 section 9.3.6) and writes down where to. */
+  async function proxyServer(answer?: string): Promise<{ url: string; tunnels: string[] }> {
+    const tunnels: string[] = []
+    const server = createServer((request, response) => {
+      tunnels.push(request.url ?? '')
+      response.end('by proxy')
+    })
+    server.on('connect', (request, socket) => {
+      tunnels.push(request.url ?? '')
+      if (answer !== undefined) return socket.end(answer)
+      const [host = '', port = ''] = (request.url ?? '').split(':')
+      const onward = connect(Number(port), host, () => {
+        socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+        onward.pipe(socket)
+        socket.pipe(onward)
+      })
+      onward.on('error', () => socket.destroy())
+      socket.on('error', () => onward.destroy())
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, tunnels }
+  }
+
+  it('is gone through where the environment names one', async () => {
+    const url = await listen((_request, response) => response.end('direct'))
+    const proxy = await proxyServer()
+    const response = await transport({ httpProxy: proxy.url }).send(get(url))
+    expect(await text(response)).toMatch(/direct|by proxy/)
+    expect(proxy.tunnels).toHaveLength(1)
+  })
+
+  it('is passed by for hosts in NO_PROXY, and for the other scheme', async () => {
+    const url = await listen((_request, response) => response.end('direct'))
+    const proxy = await proxyServer()
+    const both = { httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: 'example.com,127.0.0.1' }
+    expect(await text(await transport(both).send(get(url)))).toBe('direct')
+    expect(await text(await transport({ httpsProxy: proxy.url }).send(get(url)))).toBe('direct')
+    expect(proxy.tunnels).toEqual([])
+  })
+
+  it('that refuses is named as the cause, and nothing was sent', async () => {
+    const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
+    const failure = await failureOf(
+      transport({ httpsProxy: proxy.url }).send(
+        get(new URL('https://127.0.0.1:1/'), { method: 'POST', body: 'x' }),
+      ),
+    )
+    expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
+  })
+
+  it('whose address is no address is named as the cause', async () => {
+    const failure = await failureOf(
+      transport({ httpsProxy: ':::' }).send(get(new URL('https://127.0.0.1:1/'))),
+    )
+    expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
+  })
+})
