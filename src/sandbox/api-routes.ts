@@ -1,7 +1,8 @@
 import type { Context, Hono } from 'hono'
+import { readJson } from './bodies.ts'
 import { readClaimRequest } from './claim-requests.ts'
 import { readPageRequest, single, takePage } from './paging.ts'
-import { notFound, Problem, validationError } from './problems.ts'
+import { notFound, Problem } from './problems.ts'
 import type { World } from './world.ts'
 
 /** Grants, imports and claims (interface, sections 4.2 to 4.7). */
@@ -29,7 +30,7 @@ export function addApiRoutes(app: Hono, world: World): void {
   })
 
   app.post('/domains/claim', async (c) => {
-    const { claim, isNew } = claims.create(readClaimRequest(parseJson(await c.req.text())))
+    const { claim, isNew } = claims.create(readClaimRequest(await readJson(c)))
     return c.json(claim, isNew ? 201 : 200)
   })
 
@@ -76,13 +77,4 @@ async function checkCredential(world: World, header: string | undefined): Promis
 
 function queryOf(c: Context): URLSearchParams {
   return new URL(c.req.url).searchParams
-}
-
-/** @throws Problem 422. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw validationError('The body is not JSON.')
-  }
 }

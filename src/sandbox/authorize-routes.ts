@@ -1,6 +1,7 @@
 import type { Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Approved } from './authorization.ts'
+import { readText } from './bodies.ts'
 import { acceptsRedirect, type OAuthClient } from './clients.ts'
 import { randomToken } from './effects.ts'
 import { sendPage } from './page.ts'
@@ -50,7 +51,7 @@ export function addAuthorizeRoutes(app: Hono, world: World): void {
   })
 
   app.post('/oauth/authorize', async (c) => {
-    const form = new URLSearchParams(await c.req.text())
+    const form = new URLSearchParams(await readText(c))
     const ticket = form.get('ticket') ?? ''
     const request = pending.get(ticket)
     pending.delete(ticket)

@@ -1,5 +1,5 @@
 import type { Hono } from 'hono'
-import { parseJson } from './api-routes.ts'
+import { readObject } from './bodies.ts'
 import { GRANT_TYPES, type OAuthClient, SCOPES } from './clients.ts'
 import { randomUuid } from './effects.ts'
 import { readOutcome } from './outcomes.ts'
@@ -10,7 +10,7 @@ import type { World } from './world.ts'
 /** The control plane below /_sandbox: clock, state, faults, clients, grants and claim outcomes. */
 export function addControlRoutes(app: Hono, world: World): void {
   app.post('/_sandbox/clock', async (c) => {
-    const seconds = readObject(await c.req.text())['advance_seconds']
+    const seconds = (await readObject(c))['advance_seconds']
     if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds < 0 || seconds > 1e10) {
       throw validationError('`advance_seconds` must be a number of 0 or more.')
     }
@@ -23,7 +23,7 @@ export function addControlRoutes(app: Hono, world: World): void {
 
   app.get('/_sandbox/faults', (c) => c.json({ faults: world.faults.list() }))
   app.post('/_sandbox/faults', async (c) => {
-    const fault = world.faults.add(readObject(await c.req.text()))
+    const fault = world.faults.add(await readObject(c))
     return c.json(fault, 201)
   })
   app.delete('/_sandbox/faults', (c) => {
@@ -33,20 +33,20 @@ export function addControlRoutes(app: Hono, world: World): void {
 
   app.get('/_sandbox/claims', (c) => c.json({ claims: world.claims.list() }))
   app.post('/_sandbox/claims/:key/outcome', async (c) => {
-    const outcome = readOutcome(readObject(await c.req.text()))
+    const outcome = readOutcome(await readObject(c))
     const claim = world.claims.settle(c.req.param('key').toLowerCase(), outcome)
     return claim === undefined ? c.json({ kept_for_next_claim: outcome }, 202) : c.json(claim)
   })
 
   app.get('/_sandbox/clients', (c) => c.json({ clients: [...world.clients.values()] }))
   app.post('/_sandbox/clients', async (c) => {
-    const client = readClient(readObject(await c.req.text()), randomUuid(world.effects.random))
+    const client = readClient(await readObject(c), randomUuid(world.effects.random))
     world.clients.set(client.id, client)
     return c.json(client, 201)
   })
 
   app.post('/_sandbox/sessions', async (c) => {
-    const fields = readObject(await c.req.text())
+    const fields = await readObject(c)
     const client = world.clients.get(texts(fields, 'client_id')?.[0] ?? [...world.clients.keys()][0] ?? '')
     if (client === undefined) throw notFound('There is no such client.')
     const scopes = texts(fields, 'scopes') ?? client.scopes
@@ -55,7 +55,7 @@ export function addControlRoutes(app: Hono, world: World): void {
   })
 
   app.post('/_sandbox/grants/:id/revoke', async (c) => {
-    const reason = texts(readObject((await c.req.text()) || '{}'), 'reason')?.[0] ?? 'revoked_from_api'
+    const reason = texts(await readObject(c), 'reason')?.[0] ?? 'revoked_from_api'
     const id = c.req.param('id')
     const grant = world.grants.find(id)
     if (id !== 'all' && grant === undefined) throw notFound('There is no such grant.')
@@ -93,13 +93,6 @@ function describe(world: World): object {
       struck: faults.list().reduce((sum, fault) => sum + fault.struck, 0),
     },
   }
-}
-
-/** @throws Problem 422. */
-function readObject(body: string): Record<string, unknown> {
-  const parsed = parseJson(body)
-  if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return { ...parsed }
-  throw validationError('The body must be a JSON object.')
 }
 
 /** A text or a list of texts. @throws Problem 422. */

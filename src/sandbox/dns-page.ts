@@ -1,5 +1,6 @@
 import type { Context, Hono } from 'hono'
 import { html } from 'hono/html'
+import { readText } from './bodies.ts'
 import type { DomainClaim } from './claims.ts'
 import { readData, readName, readType } from './dns-routes.ts'
 import { MISTAKES, publish } from './mistakes.ts'
@@ -30,7 +31,7 @@ export function addDnsPage(app: Hono, world: World): void {
   })
 
   app.post(PATH, async (c) => {
-    const form = new URLSearchParams(await c.req.text())
+    const form = new URLSearchParams(await readText(c))
     try {
       return c.redirect(`${PATH}?done=${change(world, form)}`, 303)
     } catch (error) {

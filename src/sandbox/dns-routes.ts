@@ -1,5 +1,5 @@
 import type { Hono } from 'hono'
-import { parseJson } from './api-routes.ts'
+import { readJson, readObject } from './bodies.ts'
 import { MISTAKES, publish } from './mistakes.ts'
 import { notFound, validationError } from './problems.ts'
 import type { World } from './world.ts'
@@ -19,8 +19,7 @@ import {
 /** The zone editor for programs: PUT, GET and DELETE /_sandbox/dns/{name}/{type}. */
 export function addDnsRoutes(app: Hono, { zones, claims }: World): void {
   app.post('/_sandbox/claims/:key/publish', async (c) => {
-    const body = parseJson((await c.req.text()) || '{}')
-    const wanted = typeof body === 'object' && body !== null && 'mistake' in body ? body.mistake : 'none'
+    const wanted = (await readObject(c))['mistake'] ?? 'none'
     const mistake = MISTAKES.find(({ id }) => id === wanted)
     if (mistake === undefined) {
       throw validationError(`\`mistake\` must be one of ${MISTAKES.map(({ id }) => id).join(', ')}.`)
@@ -35,8 +34,7 @@ export function addDnsRoutes(app: Hono, { zones, claims }: World): void {
 
   app.put('/_sandbox/zones/:name/trouble', async (c) => {
     const zone = zones.ensure(readName(c.req.param('name')))
-    const body = parseJson(await c.req.text())
-    const wanted = typeof body === 'object' && body !== null && 'trouble' in body ? body.trouble : undefined
+    const wanted = (await readObject(c))['trouble']
     const trouble = TROUBLES.find((known) => known === wanted)
     if (trouble === undefined && wanted !== null) {
       throw validationError(`\`trouble\` must be null or one of ${TROUBLES.join(', ')}.`)
@@ -56,7 +54,7 @@ export function addDnsRoutes(app: Hono, { zones, claims }: World): void {
   app.put('/_sandbox/dns/:name/:type', async (c) => {
     const name = readName(c.req.param('name'))
     const type = readType(c.req.param('type'))
-    const set = readSet(type, parseJson(await c.req.text()))
+    const set = readSet(type, await readJson(c))
     zones.set(name, type, set)
     return c.json(describeSet(name, type, set))
   })

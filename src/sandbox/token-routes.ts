@@ -1,4 +1,5 @@
 import type { Hono } from 'hono'
+import { readText } from './bodies.ts'
 import { GRANT_TYPES, SCOPES } from './clients.ts'
 import { TokenProblem } from './problems.ts'
 import type { World } from './world.ts'
@@ -9,7 +10,7 @@ export function addTokenRoutes(app: Hono, world: World): void {
     c.header('Cache-Control', 'no-store')
     c.header('Pragma', 'no-cache')
     try {
-      const fields = readFields(c.req.header('content-type') ?? '', await c.req.text())
+      const fields = readFields(c.req.header('content-type') ?? '', await readText(c))
       return c.json(await world.authorization.exchange(fields))
     } catch (error) {
       if (!(error instanceof TokenProblem)) throw error

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { afterEach } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import {
   type Sandbox,
   type SandboxEffects,
@@ -8,6 +8,7 @@ import {
 } from '../../src/sandbox/sandbox.ts'
 
 const running: Sandbox[] = []
+const complaints: string[] = []
 
 /** The real effects of a sandbox; what it logs is kept, because a log means that the sandbox has a bug. */
 export function realSandboxEffects(logged: string[] = []): SandboxEffects {
@@ -26,11 +27,12 @@ export function realSandboxEffects(logged: string[] = []): SandboxEffects {
 
 /** Starts a sandbox in this process on free ports; it is closed after the test. */
 export async function sandboxForTest(options: Omit<SandboxOptions, 'effects'> = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({ ...options, effects: realSandboxEffects() })
+  const sandbox = await startSandbox({ ...options, effects: realSandboxEffects(complaints) })
   running.push(sandbox)
   return sandbox
 }
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((sandbox) => sandbox.close()))
+  expect(complaints.splice(0)).toEqual([])
 })
