@@ -144,11 +144,6 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       ...options.prompts,
     },
     keychain: options.keychain ?? createFakeKeychain(),
-    dns: {
-      udp: unexpected('a DNS question'),
-      tcp: unexpected('a DNS question'),
-      systemResolvers: async () => [],
-    },
     interrupts: { signal: interrupts.signal, shield: (work) => work() },
     requests,
     opened,

@@ -4,11 +4,11 @@ import { createServiceClient } from '../service/client.ts'
 import { createAuthorizer } from '../session/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
 import { recordClaim } from './ledger.ts'
-import { recordOf } from './record.ts'
+import { recordOf, type TxtRecord } from './record.ts'
 import { resolveClaim } from './resolve.ts'
 
 /**
- * Name and value of the TXT record that a claim waits for: as the ledger knows it, without a question to the service;
+ * The TXT record that a claim waits for: as the ledger knows it, without a question to the service;
  * else as the service has it now.
  *
  * @throws CliError as `resolveClaim`, `recordOf` and the service's operations do.
@@ -17,15 +17,11 @@ export async function claimRecord(
   argument: string | undefined,
   context: Context,
   settings: Settings,
-): Promise<{ name: string; expected: string }> {
+): Promise<TxtRecord> {
   const { domainId, entry } = await resolveClaim(argument, context, settings)
-  if (entry?.claim.record?.value) {
-    const { name, value } = recordOf(entry.claim)
-    return { name, expected: value }
-  }
+  if (entry?.claim.record?.value) return recordOf(entry.claim)
   const authorizer = createAuthorizer(context, settings)
   const claim = await getClaim(createServiceClient({ context, settings, authorizer }), domainId)
   await recordClaim(claim, context, settings)
-  const { name, value } = recordOf(claim)
-  return { name, expected: value }
+  return recordOf(claim)
 }

@@ -1,3 +1,4 @@
+import { checkRequest, dnsEffects } from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
 import { formatDnsAddress } from '../../dns/address.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
@@ -64,25 +65,17 @@ export const command = defineCommand<Options>({
       throw usageError('--timeout says how long --wait lasts: it needs --wait')
     const record = await wantedRecord(claim, options, context, settings)
     const request: CheckRequest = {
-      ...record,
-      resolvers: settings.resolvers ?? 'system',
-      authoritativePort: settings.authoritativePort,
+      ...checkRequest(record, settings),
       publicResolvers: options.publicResolvers === true,
     }
     const report = options.wait
       ? await waited(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
-      : await checkDns(request, effectsOf(context))
+      : await checkDns(request, dnsEffects(context))
     await writeReport(report, request, context, settings)
     const failure = failureOf(report)
     if (failure !== undefined) throw failure
   },
 })
-
-/** The part of the context that DNS takes. */
-function effectsOf(context: Context) {
-  const { clock, random, dns, interrupts } = context
-  return { clock, random, dns, signal: interrupts.signal }
-}
 
 /** Name and value from the options, or from the claim: as the ledger has it, else as the service has it now. */
 async function wantedRecord(
@@ -90,7 +83,7 @@ async function wantedRecord(
   options: Options,
   context: Context,
   settings: Settings,
-): Promise<{ name: string; expected: string }> {
+): Promise<{ name: string; value: string }> {
   const { name, value } = options
   if (name !== undefined || value !== undefined) {
     if (claim !== undefined) throw usageError('a claim and --name/--value exclude each other')
@@ -98,7 +91,7 @@ async function wantedRecord(
     if (value === undefined)
       throw usageError('--name needs --value', 'add --value with the whole TXT value, prefix=token')
     if (value === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
-    return { name, expected: value }
+    return { name, value }
   }
   const { claimRecord } = await import('../../claims/claim-record.ts')
   return await claimRecord(claim, context, settings)
@@ -114,7 +107,7 @@ async function waited(
     if (!settings.quiet) await context.stderr.write(`${sanitizeLine(text)}\n`)
   }
   await say(`waiting for the TXT record at ${request.name}, for ${duration(timeoutMs / 1000)} at most`)
-  const checks = waitForRecord(request, timeoutMs, effectsOf(context))
+  const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
   for (;;) {
     const next = await checks.next()
     if (next.done) return next.value

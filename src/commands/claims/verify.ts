@@ -1,0 +1,96 @@
+import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { followClaim } from '../../claims/follow.ts'
+import { recordClaim } from '../../claims/ledger.ts'
+import { endedError, nameOf, standingOf } from '../../claims/lifecycle.ts'
+import { checkRequest, dnsEffects } from '../../claims/precheck.ts'
+import { recordOf } from '../../claims/record.ts'
+import { resolveClaim } from '../../claims/resolve.ts'
+import type { Context } from '../../context.ts'
+import { checkDns } from '../../dns/check.ts'
+import { failureOf } from '../../dns/conclusion.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { getClaim, verifyClaim } from '../../service/claims.ts'
+import type { DomainClaim } from '../../service/types.ts'
+import type { Settings } from '../../settings/settings.ts'
+import { hint, note, warn } from '../../terminal/notices.ts'
+import { writeObject } from '../../terminal/output.ts'
+import { defineCommand } from '../definition.ts'
+import { connect } from '../service.ts'
+import { CLAIM_ARGUMENT } from './argument.ts'
+import { WATCH_OPTIONS, type WatchFlags } from './watch.ts'
+
+interface Flags extends WatchFlags {
+  readonly check?: boolean
+  readonly force?: true
+  readonly wait?: true
+}
+
+export const command = defineCommand<Flags>({
+  description: `Looks at DNS first, then asks the service to verify the claim; the service looks at DNS by itself, some time after.
+A mistake in the record stops it before the service is asked (exit 8). With --wait the claim is followed to its end.`,
+  arguments: [CLAIM_ARGUMENT],
+  options: [
+    { flags: '--no-check', says: 'do not look at DNS first' },
+    { flags: '--force', says: 'look at DNS, but go on whatever it says' },
+    { flags: '--wait', says: 'follow the claim to its end, as claims watch does' },
+    ...WATCH_OPTIONS,
+  ],
+  examples: [
+    { command: 'mailclaim claims verify example.com --wait', says: 'check, verify, and wait for the end' },
+    { command: 'mailclaim claims verify example.com --no-check', says: 'only ask the service' },
+  ],
+  exits: [
+    Exit.notConfigured,
+    Exit.notSignedIn,
+    Exit.notFound,
+    Exit.refused,
+    Exit.unavailable,
+    Exit.notYet,
+    Exit.negativeEnd,
+  ],
+  async run({ arguments: [argument], options }, context, settings) {
+    const { domainId } = await resolveClaim(argument, context, settings)
+    const client = connect(context, settings)
+    const before = await getClaim(client, domainId)
+    await recordClaim(before, context, settings)
+    const standing = standingOf(before)
+    if (standing.phase === 'ended') throw endedError(before, standing)
+    if (standing.phase === 'completed') {
+      await note(`${nameOf(before)} is completed already: there is nothing to verify.`, context, settings)
+      return writeObject(context, settings, before, CLAIM_COLUMNS)
+    }
+    if (options.check !== false) await look(before, options.force === true, context, settings)
+
+    const claim = await verifyClaim(client, domainId)
+    await recordClaim(claim, context, settings)
+    if (!options.wait) {
+      await writeObject(context, settings, claim, CLAIM_COLUMNS)
+      return hint(
+        `verification runs; follow it with: mailclaim claims watch ${argument ?? domainId}`,
+        context,
+        settings,
+      )
+    }
+    await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
+    await followClaim(domainId, options, client, context, settings)
+  },
+})
+
+/**
+ * Says what DNS says.
+ *
+ * @throws CliError `record_not_visible`, exit 8, where a mistake has to be fixed first, unless `force`.
+ */
+async function look(claim: DomainClaim, force: boolean, context: Context, settings: Settings): Promise<void> {
+  const report = await checkDns(checkRequest(recordOf(claim), settings), dnsEffects(context))
+  const failure = failureOf(report)
+  if (failure === undefined) return note(`DNS: the record is visible at ${report.name}.`, context, settings)
+  const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service all the same`
+  if (report.verdict === 'fix' && !force) {
+    throw new CliError(failure.code, failure.exit, failure.message, {
+      hint: [failure.hint, again].filter((part) => part).join('\n'),
+    })
+  }
+  // Caches, slow servers and a network that hides DNS from here need not stop the service, which looks for itself.
+  await warn(`DNS: ${failure.message}`, context, settings)
+}

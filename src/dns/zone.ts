@@ -1,0 +1,37 @@
+import type { DnsAddress } from '../context.ts'
+import { locate } from './delegation.ts'
+import type { DnsEffects } from './exchange.ts'
+import { below } from './withdraw.ts'
+
+/**
+ * The zone that holds a name, or undefined where DNS does not lead to one in time. No recursive resolver is asked about
+ * the name itself unless nothing else is left (see `locate`).
+ *
+ * @param timeoutMs the whole search, in milliseconds.
+ */
+export async function findZone(
+  name: string,
+  start: {
+    readonly resolvers: readonly DnsAddress[] | 'system'
+    readonly authoritativePort: number
+    readonly timeoutMs: number
+  },
+  effects: DnsEffects,
+): Promise<string | undefined> {
+  const search = below(effects.signal)
+  try {
+    const resolvers = start.resolvers === 'system' ? await effects.dns.systemResolvers() : start.resolvers
+    const location = await locate(name, {
+      resolvers: resolvers.slice(0, 3),
+      authoritativePort: start.authoritativePort,
+      deadline: effects.clock.monotonic() + start.timeoutMs,
+      effects: { ...effects, signal: search.signal },
+    })
+    // A server that stands in for an unknown zone, or the zone of a registry, is not where the record goes.
+    return location.kind === 'located' && location.standIn !== true && location.cut.zone !== '.'
+      ? location.cut.zone
+      : undefined
+  } finally {
+    search.end()
+  }
+}
