@@ -22,7 +22,8 @@ export type Part = keyof typeof PARTS
 /** Where Debian keeps servers, which is not in everybody's PATH. */
 const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
-function find(program: string): string | undefined {
+/** Where a program is, or undefined. */
+export function find(program: string): string | undefined {
   for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
     const path = join(folder, program)
     try {
@@ -36,14 +37,14 @@ function find(program: string): string | undefined {
 }
 
 /**
- * For `describe.skipIf(missing('chromium'))` and the like: true where a part of the machine is missing, so that the tests are
- * skipped where everybody sees it. Under `MAILCLAIM_TEST_REQUIRE=all` nothing may be missing.
- * @throws Error under `MAILCLAIM_TEST_REQUIRE=all`.
+ * Whether the machine has these parts, for `describe.runIf(needs('chromium'))`: what it lacks is skipped where everybody
+ * sees it. Under `MAILCLAIM_TEST_REQUIRE=all` nothing may be skipped.
+ * @throws Error under `MAILCLAIM_TEST_REQUIRE=all`, naming what is missing.
  */
-export function missing(...parts: readonly Part[]): boolean {
+export function needs(...parts: readonly Part[]): boolean {
   const absent = parts.filter((part) => PARTS[part].some((program) => find(program) === undefined))
   if (absent.length > 0 && process.env['MAILCLAIM_TEST_REQUIRE'] === 'all') {
     throw new Error(`MAILCLAIM_TEST_REQUIRE=all, but this machine lacks ${absent.join(', ')}`)
   }
-  return absent.length > 0
+  return absent.length === 0
 }

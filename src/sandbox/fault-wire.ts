@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import type { Fault } from './faults.ts'
 
@@ -94,15 +95,9 @@ export async function strike(
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (ms <= 0 || signal.aborted) return Promise.resolve()
-  return new Promise((done) => {
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      done()
-    })
-  })
+/** Ends early, and without an error, when the reader goes away. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => {})
 }
 
 function respond(
@@ -147,8 +142,13 @@ async function pour(response: ServerResponse, bytes: number, first: Buffer, piec
   for (let sent = first.length; sent < bytes && !response.destroyed; sent += piece.length) {
     if (response.write(piece)) continue
     await new Promise<void>((done) => {
-      response.once('drain', done)
-      response.once('close', done)
+      const goOn = () => {
+        response.off('drain', goOn)
+        response.off('close', goOn)
+        done()
+      }
+      response.on('drain', goOn)
+      response.on('close', goOn)
     })
   }
   response.end()
