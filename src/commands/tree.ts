@@ -32,6 +32,20 @@ export const tree: CommandTree = {
       switch: leaf('use another profile from now on', () => import('./auth/switch.ts')),
     },
   },
+  grants: {
+    says: 'OAuth grants of the team',
+    commands: {
+      list: leaf('list the grants, revoked ones included', () => import('./grants/list.ts')),
+    },
+  },
+  imports: {
+    says: 'contact imports',
+    commands: {
+      list: leaf('list the contact imports', () => import('./imports/list.ts')),
+      get: leaf('show one contact import', () => import('./imports/get.ts')),
+      watch: leaf('follow a contact import to its end', () => import('./imports/watch.ts')),
+    },
+  },
   claims: {
     says: 'domain claims, step by step',
     commands: {

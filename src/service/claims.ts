@@ -1,5 +1,5 @@
 import { checkFields } from './answers.ts'
-import type { RequestOptions, ServiceClient } from './client.ts'
+import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import type { ClaimRequest, DomainClaim } from './types.ts'
 
 /**
@@ -17,7 +17,7 @@ export async function createClaim(
 
 /** Asks the service to look for the record (section 4.6). The check goes on after the answer. */
 export async function verifyClaim(client: ServiceClient, domainId: string): Promise<DomainClaim> {
-  const { body } = await client.post(`/domains/${encodeURIComponent(domainId)}/claim/verify`)
+  const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`)
   return readClaim(body)
 }
 
@@ -27,7 +27,7 @@ export async function getClaim(
   domainId: string,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { body } = await client.get(`/domains/${encodeURIComponent(domainId)}/claim`, {}, options)
+  const { body } = await client.get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
   return readClaim(body)
 }
 

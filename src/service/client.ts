@@ -5,7 +5,7 @@ import {
   type HttpTransport,
   TransportError,
 } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
 import { below } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
 import {
@@ -84,6 +84,19 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       )
     },
   }
+}
+
+/**
+ * An id as one segment of a path.
+ *
+ * @throws CliError exit 2 where it would be none, or lead elsewhere: "", "." and ".." whatever their encoding.
+ */
+export function pathSegment(id: string): string {
+  const trimmed = id.trim()
+  if (trimmed === '' || trimmed === '.' || trimmed === '..') {
+    throw usageError(`${JSON.stringify(id)} is not an id`, 'copy the id from a list')
+  }
+  return encodeURIComponent(trimmed)
 }
 
 /** The header that tells the service who is asking. */

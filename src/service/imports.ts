@@ -1,5 +1,5 @@
 import { checkFields } from './answers.ts'
-import type { RequestOptions, ServiceClient } from './client.ts'
+import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import { listPage } from './lists.ts'
 import type { PageFetcher } from './paging.ts'
 import type { ContactImport, ImportStatus } from './types.ts'
@@ -16,7 +16,7 @@ export async function getImport(
   id: string,
   options?: RequestOptions,
 ): Promise<ContactImport> {
-  const { body } = await client.get(`/contacts/imports/${encodeURIComponent(id)}`, {}, options)
+  const { body } = await client.get(`/contacts/imports/${pathSegment(id)}`, {}, options)
   checkFields(
     body,
     { id: 'string', status: 'string', created_at: 'string', completed_at: 'string', counts: 'object' },
