@@ -58,6 +58,7 @@ export const tree: CommandTree = {
       watch: leaf('follow a claim to its end', () => import('./claims/watch.ts')),
     },
   },
+  claim: leaf('claim a domain: the whole road in one command', () => import('./claim.ts')),
   sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),
   config: {
     says: 'settings of a profile',

@@ -13,3 +13,14 @@ export function wrap(line: string, width: number): string[] {
   if (widthOf(line) <= width) return [line]
   return wrapAnsi(line, Math.max(1, width), { hard: true, wordWrap: true }).split('\n')
 }
+
+/** The beginning of a clean line that is no wider than `width`, with an ellipsis where something was cut off. */
+export function truncate(line: string, width: number): string {
+  if (widthOf(line) <= width) return line
+  let kept = ''
+  for (const { segment } of new Intl.Segmenter().segment(line)) {
+    if (widthOf(kept + segment) > width - 1) break
+    kept += segment
+  }
+  return `${kept}…`
+}

@@ -1,4 +1,5 @@
 import { checkRequest, dnsEffects } from '../../claims/precheck.ts'
+import { recordOf } from '../../claims/record.ts'
 import type { Context } from '../../context.ts'
 import { formatDnsAddress } from '../../dns/address.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
@@ -93,8 +94,8 @@ async function wantedRecord(
     if (value === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
     return { name, value }
   }
-  const { claimRecord } = await import('../../claims/claim-record.ts')
-  return await claimRecord(claim, context, settings)
+  const { knownClaim } = await import('../../claims/known-claim.ts')
+  return recordOf(await knownClaim(claim, context, settings))
 }
 
 async function waited(

@@ -1,6 +1,6 @@
-import { claimRecord } from '../../claims/claim-record.ts'
+import { knownClaim } from '../../claims/known-claim.ts'
 import { dnsEffects } from '../../claims/precheck.ts'
-import { quoteValue, RECORD_FORMATS, type TxtRecord, zoneLine } from '../../claims/record.ts'
+import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { PROVIDER_NAMES, type ProviderName, providerSnippet } from '../../claims/record-providers.ts'
 import type { Context } from '../../context.ts'
 import { relativeName } from '../../dns/name.ts'
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
   },
   { field: 'name', title: 'Full name', kind: 'id' },
   { field: 'value', kind: 'id', paint: (_value, palette) => palette.strong },
-  { field: 'ttl', title: 'TTL', text: (value) => (value === null ? undefined : String(value)) },
+  { field: 'ttl', title: 'TTL' },
 ]
 
 export const command = defineCommand<Flags>({
@@ -51,7 +51,9 @@ export const command = defineCommand<Flags>({
   ],
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable],
   async run({ arguments: [argument], options }, context, settings) {
-    const record = await claimRecord(argument, context, settings)
+    const claim = await knownClaim(argument, context, settings)
+    const record = recordOf(claim)
+    const own = { ...claim.record }
     if (options.provider !== undefined) {
       if (settings.formatGiven) throw usageError('--provider and --format exclude each other')
       const zone = await zoneOf(record, options.zone, context, settings)
@@ -60,14 +62,14 @@ export const command = defineCommand<Flags>({
     }
     if (settings.format === 'value') return context.stdout.write(`${printable(record.value)}\n`)
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
-    if (settings.format !== 'table') return writeObject(context, settings, plainRecord(record), COLUMNS)
+    if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
 
     const zone = await zoneOf(record, options.zone, context, settings)
     const host = zone === undefined ? undefined : relativeName(record.name, zone)
     await writeObject(
       context,
       settings,
-      { ...plainRecord(record), ...(host === undefined ? {} : { host: `${host}   (in the zone ${zone})` }) },
+      { ...own, ...(host === undefined ? {} : { host: `${host}   (in the zone ${zone})` }) },
       COLUMNS,
     )
     await hint(
@@ -79,11 +81,6 @@ export const command = defineCommand<Flags>({
     )
   },
 })
-
-/** The record as programs get it; a TTL that is left to the provider is null. */
-function plainRecord(record: TxtRecord): { type: 'TXT'; name: string; value: string; ttl: number | null } {
-  return { type: 'TXT', name: record.name, value: record.value, ttl: record.ttl ?? null }
-}
 
 async function zoneOf(
   record: TxtRecord,

@@ -59,7 +59,7 @@ goes and an access token that expires are survived. With --format jsonl, a line 
 })
 
 /** Seconds up to a month: a claim can take days. @throws CliError exit 2. */
-function parseSpan(text: string): number {
+export function parseSpan(text: string): number {
   const days = Number(text) > 3600 && Number(text) <= 31 * 86_400 && /^\d+(\.\d+)?$/.test(text)
   return days ? Number(text) : parseTimeout(text, '--timeout')
 }

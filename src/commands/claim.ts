@@ -1,0 +1,131 @@
+import { CLAIM_COLUMNS } from '../claims/columns.ts'
+import { nameOf, nextSteps } from '../claims/lifecycle.ts'
+import { type RoadEvent, travel } from '../claims/road.ts'
+import type { Context } from '../context.ts'
+import { Exit, usageError } from '../errors.ts'
+import type { DomainClaim } from '../service/types.ts'
+import type { Settings } from '../settings/settings.ts'
+import { type Checklist, createChecklist } from '../terminal/checklist.ts'
+import { colorLevel, createPalette } from '../terminal/color.ts'
+import { note } from '../terminal/notices.ts'
+import { writeJsonLine, writeObject } from '../terminal/output.ts'
+import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
+import { parseSpan } from './claims/watch.ts'
+import { defineCommand } from './definition.ts'
+import { connect } from './service.ts'
+
+interface Flags extends CreateFlags {
+  readonly timeout?: number
+  readonly throughBlocked?: true
+  readonly check?: boolean
+}
+
+const DEFAULT_TIMEOUT_SECONDS = 3600
+
+const STEPS = [
+  { key: 'created', title: 'Claim' },
+  { key: 'record', title: 'TXT record' },
+  { key: 'dns', title: 'Seen in DNS' },
+  { key: 'verification', title: 'Verification' },
+  { key: 'completed', title: 'Completed' },
+] as const
+
+export const command = defineCommand<Flags>({
+  description: `The whole road in one command: starts the claim (or takes up the one that is under way), shows the TXT record, waits until
+DNS has it, asks the service to verify, follows the claim to its end and says what is left to do. It can be interrupted at
+any point and run again.`,
+  arguments: [{ syntax: '[domain]', says: 'the domain to claim', completion: 'domains' }],
+  options: [
+    ...CREATE_OPTIONS,
+    {
+      flags: '--timeout <seconds>',
+      says: `give up after this long, with exit 8 (${DEFAULT_TIMEOUT_SECONDS})`,
+      parse: parseSpan,
+    },
+    { flags: '--through-blocked', says: 'go on waiting while the claim is blocked' },
+    { flags: '--no-check', says: 'do not wait for DNS before the service is asked' },
+  ],
+  examples: [
+    { command: 'mailclaim claim example.com', says: 'from nothing to a domain that is yours' },
+    { command: 'mailclaim claim example.com --timeout 600 --format jsonl', says: 'in a script, as events' },
+  ],
+  exits: [
+    Exit.notConfigured,
+    Exit.notSignedIn,
+    Exit.refused,
+    Exit.unavailable,
+    Exit.notYet,
+    Exit.negativeEnd,
+  ],
+  async run({ arguments: [domain], options }, context, settings) {
+    const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
+    const events = travel(
+      request,
+      {
+        timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+        throughBlocked: options.throughBlocked === true,
+        check: options.check !== false,
+      },
+      connect(context, settings),
+      context,
+      settings,
+    )
+    const claim =
+      settings.format === 'jsonl'
+        ? await asLines(events, context)
+        : await asChecklist(events, context, settings)
+    if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
+    const steps = nextSteps(claim).map((step, at) => `  ${at + 1}. ${step}`)
+    await note(`\n${nameOf(claim)} is yours. What is left to do:\n${steps.join('\n')}`, context, settings)
+  },
+})
+
+async function askForDomain(context: Context, settings: Settings): Promise<string> {
+  if (!settings.interactive)
+    throw usageError('which domain? It is missing', 'run: mailclaim claim example.com')
+  return context.prompts.input({ message: 'Domain to claim:' })
+}
+
+type Events = AsyncGenerator<RoadEvent, DomainClaim, void>
+
+async function asLines(events: Events, context: Context): Promise<DomainClaim> {
+  for (;;) {
+    const step = await events.next()
+    if (step.done) return step.value
+    await writeJsonLine(context, step.value)
+  }
+}
+
+async function asChecklist(events: Events, context: Context, settings: Settings): Promise<DomainClaim> {
+  const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
+  const list = settings.quiet ? undefined : createChecklist(STEPS, context, palette)
+  try {
+    for (;;) {
+      const step = await events.next()
+      if (step.done) return step.value
+      if (list !== undefined) await show(step.value, list)
+    }
+  } finally {
+    await list?.end()
+  }
+}
+
+async function show(event: RoadEvent, list: Checklist): Promise<void> {
+  switch (event.event) {
+    case 'warning':
+      return list.say(`warning: ${event.message}`)
+    case 'waiting': {
+      const fix = event.report?.findings[0]?.fix
+      return list.waiting([event.message, ...(fix === undefined ? [] : [fix])])
+    }
+    case 'record':
+      // Whole, above the list: it is there to be copied.
+      await list.say(`Add this record to DNS:  ${event.message}`)
+      return list.tick('record', 'shown above')
+    case 'created':
+      await list.tick('created', `${nameOf(event.claim)}, ${event.message}`)
+      return
+    default:
+      return list.tick(event.event, event.message)
+  }
+}
