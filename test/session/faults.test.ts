@@ -1,0 +1,312 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type Context, TransportError } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
+import { currentCredential } from '../../src/session/authorizer.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { readRecord } from '../../src/session/record.ts'
+import { renew } from '../../src/session/refresh.ts'
+import { createFakeKeychain, type FakeKeychain } from '../fake-context.ts'
+import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+
+/** How a command ends: the code and the exit of its error, or `ok`. */
+async function endOf(work: () => Promise<unknown>): Promise<string> {
+  try {
+    await work()
+    return 'ok'
+  } catch (error) {
+    if (error instanceof CliError) return `${error.code} ${error.exit}`
+    throw error
+  }
+}
+
+async function messageOf(work: () => Promise<unknown>): Promise<string> {
+  try {
+    await work()
+    return ''
+  } catch (error) {
+    return error instanceof CliError ? `${error.message} | ${error.hint}` : String(error)
+  }
+}
+
+const HTML = '<!doctype html><title>Unavailable</title>'
+const json = { 'content-type': 'application/json' }
+const oauthError = (status: number, error: string) => ({
+  kind: 'status',
+  status,
+  headers: json,
+  body: { error, error_description: 'said by the service' },
+})
+
+/**
+ * What the service or the network does to a refresh; how the command ends; what `auth status` says then; how the next
+ * command ends when the trouble is over; and how often the service saw a refresh that it counted.
+ */
+const faults: [string, Record<string, unknown>, string, string, string, number][] = [
+  ['a reset before the service worked on it', { kind: 'reset' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['a reset after the service worked on it', { kind: 'reset', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['an answer that is dropped', { kind: 'drop' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['an answer that never comes', { kind: 'hang' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['an answer that is cut short', { kind: 'truncate' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['bytes that are not HTTP', { kind: 'not_http' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['a redirect, which is not followed', { kind: 'redirect' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['500', { kind: 'status', status: 500 }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['502 with HTML', { kind: 'status', status: 502, body: HTML }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['504', { kind: 'status', status: 504 }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['404', { kind: 'status', status: 404, body: HTML }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['an error code that the interface does not define', oauthError(400, 'temporarily_unavailable'), 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['invalid_grant behind a 500', oauthError(500, 'invalid_grant'), 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['200 with noise', { kind: 'garbage', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['200 with HTML', { kind: 'not_json', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['200 without a body', { kind: 'empty', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['200 that is no token response', { kind: 'status', status: 200, headers: json, body: { ok: true } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  ['200 without a new refresh token', { kind: 'merge', fields: { refresh_token: null } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['200 with a refresh token that is a number', { kind: 'merge', fields: { refresh_token: 7 } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['200 with a token of another type', { kind: 'merge', fields: { token_type: 'DPoP' } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['an access token with a line break in it', { kind: 'merge', fields: { access_token: 'a\r\nX: y' } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  ['429, and again 429', { kind: 'status', status: 429 }, 'rate_limited 7', 'needs_refresh', 'ok', 1],
+  ['429 for hours', { kind: 'status', status: 429, headers: { 'retry-after': '86400' } }, 'rate_limited 7', 'needs_refresh', 'ok', 1],
+  ['503 with HTML', { kind: 'status', status: 503, body: HTML }, 'service_unavailable 7', 'needs_refresh', 'ok', 1],
+  ['invalid_request', oauthError(400, 'invalid_request'), 'invalid_request 6', 'needs_refresh', 'ok', 1],
+  ['invalid_scope', oauthError(400, 'invalid_scope'), 'invalid_scope 6', 'needs_refresh', 'ok', 1],
+  ['invalid_client', oauthError(401, 'invalid_client'), 'invalid_client 3', 'needs_refresh', 'ok', 1],
+  ['unauthorized_client', oauthError(400, 'unauthorized_client'), 'unauthorized_client 3', 'needs_refresh', 'ok', 1],
+  ['invalid_grant', oauthError(400, 'invalid_grant'), 'session_over 4', 'ended', 'session_over 4', 0],
+  ['one 429 with Retry-After', { kind: 'status', status: 429, headers: { 'retry-after': '2' }, count: 1 }, 'ok', 'fine', 'ok', 1],
+  ['one 503', { kind: 'status', status: 503, count: 1 }, 'ok', 'fine', 'ok', 1],
+  ['a token response with the wrong content type', { kind: 'content_type' }, 'ok', 'fine', 'ok', 1],
+  ['a token response with the optional fields missing', { kind: 'merge', fields: { scope: null, expires_in: null } }, 'ok', 'fine', 'ok', 1],
+  ['a token type in another spelling, and unknown fields', { kind: 'merge', fields: { token_type: 'BEARER', id_token: 'x', more: [1] } }, 'ok', 'fine', 'ok', 1],
+  ['a token response with status 201', { kind: 'delay', after_ms: 30 }, 'ok', 'fine', 'ok', 1],
+]
+
+describe('a refresh that meets', () => {
+  it.each(faults)('%s', async (_name, fault, end, state, next, refreshes) => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const settings = { ...(await world.settingsWith({})), httpTimeoutMs: 700 }
+    world.expire()
+    await world.fault(fault)
+
+    expect(await endOf(() => currentCredential(world.context, settings))).toBe(end)
+    expect((await describeSession(world.context, settings)).state).toBe(state)
+    await world.clearFaults()
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(next)
+    expect(await world.counts()).toEqual(
+      expect.objectContaining({ refreshes, reuse_detections: 0, grants_revoked: 0 }),
+    )
+    expect(Object.keys(filesOf(world.paths.directory)).filter((name) => name.endsWith('.tmp'))).toEqual([])
+  })
+
+  it.each(['lookup', 'connect'] as const)('a failed %s, tries again and then leaves the session as it is', async (kind) => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    let tries = 0
+    const http: Context['http'] = {
+      async send() {
+        tries++
+        throw new TransportError(kind, 'no', 'nothing listens there')
+      },
+      close: async () => {},
+    }
+    const context = withEffects(world.context, { http })
+    expect(await endOf(() => currentCredential(context, world.settings))).toBe('service_unreachable 7')
+    expect(tries).toBe(3)
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+  })
+
+  it('a failed TLS handshake says so at once and leaves the session as it is', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    const http: Context['http'] = {
+      send: () => Promise.reject(new TransportError('tls', 'no', 'the certificate is for another host')),
+      close: async () => {},
+    }
+    const context = withEffects(world.context, { http })
+    expect(await messageOf(() => currentCredential(context, world.settings))).toContain('certificate is for another host')
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+  })
+})
+
+describe('an interrupted session', () => {
+  async function interruptedWorld(fault: Record<string, unknown>): Promise<SessionWorld> {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    await world.fault(fault)
+    await endOf(() => currentCredential(world.context, { ...world.settings, httpTimeoutMs: 500 }))
+    await world.clearFaults()
+    return world
+  }
+  const retry = (world: SessionWorld) =>
+    renew(world.context, world.settings, { reason: 'asked', retryInterrupted: true })
+
+  it('says what happened, what is safe, and both ways on', async () => {
+    const world = await interruptedWorld({ kind: 'drop' })
+    expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot()
+  })
+
+  it('goes on when a person retries and the token was not used', async () => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    expect(await endOf(() => retry(world))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+  })
+
+  it('is over, and says why, when a person retries and the token was used', async () => {
+    const world = await interruptedWorld({ kind: 'drop' })
+    expect(await messageOf(() => retry(world))).toContain('a refresh whose answer was lost')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 1 })
+    expect((await describeSession(world.context, world.settings)).state).toBe('ended')
+  })
+
+  it('stays interrupted when a retry is refused before the token is looked at', async () => {
+    const world = await interruptedWorld({ kind: 'drop' })
+    await world.fault(oauthError(401, 'invalid_client'))
+    expect(await endOf(() => retry(world))).toBe('invalid_client 3')
+    await world.clearFaults()
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('refresh_interrupted 4')
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
+
+  it('is retried without a question where the profile says so, with a warning', async () => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    const settings = { ...world.settings, profileConfig: { on_interrupted: 'retry' as const } }
+    expect(await endOf(() => currentCredential(world.context, settings))).toBe('ok')
+    expect(world.context.stderr.text).toContain('because on-interrupted is set to retry')
+  })
+
+  it.each([
+    [true, 'ok'],
+    [false, 'refresh_interrupted 4'],
+  ])('asks a person on a terminal, who says %s', async (answer, end) => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    const asked: { message: string; default: boolean }[] = []
+    const prompts = {
+      ...world.context.prompts,
+      async confirm(question: { message: string; default: boolean }) {
+        asked.push(question)
+        return answer
+      },
+    }
+    const context = withEffects(world.context, { prompts })
+    expect(await endOf(() => currentCredential(context, { ...world.settings, interactive: true }))).toBe(end)
+    expect(asked).toEqual([expect.objectContaining({ default: false })])
+  })
+
+  it('gives way to a new login', async () => {
+    const world = await interruptedWorld({ kind: 'drop' })
+    await world.signIn()
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+    await retry(world)
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
+})
+
+describe('a store that fails', () => {
+  async function keychainWorld(): Promise<{ world: SessionWorld; keychain: FakeKeychain }> {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    return { world, keychain }
+  }
+
+  /** Runs something when the refresh is under way, after the service has rotated the token. */
+  function duringRefresh(world: SessionWorld, meanwhile: () => void): Context {
+    const { http } = world.context
+    return withEffects(world.context, {
+      http: {
+        async send(request) {
+          const response = await http.send(request)
+          meanwhile()
+          return response
+        },
+        close: () => http.close(),
+      },
+    })
+  }
+
+  it.each([
+    ['locked', 'keychain_locked_or_missing 4'],
+    ['no_module', 'keychain_no_module 4'],
+    ['no_bus', 'keychain_no_bus 4'],
+    ['no_service', 'keychain_no_service 4'],
+    ['timeout', 'keychain_timeout 4'],
+    ['refused', 'keychain_refused 4'],
+    ['crashed', 'keychain_crashed 4'],
+  ] as const)('before the refresh, a keychain that is %s, sends nothing', async (trouble, end) => {
+    const { world, keychain } = await keychainWorld()
+    world.expire()
+    keychain.trouble = trouble
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(end)
+    const message = await messageOf(() => currentCredential(world.context, world.settings))
+    expect(message).toContain('--store file')
+    expect(message).toContain('MAILCLAIM_API_KEY')
+    expect((await describeSession(world.context, world.settings)).state).toBe('store_unavailable')
+    keychain.trouble = 'none'
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+
+  it.each(['locked', 'no_bus', 'timeout', 'refused'] as const)(
+    'after the rotation, a keychain that is %s, spills the token to a file and takes it back later',
+    async (trouble) => {
+      const { world, keychain } = await keychainWorld()
+      world.expire()
+      const context = duringRefresh(world, () => {
+        keychain.trouble = trouble
+      })
+      expect(await endOf(() => currentCredential(context, world.settings))).toBe('ok')
+      expect(world.context.stderr.text).toContain('warning: the keychain did not take the new refresh token')
+      const spilled = Object.entries(filesOf(world.paths.directory)).filter(([name]) => name.includes('spilled'))
+      expect(spilled).toEqual([[expect.stringMatching(/\.spilled\.json$/), '600']])
+
+      // While the keychain stays away, the session goes on from the file.
+      world.expire()
+      expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+      keychain.trouble = 'none'
+      world.expire()
+      expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+      expect(Object.keys(filesOf(world.paths.directory)).some((name) => name.includes('spilled'))).toBe(false)
+      world.expire()
+      expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+      expect(await world.counts()).toMatchObject({ refreshes: 4, reuse_detections: 0, grants_revoked: 0 })
+    },
+  )
+
+  it('after the rotation, a keychain that says yes and keeps nothing, is noticed', async () => {
+    const { world, keychain } = await keychainWorld()
+    world.expire()
+    const forgetful = {
+      ...keychain,
+      async call(request: Parameters<FakeKeychain['call']>[0]) {
+        return request.operation === 'set' ? { ok: true as const, value: true } : keychain.call(request)
+      },
+    }
+    const context = withEffects(world.context, { keychain: forgetful })
+    expect(await endOf(() => currentCredential(context, world.settings))).toBe('ok')
+    world.expire()
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+  })
+
+  it('after the rotation, in every place there is, says that the token is lost and never sends the old one', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    const record = await readRecord(world.paths)
+    const path = join(world.paths.directory, `secret.${record?.id}.json`)
+    const context = duringRefresh(world, () => {
+      rmSync(path)
+      mkdirSync(path)
+      writeFileSync(join(path, 'in the way'), '')
+    })
+    expect(await endOf(() => currentCredential(context, world.settings))).toBe('refresh_token_lost 4')
+    rmSync(path, { recursive: true })
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('refresh_token_missing 4')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+})
