@@ -27,7 +27,7 @@ export function interrupted(profile: string, journal: Journal): CliError {
   return new CliError(
     'refresh_interrupted',
     Exit.notSignedIn,
-    `the last refresh of profile ${profile}, at ${time(journal.sentAt)}, has no known outcome: the refresh token was sent, and no answer was stored. A refresh token works once, so it is not sent again; nothing was revoked`,
+    `the last refresh of profile ${profile}, at ${time(journal.sentAt)}, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again`,
     {
       hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
     },
@@ -44,7 +44,7 @@ export function outcomeUnknown(profile: string, why: string): CliError {
   return new CliError(
     'refresh_unknown',
     Exit.unavailable,
-    `the service did not answer the refresh of profile ${profile} in a way that can be used (${why}). It may have replaced the refresh token, so the old one is kept and not sent again`,
+    `the service did not answer the refresh of profile ${profile} in a way that can be used (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept and not sent again`,
     {
       hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
     },

@@ -51,12 +51,14 @@ export interface RenewOptions {
 
 /** Room for the session record, which grows with what the service says when it ends a session. */
 const RECORD_BYTES = 4 * 1024
-/** Another process may use up its own time limit under the lock before it is our turn. */
-const LOCK_EXTRA_MS = 30_000
+/** How long a service that says "later" is waited for before the person is told. */
+const PATIENCE_MS = 30_000
+/** Writing and the keychain take their time as well. */
+const LOCK_EXTRA_MS = PATIENCE_MS + 15_000
 /** How often a service that cannot even be reached is tried. */
 const UNREACHABLE_TRIES = 3
 
-/** How long a command waits for another that holds the lock. */
+/** Milliseconds that a command waits for the lock: another process may use up all of its own time under it. */
 export function lockDeadline(settings: Pick<Settings, 'httpTimeoutMs'>): number {
   return settings.httpTimeoutMs + LOCK_EXTRA_MS
 }
@@ -117,7 +119,7 @@ async function renewLocked(
   const record = recovered(found, secret)
   await requireKnownFate(context, settings, record, secret, options)
 
-  const end = context.clock.monotonic() + settings.httpTimeoutMs
+  const end = context.clock.monotonic() + PATIENCE_MS
   for (let attempt = 1; ; attempt++) {
     context.interrupts.signal.throwIfAborted()
     const outcome = await context.interrupts.shield(() =>

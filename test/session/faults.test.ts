@@ -44,41 +44,216 @@ const oauthError = (status: number, error: string) => ({
  * command ends when the trouble is over; and how often the service saw a refresh that it counted.
  */
 const faults: [string, Record<string, unknown>, string, string, string, number][] = [
-  ['a reset before the service worked on it', { kind: 'reset' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['a reset after the service worked on it', { kind: 'reset', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['an answer that is dropped', { kind: 'drop' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['an answer that never comes', { kind: 'hang' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['an answer that is cut short', { kind: 'truncate' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['bytes that are not HTTP', { kind: 'not_http' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['a redirect, which is not followed', { kind: 'redirect' }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  [
+    'a reset before the service worked on it',
+    { kind: 'reset' },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    'a reset after the service worked on it',
+    { kind: 'reset', after: true },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    'an answer that is dropped',
+    { kind: 'drop' },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    'an answer that never comes',
+    { kind: 'hang' },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    'an answer that is cut short',
+    { kind: 'truncate' },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    'bytes that are not HTTP',
+    { kind: 'not_http' },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    'a redirect, which is not followed',
+    { kind: 'redirect' },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
   ['500', { kind: 'status', status: 500 }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['502 with HTML', { kind: 'status', status: 502, body: HTML }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
+  [
+    '502 with HTML',
+    { kind: 'status', status: 502, body: HTML },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
   ['504', { kind: 'status', status: 504 }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['404', { kind: 'status', status: 404, body: HTML }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['an error code that the interface does not define', oauthError(400, 'temporarily_unavailable'), 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['invalid_grant behind a 500', oauthError(500, 'invalid_grant'), 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['200 with noise', { kind: 'garbage', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['200 with HTML', { kind: 'not_json', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['200 without a body', { kind: 'empty', after: true }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['200 that is no token response', { kind: 'status', status: 200, headers: json, body: { ok: true } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  ['200 without a new refresh token', { kind: 'merge', fields: { refresh_token: null } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['200 with a refresh token that is a number', { kind: 'merge', fields: { refresh_token: 7 } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['200 with a token of another type', { kind: 'merge', fields: { token_type: 'DPoP' } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
-  ['an access token with a line break in it', { kind: 'merge', fields: { access_token: 'a\r\nX: y' } }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 1],
+  [
+    '404',
+    { kind: 'status', status: 404, body: HTML },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    'an error code that the interface does not define',
+    oauthError(400, 'temporarily_unavailable'),
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    'invalid_grant behind a 500',
+    oauthError(500, 'invalid_grant'),
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    '200 with noise',
+    { kind: 'garbage', after: true },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    '200 with HTML',
+    { kind: 'not_json', after: true },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    '200 without a body',
+    { kind: 'empty', after: true },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    '200 that is no token response',
+    { kind: 'status', status: 200, headers: json, body: { ok: true } },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
+  ],
+  [
+    '200 without a new refresh token',
+    { kind: 'merge', fields: { refresh_token: null } },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    '200 with a refresh token that is a number',
+    { kind: 'merge', fields: { refresh_token: 7 } },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    '200 with a token of another type',
+    { kind: 'merge', fields: { token_type: 'DPoP' } },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
+  [
+    'an access token with a line break in it',
+    { kind: 'merge', fields: { access_token: 'a\r\nX: y' } },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
   ['429, and again 429', { kind: 'status', status: 429 }, 'rate_limited 7', 'needs_refresh', 'ok', 1],
-  ['429 for hours', { kind: 'status', status: 429, headers: { 'retry-after': '86400' } }, 'rate_limited 7', 'needs_refresh', 'ok', 1],
-  ['503 with HTML', { kind: 'status', status: 503, body: HTML }, 'service_unavailable 7', 'needs_refresh', 'ok', 1],
+  [
+    '429 for hours',
+    { kind: 'status', status: 429, headers: { 'retry-after': '86400' } },
+    'rate_limited 7',
+    'needs_refresh',
+    'ok',
+    1,
+  ],
+  [
+    '503 with HTML',
+    { kind: 'status', status: 503, body: HTML },
+    'service_unavailable 7',
+    'needs_refresh',
+    'ok',
+    1,
+  ],
   ['invalid_request', oauthError(400, 'invalid_request'), 'invalid_request 6', 'needs_refresh', 'ok', 1],
   ['invalid_scope', oauthError(400, 'invalid_scope'), 'invalid_scope 6', 'needs_refresh', 'ok', 1],
   ['invalid_client', oauthError(401, 'invalid_client'), 'invalid_client 3', 'needs_refresh', 'ok', 1],
-  ['unauthorized_client', oauthError(400, 'unauthorized_client'), 'unauthorized_client 3', 'needs_refresh', 'ok', 1],
+  [
+    'unauthorized_client',
+    oauthError(400, 'unauthorized_client'),
+    'unauthorized_client 3',
+    'needs_refresh',
+    'ok',
+    1,
+  ],
   ['invalid_grant', oauthError(400, 'invalid_grant'), 'session_over 4', 'ended', 'session_over 4', 0],
-  ['one 429 with Retry-After', { kind: 'status', status: 429, headers: { 'retry-after': '2' }, count: 1 }, 'ok', 'fine', 'ok', 1],
+  [
+    'one 429 with Retry-After',
+    { kind: 'status', status: 429, headers: { 'retry-after': '2' }, count: 1 },
+    'ok',
+    'fine',
+    'ok',
+    1,
+  ],
   ['one 503', { kind: 'status', status: 503, count: 1 }, 'ok', 'fine', 'ok', 1],
   ['a token response with the wrong content type', { kind: 'content_type' }, 'ok', 'fine', 'ok', 1],
-  ['a token response with the optional fields missing', { kind: 'merge', fields: { scope: null, expires_in: null } }, 'ok', 'fine', 'ok', 1],
-  ['a token type in another spelling, and unknown fields', { kind: 'merge', fields: { token_type: 'BEARER', id_token: 'x', more: [1] } }, 'ok', 'fine', 'ok', 1],
-  ['a token response with status 201', { kind: 'delay', after_ms: 30 }, 'ok', 'fine', 'ok', 1],
+  [
+    'a token response with the optional fields missing',
+    { kind: 'merge', fields: { scope: null, expires_in: null } },
+    'ok',
+    'fine',
+    'ok',
+    1,
+  ],
+  [
+    'a token type in another spelling, and unknown fields',
+    { kind: 'merge', fields: { token_type: 'BEARER', id_token: 'x', more: [1] } },
+    'ok',
+    'fine',
+    'ok',
+    1,
+  ],
+  ['an answer that takes its time', { kind: 'delay', after_ms: 30 }, 'ok', 'fine', 'ok', 1],
 ]
 
 describe('a refresh that meets', () => {
@@ -99,23 +274,26 @@ describe('a refresh that meets', () => {
     expect(Object.keys(filesOf(world.paths.directory)).filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
-  it.each(['lookup', 'connect'] as const)('a failed %s, tries again and then leaves the session as it is', async (kind) => {
-    const world = await createSessionWorld()
-    await world.signIn()
-    world.expire()
-    let tries = 0
-    const http: Context['http'] = {
-      async send() {
-        tries++
-        throw new TransportError(kind, 'no', 'nothing listens there')
-      },
-      close: async () => {},
-    }
-    const context = withEffects(world.context, { http })
-    expect(await endOf(() => currentCredential(context, world.settings))).toBe('service_unreachable 7')
-    expect(tries).toBe(3)
-    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
-  })
+  it.each(['lookup', 'connect'] as const)(
+    'a failed %s, tries again and then leaves the session as it is',
+    async (kind) => {
+      const world = await createSessionWorld()
+      await world.signIn()
+      world.expire()
+      let tries = 0
+      const http: Context['http'] = {
+        async send() {
+          tries++
+          throw new TransportError(kind, 'no', 'nothing listens there')
+        },
+        close: async () => {},
+      }
+      const context = withEffects(world.context, { http })
+      expect(await endOf(() => currentCredential(context, world.settings))).toBe('service_unreachable 7')
+      expect(tries).toBe(3)
+      expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
+    },
+  )
 
   it('a failed TLS handshake says so at once and leaves the session as it is', async () => {
     const world = await createSessionWorld()
@@ -126,7 +304,9 @@ describe('a refresh that meets', () => {
       close: async () => {},
     }
     const context = withEffects(world.context, { http })
-    expect(await messageOf(() => currentCredential(context, world.settings))).toContain('certificate is for another host')
+    expect(await messageOf(() => currentCredential(context, world.settings))).toContain(
+      'certificate is for another host',
+    )
     expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
   })
 })
@@ -146,7 +326,9 @@ describe('an interrupted session', () => {
 
   it('says what happened, what is safe, and both ways on', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
-    expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot()
+    expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot(
+      `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in anew, which is always safe: mailclaim login. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
+    )
   })
 
   it('goes on when a person retries and the token was not used', async () => {
@@ -261,7 +443,9 @@ describe('a store that fails', () => {
       })
       expect(await endOf(() => currentCredential(context, world.settings))).toBe('ok')
       expect(world.context.stderr.text).toContain('warning: the keychain did not take the new refresh token')
-      const spilled = Object.entries(filesOf(world.paths.directory)).filter(([name]) => name.includes('spilled'))
+      const spilled = Object.entries(filesOf(world.paths.directory)).filter(([name]) =>
+        name.includes('spilled'),
+      )
       expect(spilled).toEqual([[expect.stringMatching(/\.spilled\.json$/), '600']])
 
       // While the keychain stays away, the session goes on from the file.
@@ -306,7 +490,9 @@ describe('a store that fails', () => {
     })
     expect(await endOf(() => currentCredential(context, world.settings))).toBe('refresh_token_lost 4')
     rmSync(path, { recursive: true })
-    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('refresh_token_missing 4')
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(
+      'refresh_token_missing 4',
+    )
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -44,7 +45,9 @@ export async function createSessionWorld(options: FakeContextOptions = {}): Prom
   const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
-  const context = createFakeContext({ http, ...options })
+  // Two sign-ins have to get two names.
+  const random = { bytes: (length: number) => randomBytes(length), fraction: () => 1 }
+  const context = withEffects(createFakeContext({ http, ...options }), { random })
   const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
   const settings = await fakeSettings(context, given)
   const paths = sessionPaths(context, 'default')
