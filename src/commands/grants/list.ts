@@ -2,10 +2,12 @@ import { Exit } from '../../errors.ts'
 import { grantPages, isRevoked } from '../../service/grants.ts'
 import { spokenTime } from '../../service/spoken-time.ts'
 import type { Grant } from '../../service/types.ts'
-import type { Column } from '../../terminal/columns.ts'
+import { type Column, plainText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { type ListFlags, listOptions, printList, requireRange } from '../lists.ts'
 import { connect } from '../service.ts'
+
+const REVOKED = 'revoked'
 
 const GRANT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
@@ -15,10 +17,11 @@ const GRANT_COLUMNS: readonly Column[] = [
   {
     field: 'state',
     only: 'people',
-    // A grant that is revoked at an unknown time is revoked all the same.
-    value: (grant) => (isRevoked(grant as Grant) ? ((grant as Grant).revoked_at ?? '') : 'active'),
+    value: (grant) => (isRevoked(grant as Grant) ? ((grant as Grant).revoked_at ?? REVOKED) : 'active'),
     text: (value, look) =>
-      value === 'active' ? value : `revoked ${spokenTime(value, look) ?? value}`.trim(),
+      value === 'active' || value === REVOKED
+        ? value
+        : `${REVOKED} ${spokenTime(value, look) ?? plainText(value)}`,
     paint: (value, palette) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
