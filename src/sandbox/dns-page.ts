@@ -7,7 +7,14 @@ import { MISTAKES, publish } from './mistakes.ts'
 import { type Html, sendPage } from './page.ts'
 import { Problem, validationError } from './problems.ts'
 import type { World } from './world.ts'
-import { DEFAULT_TTL, RECORD_TYPES, type RecordData, shownData, type Zone } from './zones.ts'
+import {
+  DEFAULT_TTL,
+  INFRASTRUCTURE_ZONE,
+  RECORD_TYPES,
+  type RecordData,
+  shownData,
+  type Zone,
+} from './zones.ts'
 
 const PATH = '/_sandbox/dns'
 
@@ -87,7 +94,7 @@ function absoluteName(typed: string, zone: string): string {
 }
 
 function show(c: Context, world: World, status: 200 | 422, said: { role: string; text: string } | undefined) {
-  const zones = world.zones.list()
+  const zones = world.zones.list().filter(({ apex }) => apex !== INFRASTRUCTURE_ZONE)
   const pending = world.claims.list().filter((claim) => claim.status === 'pending')
   return sendPage(c, status, {
     title: 'DNS',

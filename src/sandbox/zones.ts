@@ -30,7 +30,8 @@ export interface Zone {
 
 export const NAME_SERVERS: readonly [string, string] = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
 export const HOSTMASTER = 'hostmaster.sandbox-dns.test'
-const INFRASTRUCTURE_ZONE = 'sandbox-dns.test'
+/** Where the name servers themselves have their names. */
+export const INFRASTRUCTURE_ZONE = 'sandbox-dns.test'
 const NS_TTL = 3600
 export const DEFAULT_TTL = 300
 

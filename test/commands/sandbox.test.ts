@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { command } from '../../src/commands/sandbox.ts'
+import { CliError } from '../../src/errors.ts'
+import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
+
+type Options = Parameters<typeof command.run>[0]['options']
+
+/** Starts the command, and waits for what it prints when it is ready. */
+async function start(context: FakeContext, options: Options = {}, json = false) {
+  const settings = await fakeSettings(context, json ? { json: true } : {})
+  let failed: unknown
+  const ended = command.run({ arguments: [], options }, context, settings)
+  ended.catch((error: unknown) => {
+    failed = error
+  })
+  await expect.poll(() => failed ?? context.stdout.text).not.toBe('')
+  if (failed !== undefined) throw failed
+  return { ended, text: context.stdout.text }
+}
+
+test('--json prints one line with all that a script needs, and the service answers', async () => {
+  const context = createFakeContext()
+  const { ended, text } = await start(context, {}, true)
+  expect(text).toMatch(/^[^\n]+\n$/)
+  const ready = JSON.parse(text) as Record<string, string>
+  expect(Object.keys(ready)).toEqual(['base_url', 'dns', 'client_id', 'api_key'])
+  const response = await fetch(`${ready['base_url']}/contacts/imports`, {
+    headers: { authorization: `Bearer ${ready['api_key']}` },
+  })
+  expect(response.status).toBe(200)
+
+  context.interrupt('SIGTERM')
+  await expect(ended).rejects.toMatchObject({ exit: 143 })
+  await expect(fetch(`${ready['base_url']}/contacts/imports`)).rejects.toThrow()
+})
+
+test('for people it prints the lines to paste', async () => {
+  const context = createFakeContext({ terminal: { columns: 80 } })
+  const { ended, text } = await start(context)
+  const [, dnsPort] = /MAILCLAIM_RESOLVER=127\.0\.0\.1:(\d+)/.exec(text) ?? []
+  expect(text).toMatch(/export MAILCLAIM_BASE_URL=http:\/\/127\.0\.0\.1:\d+\n/)
+  expect(text).toMatch(/export MAILCLAIM_CLIENT_ID=[0-9a-f-]{36}\n/)
+  expect(text).toContain(`export MAILCLAIM_AUTHORITATIVE_PORT=${dnsPort}\n`)
+  context.interrupt()
+  await expect(ended).rejects.toMatchObject({ exit: 130 })
+})
+
+test('with --exit-with-stdin it ends, as it should, when standard input closes', async () => {
+  const context = createFakeContext()
+  const { ended } = await start(context, { exitWithStdin: true }, true)
+  context.stdin.stream.end()
+  await expect(ended).resolves.toBeUndefined()
+})
+
+test('a port that is in use is an error with a way on', async () => {
+  const context = createFakeContext()
+  const { text } = await start(context, {}, true)
+  const { base_url: baseUrl } = JSON.parse(text) as { base_url: string }
+  const second = start(createFakeContext(), { port: Number(new URL(baseUrl).port) }, true)
+  await expect(second).rejects.toMatchObject({ code: 'port_unavailable', exit: 1, hint: expect.any(String) })
+  context.interrupt()
+})
+
+describe('options', () => {
+  const parse = (flag: string, text: string) =>
+    command.options?.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text)
+
+  test.each([
+    ['--port', '0', 0],
+    ['--dns-port', '65535', 65535],
+    ['--imports', '100000', 100000],
+    ['--grants', '0', 0],
+    ['--access-token-seconds', '2', 2],
+    ['--check-seconds', '0.25', 0.25],
+    ['--transfer-seconds', '0', 0],
+  ])('%s takes %s', (flag, text, value) => {
+    expect(parse(flag, text)).toBe(value)
+  })
+
+  test.each([
+    ['--port', '65536'],
+    ['--dns-port', 'x'],
+    ['--imports', '-1'],
+    ['--grants', '1.5'],
+    ['--access-token-seconds', '0'],
+    ['--check-seconds', '1e3'],
+    ['--transfer-seconds', ''],
+  ])('%s refuses %j', (flag, text) => {
+    expect(() => parse(flag, text)).toThrow(CliError)
+  })
+})
