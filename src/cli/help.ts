@@ -30,21 +30,11 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
     styleTitle: palette.heading,
     subcommandTerm: (command) => command.name(),
     formatHelp(command, helper) {
-      if (command.commands.length === 0) return Help.prototype.formatHelp.call(helper, command, helper)
-      const withoutOptions = Object.assign(Object.create(helper) as Help, { visibleOptions: () => [] })
-      const termWidth = helper.longestOptionTermLength(command, helper)
-      const options = helper
-        .visibleOptions(command)
-        .map((option) =>
-          helper.formatItem(helper.optionTerm(option), termWidth, helper.optionDescription(option), helper),
-        )
-      return [
-        Help.prototype.formatHelp.call(withoutOptions, command, withoutOptions).trimEnd(),
-        '',
-        helper.styleTitle('Global options:'),
-        ...options,
-        '',
-      ].join('\n')
+      const text =
+        command.commands.length === 0
+          ? Help.prototype.formatHelp.call(helper, command, helper)
+          : commandsFirst(command, helper)
+      return breakUsage(text, command, helper, width)
     },
     ...(narrow
       ? {
@@ -56,6 +46,31 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
         }
       : {}),
   }
+}
+
+function commandsFirst(command: Command, helper: Help): string {
+  const withoutOptions = Object.assign(Object.create(helper) as Help, { visibleOptions: () => [] })
+  const termWidth = helper.longestOptionTermLength(command, helper)
+  const options = helper
+    .visibleOptions(command)
+    .map((option) =>
+      helper.formatItem(helper.optionTerm(option), termWidth, helper.optionDescription(option), helper),
+    )
+  return [
+    Help.prototype.formatHelp.call(withoutOptions, command, withoutOptions).trimEnd(),
+    '',
+    helper.styleTitle('Global options:'),
+    ...options,
+    '',
+  ].join('\n')
+}
+
+/** Commander never wraps the usage line: where it is too long it goes below its title. */
+function breakUsage(text: string, command: Command, helper: Help, width: number): string {
+  const usage = helper.commandUsage(command)
+  if (`Usage: ${usage}`.length <= width) return text
+  const below = indent(helper.boxWrap(usage, width - 2), 2)
+  return `${helper.styleTitle('Usage:')}\n${below}${text.slice(text.indexOf('\n'))}`
 }
 
 /** Paragraphs of any line length as one line each, for whoever wraps them. */

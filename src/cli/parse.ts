@@ -129,6 +129,7 @@ function buildProgram(
 
   function define(command: Command, definition: CommandDefinition): void {
     command.description(reflow(definition.description))
+    command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
     for (const argument of definition.arguments ?? []) command.argument(argument.syntax, argument.says)
     addOptions(command, definition.options ?? [], 'Options:')
     addOptions(command, globalOptions(definition), 'Global options:')

@@ -8,7 +8,10 @@ import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
   description: 'Lists the profiles: those that are configured and those that are signed in.',
-  examples: [{ command: 'mailclaim auth list', says: 'which profiles are there' }],
+  examples: [
+    { command: 'mailclaim auth list', says: 'which profiles are there' },
+    { command: 'mailclaim auth list --json', says: 'the same for a script' },
+  ],
   exits: [],
   async run(_input, context, settings) {
     const names = new Set([

@@ -7,7 +7,10 @@ import { defineCommand } from '../definition.ts'
 export const command = defineCommand({
   description: 'Makes a profile the one that commands use where nothing names another.',
   arguments: [{ syntax: '<profile>', says: 'the profile to use from now on', completion: 'profiles' }],
-  examples: [{ command: 'mailclaim auth switch work', says: 'use the profile "work"' }],
+  examples: [
+    { command: 'mailclaim auth switch work', says: 'use the profile "work"' },
+    { command: 'mailclaim auth switch default', says: 'back to the first one' },
+  ],
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, context, settings) {
     const profile = parseProfileName(name)

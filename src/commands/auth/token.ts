@@ -10,6 +10,10 @@ is due. Made for scripts: while the token is valid, this reads one file and asks
       command: 'curl -H "Authorization: Bearer $(mailclaim auth token)" https://api.example.com/domains',
       says: 'call the API with another program',
     },
+    {
+      command: 'token=$(mailclaim auth token --profile ci)',
+      says: 'keep it for the next 15 minutes at most',
+    },
   ],
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run(_input, context, settings) {

@@ -1,0 +1,326 @@
+import { describe, expect, test } from 'vitest'
+import { everyCommand, isGroup } from '../src/cli/line.ts'
+import { run } from '../src/cli.ts'
+import { tree } from '../src/commands/tree.ts'
+import { OutputClosedError } from '../src/context.ts'
+import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
+
+async function type(line: string | readonly string[], options: FakeContextOptions = {}) {
+  const context = createFakeContext(options)
+  const argv = typeof line === 'string' ? line.split(' ').filter((word) => word !== '') : line
+  const code = await run(argv, context)
+  return { code, stdout: context.stdout.text, stderr: context.stderr.text, context }
+}
+
+/** Every help there is: the program's, each group's, each command's. */
+const helps = [
+  [],
+  ...Object.entries(tree)
+    .filter(([, node]) => isGroup(node))
+    .map(([word]) => [word]),
+  ...[...everyCommand()].map(({ words }) => words),
+].map((words) => words.join(' '))
+
+/** The lines that are longer than the width although they have a space to break at. */
+function overlong(text: string, width: number): string[] {
+  return (
+    text
+      .split('\n')
+      .filter((line) => line.length > width)
+      // What stands in quotes is one word.
+      .filter((line) =>
+        /\S\s+[^\s\\]/.test(
+          line
+            .trim()
+            .replace(/^[$#] /, '')
+            .replace(/'[^']*'|"[^"]*"/g, 'quoted'),
+        ),
+      )
+  )
+}
+
+describe('the contract', () => {
+  /** The words of the contract's table of commands. */
+  const CONTRACT = [
+    'login',
+    'logout',
+    'auth status',
+    'auth token',
+    'auth refresh',
+    'auth list',
+    'auth switch',
+    'grants list',
+    'imports list',
+    'imports get',
+    'imports watch',
+    'claims create',
+    'claims list',
+    'claims get',
+    'claims record',
+    'claims check',
+    'claims verify',
+    'claims watch',
+    'claim',
+    'sandbox',
+    'doctor',
+    'config list',
+    'config get',
+    'config set',
+    'config unset',
+    'config path',
+    'completion',
+  ]
+  const OPTIONS: Readonly<Record<string, string>> = {
+    login:
+      '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --with-api-key',
+    logout: '--all',
+    'auth status': '--online',
+    'auth refresh': '--scope --retry-interrupted',
+    'grants list': '--state --limit --all --after --before',
+    'imports list': '--status --limit --all --after --before',
+    'claims create':
+      '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain',
+    'claims list': '--refresh',
+    'claims record': '--provider',
+    'claims check': '--name --value --wait',
+    'claims verify': '--no-check --force --wait',
+    'claims watch': '--interval --timeout --through-blocked',
+  }
+  const GLOBAL =
+    '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'
+
+  test('has exactly the commands of the tree', () => {
+    expect([...everyCommand()].map(({ words }) => words.join(' ')).toSorted()).toEqual(CONTRACT.toSorted())
+  })
+
+  test.each(CONTRACT)('%s is found by its help, with the options that are promised', async (words) => {
+    const { code, stdout } = await type(`${words} --help`)
+    expect(code).toBe(0)
+    expect(stdout).toContain(`Usage: mailclaim ${words}`)
+    for (const option of `${OPTIONS[words] ?? ''} ${GLOBAL}`.trim().split(/\s+/)) {
+      expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
+    }
+  })
+
+  test('shows every command in the help of its group, and every group in the help of the program', async () => {
+    const root = (await type('--help')).stdout
+    for (const words of CONTRACT) {
+      const [first = '', second] = words.split(' ')
+      expect(root).toMatch(new RegExp(`^  ${first}\\b`, 'm'))
+      if (second !== undefined) expect((await type(`${first} --help`)).stdout).toMatch(`\n  ${second} `)
+    }
+  })
+})
+
+describe('help', () => {
+  test.each(helps)('mailclaim %s --help fits 80 columns, and 40', async (words) => {
+    for (const columns of [undefined, 80, 40]) {
+      const { code, stdout, stderr } = await type(
+        `${words} --help`,
+        columns === undefined ? {} : { terminal: { columns }, environment: { noColor: true } },
+      )
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(overlong(stdout, columns ?? 80)).toEqual([])
+    }
+  })
+
+  test.each([...everyCommand()].map(({ words }) => words.join(' ')))(
+    'mailclaim %s --help has examples of that very command, and exit codes',
+    async (words) => {
+      const { stdout } = await type(`${words} --help`)
+      const examples = stdout.split('\n').filter((line) => line.startsWith('  $ '))
+      expect(examples.length).toBeGreaterThanOrEqual(2)
+      expect(examples.filter((line) => line.includes(`mailclaim ${words}`))).not.toEqual([])
+      expect(stdout).toMatch(/Exit codes .*:\n {2}0 {4}done/)
+      expect(stdout).not.toMatch(/undefined|\[object/)
+    },
+  )
+
+  test('is the same by any of its names', async () => {
+    const { stdout } = await type('config set --help')
+    expect((await type('help config set')).stdout).toBe(stdout)
+    expect((await type('config set -h')).stdout).toBe(stdout)
+    expect((await type('--help config set')).stdout).toBe(stdout)
+    expect((await type('help')).stdout).toBe((await type('--help')).stdout)
+  })
+
+  test('is bold in its headings on a terminal, and plain with NO_COLOR and in a pipe', async () => {
+    const terminal = { columns: 80 }
+    expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
+    expect((await type('--help --no-color', { terminal })).stdout).not.toContain('\u001b')
+    expect((await type('--help', { terminal, environment: { noColor: true } })).stdout).not.toContain(
+      '\u001b',
+    )
+    expect((await type('--help')).stdout).not.toContain('\u001b')
+  })
+
+  test('breaks a long example where it can still be pasted', async () => {
+    const { stdout } = await type('config set --help', {
+      terminal: { columns: 40 },
+      environment: { noColor: true },
+    })
+    expect(stdout).toContain('  $ mailclaim config set base-url \\\n      https://api.example.com\n')
+  })
+})
+
+describe('the bare program', () => {
+  test('shows its help on stdout and offers the sandbox to a newcomer', async () => {
+    const { code, stdout, stderr } = await type('')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toContain('Usage: mailclaim <command>')
+    expect(stdout).toMatch(/Nothing is configured yet\..*\n?.*mailclaim sandbox/)
+  })
+
+  test('does not where something is configured', async () => {
+    const { stdout } = await type('', { environment: { baseUrl: 'https://api.example.com' } })
+    expect(stdout).not.toContain('Nothing is configured')
+    const context = createFakeContext()
+    await run(['config', 'set', 'base-url', 'https://api.example.com'], context)
+    await run([], context)
+    expect(context.stdout.text).not.toContain('Nothing is configured')
+  })
+
+  test.each(['--version', '-V'])('%s prints the version and nothing else', async (flag) => {
+    expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
+  })
+})
+
+describe('a bare group', () => {
+  test('shows its help on stderr, exit 2', async () => {
+    const { code, stdout, stderr } = await type('config')
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain('Usage: mailclaim config <command>')
+  })
+
+  test('says what is missing in JSON where that is asked for', async () => {
+    const { code, stderr } = await type('config --json')
+    expect(code).toBe(2)
+    expect(JSON.parse(stderr)).toEqual({
+      error: {
+        code: 'usage',
+        message: 'a command is missing after mailclaim config',
+        hint: 'see: mailclaim config --help',
+        exit: 2,
+      },
+    })
+  })
+})
+
+describe('a line that cannot be understood', () => {
+  test.each([
+    ['confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
+    ['config lst', "unknown command 'lst'", 'did you mean mailclaim config list?'],
+    ['help confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
+    ['confg --help', "unknown command 'confg'", 'did you mean mailclaim config?'],
+    ['unset', "unknown command 'unset'", 'did you mean mailclaim config unset?'],
+    ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
+    ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],
+    ['--jsn config list', "unknown option '--jsn'", 'did you mean --json?'],
+    ['config list --qqqqqq', "unknown option '--qqqqqq'", 'see: mailclaim config list --help'],
+    ['config get', "missing required argument 'setting'", 'usage: mailclaim config get <setting> [options]'],
+    [
+      'config get scope extra',
+      "too many arguments for 'get'. Expected 1 argument but got 2.",
+      'usage: mailclaim config get <setting> [options]',
+    ],
+    [
+      'config list --profile',
+      "option '--profile <name>' argument missing",
+      'see: mailclaim config list --help',
+    ],
+    [
+      'config list --fields --json',
+      '--fields needs a value, and --json follows it',
+      'write --fields <list>, or --fields=--json if that is meant as the value',
+    ],
+    ['config list --format yaml', '--format: "yaml" is not one of table, json, jsonl, csv, tsv', undefined],
+    [
+      'config list --fields a,,b',
+      '--fields: "a,,b" is not a list of fields',
+      'separate them with commas, as in --fields id,client.name',
+    ],
+    ['config list --json --format csv', '--json and --format csv exclude each other', undefined],
+    ['claim check example.com', undefined, 'did you mean mailclaim claims check?'],
+  ])('mailclaim %s', async (line, message, hint) => {
+    const { code, stdout, stderr } = await type(line)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    if (message !== undefined && !line.includes('--json')) expect(stderr).toContain(`error: ${message}\n`)
+    else if (message !== undefined) expect(JSON.parse(stderr).error.message).toBe(message)
+    if (hint !== undefined && !line.includes('--json')) expect(stderr).toContain(`hint: ${hint}\n`)
+  })
+
+  test('is told in one line of JSON with --json, wherever that stands', async () => {
+    for (const line of ['--json confg', '--format json confg', '--format=jsonl confg', 'confg --json']) {
+      const { code, stdout, stderr } = await type(line)
+      expect({ code, stdout, lines: stderr.split('\n').length }).toEqual({ code: 2, stdout: '', lines: 2 })
+      expect(JSON.parse(stderr).error).toMatchObject({ code: 'usage', exit: 2 })
+    }
+  })
+
+  test('cannot hurt the terminal that it is quoted on', async () => {
+    const { stderr } = await type(['config', 'li\u001b]0;owned\u0007st\u202e'])
+    expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
+    expect(stderr).not.toMatch(/[\u001b\u0007\u202e]/)
+  })
+})
+
+describe('options', () => {
+  test('count before the command, between its words and behind it', async () => {
+    for (const line of [
+      '--format json config list',
+      'config --format json list',
+      'config list --format json',
+      'config list --format=json',
+    ]) {
+      const { code, stdout } = await type(line)
+      expect(code).toBe(0)
+      expect(JSON.parse(stdout).object).toBe('list')
+    }
+  })
+
+  test('the last of several counts, and those that may be repeated add up in their order', async () => {
+    const { stdout } = await type('config list --format csv --format json --profile one --profile two')
+    expect(JSON.parse(stdout).object).toBe('list')
+    const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
+    expect(code).toBe(2)
+    expect(stderr).toContain('"300.0.2.2" is not an IP address')
+  })
+
+  test('end at --, so that an argument can look like one', async () => {
+    const { code, stderr } = await type('config get -- --json')
+    expect(code).toBe(2)
+    expect(stderr).toContain('error: "--json" is not a setting')
+    expect((await type('-- config list')).code).toBe(0)
+  })
+})
+
+describe('whatever happens', () => {
+  test('a reader that goes away is no failure', async () => {
+    const context = createFakeContext()
+    const stdout = {
+      ...context.stdout,
+      write: async () => {
+        throw new OutputClosedError('the reader went away')
+      },
+    }
+    expect(await run(['--help'], { ...context, stdout })).toBe(0)
+    expect(await run(['config', 'list'], { ...context, stdout })).toBe(0)
+    expect(context.stderr.text).toBe('')
+  })
+
+  test('an unexpected error is a bug, told without its stack unless --verbose is given', async () => {
+    const context = createFakeContext()
+    const stdout = {
+      ...context.stdout,
+      write: async () => {
+        throw new RangeError('out of range')
+      },
+    }
+    expect(await run(['config', 'list'], { ...context, stdout })).toBe(1)
+    expect(context.stderr.text).toBe(
+      'error: this is a bug in mailclaim: out of range\nhint: run it again with --verbose and report what it prints\n',
+    )
+    await run(['config', 'list', '--verbose'], { ...context, stdout })
+    expect(context.stderr.text).toContain('RangeError: out of range\n    at ')
+  })
+})

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { recordClaim } from '../../src/claims/ledger.ts'
+import { complete } from '../../src/cli/complete.ts'
+import { everyCommand } from '../../src/cli/line.ts'
+import { run } from '../../src/cli.ts'
+import { CONFIG_KEYS } from '../../src/settings/config.ts'
+import { createFakeContext, fakeSettings } from '../fake-context.ts'
+
+/** What is offered where the line ends; the part behind the last space is what is typed of the word at the cursor. */
+async function offers(line: string, context = createFakeContext()): Promise<string[]> {
+  const { candidates, files } = await complete(line.split(' '), context)
+  return [...candidates.map(({ value }) => value), ...(files ? [':files'] : [])]
+}
+
+const keys = Object.values(CONFIG_KEYS).map(({ name }) => name)
+
+describe('what can stand at the cursor', () => {
+  test.each<[string, string[]]>([
+    ['conf', ['config']],
+    ['config ', ['list', 'get', 'set', 'unset', 'path']],
+    ['config u', ['unset']],
+    ['--profile x config u', ['unset']],
+    ['help config p', ['path']],
+    ['help config set ', []],
+    ['nothing ', []],
+    ['config nothing ', []],
+    ['config get ', keys],
+    ['config get base', ['base-url']],
+    ['config get base-url ', []],
+    ['config get --json base', ['base-url']],
+    ['config get --profile x base', ['base-url']],
+    ['config list --format ', ['table', 'json', 'jsonl', 'csv', 'tsv']],
+    ['config list --format=js', ['--format=json', '--format=jsonl']],
+    ['config list --nothing=', []],
+    ['config list --fo', ['--format']],
+    ['config list --format json --fo', []],
+    ['config list --resolver 192.0.2.1 --res', ['--resolver']],
+    ['config list -- --fo', []],
+    ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
+    ['config list --profile ', ['default']],
+    ['--ver', ['--verbose', '--version']],
+    ['config --ver', ['--verbose']],
+  ])('mailclaim %s│', async (line, expected) => {
+    expect(await offers(line)).toEqual(expected)
+  })
+
+  test('the program itself offers every command, and help', async () => {
+    const first = new Set([...everyCommand()].map(({ words }) => words[0] ?? ''))
+    expect(await offers('')).toEqual([...first, 'help'])
+  })
+
+  test('profiles are those of the configuration', async () => {
+    const context = createFakeContext()
+    for (const profile of ['work', 'ci']) {
+      await run(['config', 'set', 'base-url', 'https://api.example.com', '--profile', profile], context)
+    }
+    expect(await offers('config list --profile ', context)).toEqual(['ci', 'default', 'work'])
+    expect(await offers('config list --profile=w', context)).toEqual(['--profile=work'])
+  })
+
+  test('domains are those that this machine knows, of the profile that was typed, and none that a shell could misread', async () => {
+    const context = createFakeContext()
+    const claim = (name: string, domain_id: string) => ({
+      object: 'domain_claim',
+      name,
+      domain_id,
+      status: 'pending',
+    })
+    const settings = await fakeSettings(context)
+    await recordClaim(claim('one.example', 'd1'), context, settings)
+    await recordClaim(claim('$(touch oops).example', 'd2'), context, settings)
+    await recordClaim(claim('other.example', 'd3'), context, await fakeSettings(context, { profile: 'work' }))
+    expect(await offers('claims get ', context)).toEqual(['one.example'])
+    expect(await offers('claims get --profile work ', context)).toEqual(['other.example'])
+    expect(await offers('claims get one.example ', context)).toEqual([])
+  })
+})
+
+describe('the hidden command that shells ask', () => {
+  async function ask(argv: readonly string[]) {
+    const context = createFakeContext()
+    const code = await run(['__complete', ...argv], context)
+    return { code, stdout: context.stdout.text, stderr: context.stderr.text, context }
+  }
+
+  test('prints a line for each candidate, with what it means', async () => {
+    expect(await ask(['--', 'config', 'p'])).toMatchObject({
+      code: 0,
+      stdout: 'path\tprint where the settings are kept\n',
+      stderr: '',
+    })
+  })
+
+  test('takes words with a dot in front from PowerShell, which drops empty ones', async () => {
+    expect((await ask(['--dotted', '.config', '.'])).stdout).toMatch(/^list\t/)
+  })
+
+  test('is silent and succeeds whatever is wrong: a person is in the middle of typing', async () => {
+    for (const argv of [
+      [],
+      ['--'],
+      ['--', '--profile', '../x', 'claims', 'get', ''],
+      ['--', 'qqq', '--', ''],
+    ]) {
+      expect(await ask(argv)).toMatchObject({ code: 0, stderr: '' })
+    }
+  })
+})

@@ -1,0 +1,201 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { configPath, updateConfig } from '../../src/settings/config.ts'
+import { createFakeContext, type FakeContext } from '../fake-context.ts'
+
+async function type(line: string | readonly string[], context: FakeContext) {
+  const before = { stdout: context.stdout.text.length, stderr: context.stderr.text.length }
+  const code = await run(typeof line === 'string' ? line.split(' ') : line, context)
+  return {
+    code,
+    stdout: context.stdout.text.slice(before.stdout),
+    stderr: context.stderr.text.slice(before.stderr),
+  }
+}
+
+function write(context: FakeContext, value: unknown): void {
+  mkdirSync(context.directories.config, { recursive: true, mode: 0o700 })
+  writeFileSync(configPath(context), typeof value === 'string' ? value : JSON.stringify(value), {
+    mode: 0o600,
+  })
+}
+
+const read = (context: FakeContext) => JSON.parse(readFileSync(configPath(context), 'utf8'))
+
+describe('config set and get', () => {
+  test('a setting that was set is printed, and nothing else', async () => {
+    const context = createFakeContext()
+    expect(await type('config set base-url https://api.example.com/', context)).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'default: base-url is now https://api.example.com\n',
+    })
+    expect(await type('config get base-url', context)).toEqual({
+      code: 0,
+      stdout: 'https://api.example.com\n',
+      stderr: '',
+    })
+    expect(await type('config get base_url --json', context)).toMatchObject({
+      stdout: '"https://api.example.com"\n',
+    })
+  })
+
+  test('each profile has its own', async () => {
+    const context = createFakeContext()
+    await type('config set client-id one --profile work', context)
+    expect(await type('config get client-id --profile work', context)).toMatchObject({ stdout: 'one\n' })
+    expect(await type('config get client-id', context)).toMatchObject({
+      code: 5,
+      stdout: '',
+      stderr: 'error: the profile default does not set client-id\nhint: mailclaim config set client-id …\n',
+    })
+  })
+
+  test('lists are written with spaces or commas', async () => {
+    const context = createFakeContext()
+    await type(['config', 'set', 'resolver', '192.0.2.1, [2001:db8::1]:5353'], context)
+    expect(read(context).profiles.default.resolver).toEqual(['192.0.2.1', '[2001:db8::1]:5353'])
+    expect(await type('config get resolver', context)).toMatchObject({
+      stdout: '192.0.2.1 [2001:db8::1]:5353\n',
+    })
+  })
+
+  test.each([
+    ['base-url', 'api.example.com', 'is not a URL'],
+    ['base-url', 'http://api.example.com', 'is not encrypted'],
+    ['store', 'cloud', 'is not one of keychain, file'],
+    ['http-timeout', '0', 'is not a number of seconds'],
+    ['authoritative-port', '70000', 'is not a port'],
+    ['resolver', 'dns.example', 'is not an IP address'],
+    ['api-key', 'x', '"api-key" is not a setting'],
+    ['scope', ' ', 'the value is empty'],
+  ])('%s = %s is refused, and nothing is written', async (name, value, message) => {
+    const context = createFakeContext()
+    const { code, stderr } = await type(['config', 'set', name, value], context)
+    expect(code).toBe(2)
+    expect(stderr).toContain(message)
+    expect(() => read(context)).toThrow('ENOENT')
+  })
+
+  test('unset removes it, and is content where there is nothing', async () => {
+    const context = createFakeContext()
+    await type('config set store file', context)
+    expect(await type('config unset store', context)).toMatchObject({
+      code: 0,
+      stderr: 'default: store is no longer set\n',
+    })
+    expect(await type('config unset store', context)).toMatchObject({
+      code: 0,
+      stderr: 'default: store is not set\n',
+    })
+    expect(await type('config get store', context)).toMatchObject({ code: 5 })
+  })
+})
+
+describe('config list', () => {
+  test('tells the value in force and where it comes from', async () => {
+    const context = createFakeContext({ environment: { store: 'file' } })
+    await type('config set client-id one', context)
+    await type('config set store keychain', context)
+    const { stdout } = await type('config list --base-url https://api.example.com --json', context)
+    const found = JSON.parse(stdout).data.map((item: Record<string, unknown>) => [
+      item['name'],
+      item['value'],
+      item['source'],
+    ])
+    expect(found).toEqual([
+      ['base-url', 'https://api.example.com', 'flag'],
+      ['client-id', 'one', 'profile'],
+      ['scope', null, null],
+      ['resource', null, null],
+      ['store', 'file', 'environment'],
+      ['on-interrupted', null, null],
+      ['resolver', null, null],
+      ['authoritative-port', null, null],
+      ['http-timeout', null, null],
+    ])
+  })
+
+  test('never shows an API key', async () => {
+    const context = createFakeContext({ environment: { apiKey: 'secret-key' } })
+    for (const format of ['table', 'json', 'tsv']) {
+      expect((await type(`config list --format ${format}`, context)).stdout).not.toContain('secret-key')
+    }
+  })
+})
+
+describe('config path', () => {
+  test('prints the file, which need not exist, and with --json the state folder', async () => {
+    const context = createFakeContext()
+    const path = join(context.directories.config, 'config.json')
+    expect(await type('config path', context)).toEqual({ code: 0, stdout: `${path}\n`, stderr: '' })
+    expect(JSON.parse((await type('config path --json', context)).stdout)).toEqual({
+      config: path,
+      state: context.directories.state,
+    })
+  })
+})
+
+describe('the file', () => {
+  test('keeps what this version does not know', async () => {
+    const context = createFakeContext()
+    const later = { version: 1, theme: 'dark', profiles: { default: { color: 'blue', store: 'file' } } }
+    write(context, later)
+    await type('config set client-id one', context)
+    await type('config unset store', context)
+    expect(read(context)).toEqual({
+      version: 1,
+      theme: 'dark',
+      profiles: { default: { color: 'blue', client_id: 'one' } },
+    })
+  })
+
+  test('with a bad value stops every command but those that can correct it', async () => {
+    const context = createFakeContext()
+    write(context, { version: 1, profiles: { default: { http_timeout: 'soon', store: 'file' } } })
+    const listed = await type('config list', context)
+    expect(listed.code).toBe(1)
+    expect(listed.stderr).toContain('profiles.default.http_timeout has no usable value')
+    expect(listed.stderr).toContain('mailclaim config set and unset can replace a bad value')
+    expect(await type('config path', context)).toMatchObject({ code: 0 })
+    expect(await type('config set client-id one', context)).toMatchObject({ code: 0 })
+    expect(read(context).profiles.default.http_timeout).toBe('soon')
+    expect(await type('config unset http-timeout', context)).toMatchObject({ code: 0 })
+    expect(await type('config get store', context)).toMatchObject({ code: 0, stdout: 'file\n' })
+  })
+
+  test.each([
+    ['{"version":1', 'it is damaged'],
+    ['', 'it is empty'],
+    ['[]', 'the file is not an object'],
+    ['{"version":2,"profiles":{}}', 'it is of version 2, and this program knows version 1'],
+    ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
+  ])('that holds %s is left as it is', async (text, message) => {
+    const context = createFakeContext()
+    write(context, text)
+    for (const line of ['config list', 'config set store file', 'config unset store']) {
+      const { code, stderr } = await type(line, context)
+      expect(code).toBe(1)
+      expect(stderr).toContain(message)
+      expect(stderr).toContain(configPath(context))
+    }
+    expect(readFileSync(configPath(context), 'utf8')).toBe(text)
+  })
+
+  test('loses no change of writers at the same time', async () => {
+    const fake = createFakeContext()
+    // All sleepers together would move the fake clock beyond the deadline.
+    const context = { ...fake, clock: { ...fake.clock, monotonic: () => 0 } }
+    // The lock belongs to the open file, so this holds within a process as between two.
+    await Promise.all(
+      Array.from({ length: 25 }, (_, at) =>
+        updateConfig(context, (config) => {
+          config.profiles[`p${at}`] = { client_id: String(at) }
+        }),
+      ),
+    )
+    expect(Object.keys(read(fake).profiles)).toHaveLength(25)
+  })
+})

@@ -1,0 +1,152 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { missing } from '../requirements.ts'
+import { createWorld, type World } from './world.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
+
+/** A home where `mailclaim` is in the PATH, with two profiles and two remembered domains, one of them hostile. */
+async function createHome(): Promise<World> {
+  const world = createWorld()
+  const bin = join(world.home, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'mailclaim'), `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`)
+  chmodSync(join(bin, 'mailclaim'), 0o755)
+  world.env['PATH'] = `${bin}:${world.env['PATH']}`
+  for (const profile of ['staging', 'default']) {
+    await world.run(['config', 'set', 'base-url', 'http://127.0.0.1:9', '--profile', profile])
+  }
+  const ledger = join(world.home, 'state', 'claims', 'default')
+  mkdirSync(ledger, { recursive: true, mode: 0o700 })
+  chmodSync(join(world.home, 'state'), 0o700)
+  ;['mail.example', '$(touch owned)mail.example'].forEach((name, at) => {
+    writeFileSync(
+      join(ledger, `${String(at).repeat(32)}.json`),
+      JSON.stringify({
+        version: 1,
+        issuer: 'http://127.0.0.1:9',
+        seen_at: '2026-11-20T12:00:00.000Z',
+        claim: { name, domain_id: `d${at}`, status: 'pending' },
+      }),
+      { mode: 0o600 },
+    )
+  })
+  return world
+}
+
+/** A shell in a terminal of its own; `line` types, presses Tab and waits until the screen shows what is expected. */
+function openShell(command: string, world: World) {
+  const socket = `mailclaim-${process.pid}-${Math.random().toString(36).slice(2)}`
+  const tmux = (...words: string[]) =>
+    execFileSync('tmux', ['-L', socket, '-f', '/dev/null', ...words], { encoding: 'utf8', env: world.env })
+  tmux('new-session', '-d', '-x', '150', '-y', '40', '-c', world.home, command)
+  onTestFinished(() => void spawnSync('tmux', ['-L', socket, 'kill-server']))
+  const screen = () => tmux('capture-pane', '-p')
+  async function until(pattern: RegExp): Promise<string> {
+    const end = Date.now() + 10_000
+    for (;;) {
+      const seen = screen()
+      if (pattern.test(seen)) return seen
+      if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+  return {
+    until,
+    async tab(line: string, expected: RegExp): Promise<string> {
+      tmux('send-keys', 'C-u')
+      tmux('send-keys', '-l', line)
+      await until(new RegExp(line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').trimEnd()))
+      tmux('send-keys', 'Tab')
+      return until(expected)
+    },
+    keys: (...keys: string[]) => tmux('send-keys', ...keys),
+  }
+}
+
+async function exercise(shell: ReturnType<typeof openShell>, world: World): Promise<void> {
+  await shell.tab('mailclaim conf', /\$ mailclaim config *$/m)
+  await shell.tab('mailclaim config unset base', /\$ mailclaim config unset base-url *$/m)
+  await shell.tab('mailclaim config list --form', /\$ mailclaim config list --format *$/m)
+  await shell.tab('mailclaim config list --format=ts', /\$ mailclaim config list --format=tsv *$/m)
+  await shell.tab('mailclaim config list --profile sta', /\$ mailclaim config list --profile staging *$/m)
+  await shell.tab('mailclaim claims get mai', /\$ mailclaim claims get mail\.example *$/m)
+  await shell.tab('mailclaim config list --base-url http://127.0.0.1:9/ --js', /9\/ --json *$/m)
+  // A name that holds a command is neither offered nor run.
+  await shell.tab('mailclaim claims get ', /\$ mailclaim claims get mail\.example *$/m)
+  expect((await world.run(['config', 'path'])).code).toBe(0)
+  expect(spawnSync('ls', [world.home], { encoding: 'utf8' }).stdout).not.toContain('owned')
+}
+
+describe.skipIf(missing('bash', 'tmux'))('bash', () => {
+  test('completes commands, options, values, profiles and domains', async () => {
+    const world = await createHome()
+    writeFileSync(join(world.home, 'rc'), `PS1='$ '\nsource <(mailclaim completion bash)\necho ready\n`)
+    const shell = openShell(`bash --noprofile --rcfile '${join(world.home, 'rc')}' -i`, world)
+    await shell.until(/ready/)
+    await exercise(shell, world)
+    shell.keys('C-u')
+    await shell.tab('mailclaim config ', /\$ mailclaim config *$/m)
+    shell.keys('Tab')
+    await shell.until(/list +get +set +unset +path/)
+  })
+
+  test('reads the script twice, and under set -u, without complaint', async () => {
+    const world = await createHome()
+    const script = `set -eu; source <(mailclaim completion bash); source <(mailclaim completion bash)
+      COMP_WORDS=(mailclaim config s); COMP_CWORD=2; _mailclaim; echo "\${COMPREPLY[@]}"`
+    const { stdout, stderr } = spawnSync('bash', ['-c', script], { env: world.env, encoding: 'utf8' })
+    expect({ stdout, stderr }).toEqual({ stdout: 'set\n', stderr: '' })
+  })
+})
+
+describe.skipIf(missing('zsh', 'tmux'))('zsh', () => {
+  test.each([
+    ['sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
+    ['sourced where nobody started the completion system', 'source <(mailclaim completion zsh)'],
+    [
+      'in a folder of completions',
+      'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
+    ],
+  ])('completes commands, options, values, profiles and domains: %s', async (_how, setUp) => {
+    const world = await createHome()
+    writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
+    const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
+    await shell.until(/ready/)
+    await exercise(shell, world)
+    await shell.tab('mailclaim config ', /list +-- list the settings/)
+  })
+})
+
+describe.skipIf(missing('fish'))('fish', () => {
+  test('completes commands, options, values, profiles and domains', async () => {
+    const world = await createHome()
+    const ask = (line: string) => {
+      const script = `mailclaim completion fish | source; complete -C '${line}'`
+      const { stdout, stderr } = spawnSync('fish', ['--no-config', '-c', script], {
+        env: world.env,
+        cwd: world.home,
+        encoding: 'utf8',
+      })
+      expect(stderr).toBe('')
+      return stdout.trimEnd().split('\n')
+    }
+    expect(ask('mailclaim conf')).toEqual(['config\tsettings of a profile'])
+    expect(ask('mailclaim config ').map((line) => line.split('\t')[0])).toEqual([
+      'list',
+      'get',
+      'set',
+      'unset',
+      'path',
+    ])
+    expect(ask('mailclaim config list --format=ts')).toEqual(['--format=tsv'])
+    expect(ask('mailclaim config list --profile ')).toEqual([
+      'default\thttp://127.0.0.1:9',
+      'staging\thttp://127.0.0.1:9',
+    ])
+    expect(ask('mailclaim claims get ')).toEqual(['mail.example\tpending'])
+  })
+})
