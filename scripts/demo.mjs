@@ -72,11 +72,11 @@ try {
       fetch(url).catch((error) => process.stdout.write(`the consent page could not be opened: ${error}\n`))
     },
   )
-  await step('Who is signed in, and until when', ['auth', 'status'])
-  await step('OAuth grants of the team, revoked ones included', ['grants', 'list', '--limit', '5'])
-  await step('Contact imports', ['imports', 'list', '--limit', '3'])
-  await step('Claim a domain that another team has verified', ['claims', 'create', domain])
-  await step('The TXT record is not there yet: the check says so, and says it of each name server', ['claims', 'check', domain], 8)
+  await step('Who is signed in, and until when', ['auth', 'status', '--format', 'table'])
+  await step('OAuth grants of the team, revoked ones included', ['grants', 'list', '--limit', '5', '--format', 'table'])
+  await step('Contact imports', ['imports', 'list', '--limit', '3', '--format', 'table'])
+  await step('Claim a domain that another team has verified', ['claims', 'create', domain, '--format', 'table'])
+  await step('The TXT record is not there yet: the check says so, and says it of each name server', ['claims', 'check', domain, '--format', 'table'], 8)
 
   const value = (await step('The value alone, for a script', ['claims', 'record', domain, '--format', 'value'])).trim()
   const editor = `${service.base_url}/_sandbox/dns/${domain}/TXT`
@@ -88,8 +88,8 @@ try {
   })
   if (!published.ok) throw new Error(`the zone editor answered ${published.status}: ${await published.text()}`)
 
-  await step('Now every name server has it', ['claims', 'check', domain])
-  await step('Ask for verification, and follow the claim to its end', ['claims', 'verify', domain, '--wait'])
+  await step('Now every name server has it', ['claims', 'check', domain, '--format', 'table'])
+  await step('Ask for verification, and follow the claim to its end', ['claims', 'verify', domain, '--wait', '--format', 'table'])
   const end = JSON.parse(await step('The claim, as the service tells it', ['claims', 'get', domain, '--json']))
   if (end.status !== 'completed') throw new Error(`the claim ended as ${end.status}`)
   await step('Forget the session', ['logout'])

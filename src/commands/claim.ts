@@ -1,5 +1,6 @@
 import { CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf, nextSteps } from '../claims/lifecycle.ts'
+import { recordOf } from '../claims/record.ts'
 import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
 import { Exit, usageError } from '../errors.ts'
@@ -110,6 +111,11 @@ async function asChecklist(events: Events, context: Context, settings: Settings)
   }
 }
 
+function recordLines(claim: DomainClaim): string[] {
+  const { name, value } = recordOf(claim)
+  return ['Add this TXT record to DNS:', `  name   ${name}`, `  value  ${value}`]
+}
+
 async function show(event: RoadEvent, list: Checklist): Promise<void> {
   switch (event.event) {
     case 'warning':
@@ -120,7 +126,7 @@ async function show(event: RoadEvent, list: Checklist): Promise<void> {
     }
     case 'record':
       // Whole, above the list: it is there to be copied.
-      await list.say(`Add this record to DNS:  ${event.message}`)
+      await list.say(...recordLines(event.claim))
       return list.tick('record', 'shown above')
     case 'created':
       await list.tick('created', `${nameOf(event.claim)}, ${event.message}`)

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
-import { truncate } from './width.ts'
+import { truncate, wrap } from './width.ts'
 
 export interface ChecklistItem {
   readonly key: string
@@ -14,8 +14,8 @@ export interface Checklist {
   tick(key: string, detail: string): Promise<void>
   /** What is being waited for, below the list; replaces what stood there. */
   waiting(lines: readonly string[]): Promise<void>
-  /** Stays above the list. */
-  say(text: string): Promise<void>
+  /** Lines that stay above the list, whole, so that they can be copied. */
+  say(...lines: string[]): Promise<void>
   /** Leaves the list as it stands and gives the cursor back. Safe to call twice. */
   end(): Promise<void>
 }
@@ -51,7 +51,7 @@ function plainChecklist(items: readonly ChecklistItem[], { stderr }: Pick<Contex
     async waiting(lines) {
       if (lines.length > 0) await line(lines.map(sanitizeLine).join('\n'))
     },
-    say: (text) => line(sanitizeLine(text)),
+    say: (...lines) => line(lines.map(sanitizeLine).join('\n')),
     end: async () => {},
   }
 }
@@ -79,7 +79,10 @@ function liveChecklist(
         item === active && !ended ? palette.accent(FRAMES[frame % FRAMES.length] ?? '') : palette.faint('○')
       return `${mark} ${palette.faint(truncate(item.title, width - 2))}`
     })
-    return [...lines, ...below.map((text) => palette.warning(`  ${truncate(text, width - 2)}`))]
+    return [
+      ...lines,
+      ...below.flatMap((text) => wrap(text, width - 2)).map((text) => palette.warning(`  ${text}`)),
+    ]
   }
   /** Draws over the last drawing, one write at a time, so that two redraws never mix. */
   const redraw = (above = '') => {
@@ -108,7 +111,7 @@ function liveChecklist(
       below = lines.map(sanitizeLine)
       return redraw()
     },
-    say: (text) => redraw(`${sanitizeLine(text)}\n`),
+    say: (...lines) => redraw(lines.map((text) => `${sanitizeLine(text)}\n`).join('')),
     async end() {
       if (ended) return
       ended = true
