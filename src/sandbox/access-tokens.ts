@@ -1,7 +1,7 @@
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose'
 
 /** What an access token says. */
-export interface AccessClaims {
+interface AccessClaims {
   readonly grantId: string
   readonly clientId: string
   readonly scope: string

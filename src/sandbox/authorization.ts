@@ -5,13 +5,13 @@ import { randomToken, randomUuid, type SandboxEffects } from './effects.ts'
 import type { Grants, IssuedGrant } from './grants.ts'
 import { TokenProblem } from './problems.ts'
 
-export const CODE_LIFETIME_MS = 10 * 60_000
-export const REFRESH_LIFETIME_MS = 60 * 86_400_000
+const CODE_LIFETIME_MS = 10 * 60_000
+const REFRESH_LIFETIME_MS = 60 * 86_400_000
 /** The reason that a grant shows after a rotated refresh token came back. */
-export const REUSE_REASON = 'refresh_token_reuse'
+const REUSE_REASON = 'refresh_token_reuse'
 
 /** The answer of the token endpoint (interface, section 2.1). */
-export interface TokenResponse {
+interface TokenResponse {
   readonly access_token: string
   readonly token_type: 'Bearer'
   readonly expires_in: number
@@ -29,7 +29,7 @@ export interface Approved {
   readonly codeChallenge: string
 }
 
-export interface AuthorizationCounts {
+interface AuthorizationCounts {
   codesIssued: number
   codesRedeemed: number
   refreshes: number

@@ -4,8 +4,8 @@ import { type Outcome, REFUSED_LABELS, stepsByName } from './outcomes.ts'
 import { notFound, Problem } from './problems.ts'
 import { timestamp, type VirtualClock } from './virtual-clock.ts'
 
-export const CLAIM_WINDOW_MS = 7 * 86_400_000
-export const VALUE_PREFIX = 'sandbox-domain-verification'
+const CLAIM_WINDOW_MS = 7 * 86_400_000
+const VALUE_PREFIX = 'sandbox-domain-verification'
 
 /** A domain claim as the service shows it (interface, section 2.5). */
 export interface DomainClaim {
@@ -43,7 +43,7 @@ interface Claim {
   callOff: () => void
 }
 
-export interface ClaimDelays {
+interface ClaimDelays {
   /** From the verification request to the first look at DNS, and between two looks. */
   readonly checkMs: number
   /** Between the steps after the record was found. */

@@ -30,7 +30,7 @@ export interface DnsAnswer {
 }
 
 /** Seconds for which a "no" may be remembered (RFC 2308, section 5). */
-export const NEGATIVE_TTL = 60
+const NEGATIVE_TTL = 60
 const MOST_ALIASES = 8
 
 function plain(rcode: number, authoritative = false): DnsAnswer {

@@ -36,7 +36,7 @@ export const FAULT_KINDS = [
   /** Works, then puts `fields` over the answer's own (and `item_fields` over those of each item of a list). */
   'merge',
 ] as const
-export type FaultKind = (typeof FAULT_KINDS)[number]
+type FaultKind = (typeof FAULT_KINDS)[number]
 
 const ALWAYS_WORKED_ON: readonly FaultKind[] = ['delay', 'drop', 'truncate', 'content_type', 'drip', 'merge']
 

@@ -4,7 +4,7 @@ import { mix, pick, seededId, seededIndex } from './seeds.ts'
 import { timestamp } from './virtual-clock.ts'
 
 /** An OAuth grant as the service shows it (interface, section 2.2). */
-export interface OAuthGrant {
+interface OAuthGrant {
   readonly id: string
   readonly client_id: string
   readonly scopes: readonly string[]

@@ -17,7 +17,7 @@ export interface HttpServer {
   close(): Promise<void>
 }
 
-export interface Service {
+interface Service {
   readonly app: Hono
   readonly faults: Faults
   readonly tally: Tally

@@ -4,7 +4,7 @@ import { mix, seededId, seededIndex } from './seeds.ts'
 import { timestamp } from './virtual-clock.ts'
 
 /** A contact import (interface, section 2.4). */
-export interface ContactImport {
+interface ContactImport {
   readonly object: 'contact_import'
   readonly id: string
   readonly status: ImportStatus
@@ -20,7 +20,7 @@ export interface ContactImport {
 }
 
 const STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
-export type ImportStatus = (typeof STATUSES)[number]
+type ImportStatus = (typeof STATUSES)[number]
 
 /** The newest imports are under way when the sandbox starts and move with its clock; times in seconds from then. */
 interface Running {

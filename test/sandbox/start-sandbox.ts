@@ -11,7 +11,7 @@ const running: Sandbox[] = []
 const complaints: string[] = []
 
 /** The real effects of a sandbox; what it logs is kept, because a log means that the sandbox has a bug. */
-export function realSandboxEffects(logged: string[] = []): SandboxEffects {
+function realSandboxEffects(logged: string[] = []): SandboxEffects {
   return {
     clock: {
       now: () => Date.now(),

@@ -11,10 +11,10 @@ export interface Answer {
   readonly body: Record<string, unknown>
 }
 
-export const VERIFIER = 'a-code-verifier-of-more-than-forty-three-characters'
+const VERIFIER = 'a-code-verifier-of-more-than-forty-three-characters'
 export const REDIRECT_URI = 'http://127.0.0.1:41234/callback'
 
-export function challengeOf(verifier: string): string {
+function challengeOf(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url')
 }
 
