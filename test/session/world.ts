@@ -41,13 +41,16 @@ export interface SessionWorld {
 }
 
 /** A sandbox, and a context that talks to it over real HTTP and has everything else faked. */
-export async function createSessionWorld(options: FakeContextOptions = {}): Promise<SessionWorld> {
+export async function createSessionWorld(
+  options: FakeContextOptions = {},
+  effects: Partial<Context> = {},
+): Promise<SessionWorld> {
   const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
   // Two sign-ins have to get two names.
   const random = { bytes: (length: number) => randomBytes(length), fraction: () => 1 }
-  const context = withEffects(createFakeContext({ http, ...options }), { random })
+  const context = withEffects(createFakeContext({ http, ...options }), { random, ...effects })
   const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
   const settings = await fakeSettings(context, given)
   const paths = sessionPaths(context, 'default')

@@ -1,0 +1,111 @@
+import { expect } from 'vitest'
+import { createProcessWorld, endingOf, type Keyring, type ProcessWorld, seeded, tally } from './processes.ts'
+
+/**
+ * Many processes find the access token ended at the same moment, round after round: one refreshes, all succeed.
+ *
+ * @returns what was counted, to be printed.
+ */
+export async function manyAtOnce(options: {
+  readonly processes: number
+  readonly rounds: number
+  readonly keyring?: Keyring
+}): Promise<Record<string, unknown>> {
+  const { processes, rounds, keyring } = options
+  const world = await createProcessWorld(
+    keyring === undefined ? { store: 'file' } : { store: 'keychain', keyring },
+  )
+  const endings: string[] = []
+  const started = performance.now()
+  for (let round = 1; round <= rounds; round++) {
+    world.session.expire()
+    const ended = await Promise.all(
+      Array.from({ length: processes }, () => world.run(['auth', 'token', '--json'])),
+    )
+    endings.push(...ended.map(endingOf))
+    const failed = ended.filter(({ code }) => code !== 0)
+    expect(failed, `round ${round}`).toEqual([])
+    expect(new Set(ended.map(({ stdout }) => stdout)).size, `tokens in round ${round}`).toBe(1)
+    expect(await world.session.counts(), `round ${round}`).toMatchObject({
+      refreshes: round,
+      reuse_detections: 0,
+      grants_revoked: 0,
+    })
+  }
+  world.readFiles()
+  return {
+    store: keyring === undefined ? 'file' : 'gnome-keyring',
+    processes,
+    rounds,
+    exits: tally(endings),
+    refreshes: (await world.session.counts()).refreshes,
+    ...(await world.harm()),
+    seconds: Math.round((performance.now() - started) / 1000),
+  }
+}
+
+/**
+ * A process is killed with SIGKILL at a random moment of a refresh, again and again; the service takes its time, so that
+ * every part of the road gets its share. After each, the next command works or says that the refresh was interrupted.
+ */
+export async function killedAnywhere(options: {
+  readonly kills: number
+  readonly seed: number
+  readonly keyring?: Keyring
+}): Promise<Record<string, unknown>> {
+  const { kills, seed, keyring } = options
+  const store = keyring === undefined ? ('file' as const) : ('keychain' as const)
+  const world = await createProcessWorld(keyring === undefined ? { store } : { store, keyring })
+  const random = seeded(seed)
+  const started = performance.now()
+  // How long a refresh takes here, so that the kills spread over all of it.
+  const span = await spanOfRefresh(world)
+  const killed: string[] = []
+  const next: string[] = []
+  for (let kill = 1; kill <= kills; kill++) {
+    await world.session.clearFaults()
+    await world.session.fault({ kind: 'delay', before_ms: random() * 60, after_ms: random() * 60 })
+    world.session.expire()
+    const running = world.start(['auth', 'token', '--json'])
+    const timer = setTimeout(
+      () => running.child.kill('SIGKILL'),
+      span.quiet + random() * (span.whole - span.quiet),
+    )
+    killed.push(endingOf(await running.ended))
+    clearTimeout(timer)
+    world.readFiles()
+
+    const after = await world.run(['auth', 'token', '--json'])
+    next.push(endingOf(after))
+    expect(['0', '4 refresh_interrupted'], `kill ${kill}: ${after.stderr}`).toContain(endingOf(after))
+    if (after.code !== 0) await world.session.signIn(store)
+    expect(await world.harm(), `kill ${kill}`).toEqual({ reuse: 0, revoked: 0 })
+  }
+  return {
+    store: keyring === undefined ? 'file' : 'gnome-keyring',
+    kills,
+    seed,
+    killed: tally(killed),
+    next: tally(next),
+    ...(await world.harm()),
+    span,
+    seconds: Math.round((performance.now() - started) / 1000),
+  }
+}
+
+/** Milliseconds of a command that has nothing to do, and of one that refreshes with the delays of the kills. */
+async function spanOfRefresh(world: ProcessWorld): Promise<{ quiet: number; whole: number }> {
+  const time = async () => {
+    const start = performance.now()
+    await world.run(['auth', 'token'])
+    return performance.now() - start
+  }
+  await time()
+  const quiet = await time()
+  await world.session.fault({ kind: 'delay', before_ms: 60, after_ms: 60 })
+  world.session.expire()
+  const whole = await time()
+  await world.session.clearFaults()
+  // Half of a command that does nothing is the start of Node.
+  return { quiet: Math.round(quiet * 0.6), whole: Math.round(whole * 1.05) }
+}
