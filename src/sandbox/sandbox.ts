@@ -62,8 +62,11 @@ export interface Sandbox {
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { effects } = options
-  const report = (error: unknown) =>
+  const report = (error: unknown) => {
+    // A client that ended while it sent its request is no fault of this service.
+    if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
     effects.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
+  }
   const clock = createVirtualClock(effects.clock, report)
   const startedAt = clock.now()
   const zones = createZones()

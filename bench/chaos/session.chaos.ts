@@ -1,0 +1,38 @@
+import { randomInt } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { needs } from '../../test/requirements.ts'
+import { startKeyring } from '../../test/session/processes.ts'
+import { killedAnywhere, manyAtOnce } from '../../test/session/scenarios.ts'
+
+// The same seed gives the same delays and the same moments of the kills; the machine does the rest.
+const seed = Number(process.env['MAILCLAIM_CHAOS_SEED'] ?? randomInt(2 ** 31))
+const print = (counts: object) => process.stdout.write(`${JSON.stringify(counts)}\n`)
+print({ seed })
+
+const NO_HARM = { reuse: 0, revoked: 0 }
+
+it('50 processes at once, 20 rounds, file store', async () => {
+  const counts = await manyAtOnce({ processes: 50, rounds: 20 })
+  print(counts)
+  expect(counts).toMatchObject({ refreshes: 20, exits: { 0: 1000 }, ...NO_HARM })
+})
+
+it.runIf(needs('gnome-keyring'))('50 processes at once, 10 rounds, gnome-keyring', async () => {
+  const keyring = await startKeyring({ state: 'unlocked' })
+  const counts = await manyAtOnce({ processes: 50, rounds: 10, keyring })
+  print(counts)
+  expect(counts).toMatchObject({ refreshes: 10, exits: { 0: 500 }, ...NO_HARM })
+})
+
+it('300 kills at random moments of a refresh, file store', async () => {
+  const counts = await killedAnywhere({ kills: 300, seed })
+  print(counts)
+  expect(counts).toMatchObject(NO_HARM)
+})
+
+it.runIf(needs('gnome-keyring'))('60 kills at random moments of a refresh, gnome-keyring', async () => {
+  const keyring = await startKeyring({ state: 'unlocked' })
+  const counts = await killedAnywhere({ kills: 60, seed, keyring })
+  print(counts)
+  expect(counts).toMatchObject(NO_HARM)
+})
