@@ -16,10 +16,18 @@ const running = new Set()
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|https?_proxy$)/i.test(name)),
 )
-Object.assign(environment, { HOME: home, MAILCLAIM_CONFIG_DIR: join(home, 'config'), MAILCLAIM_STATE_DIR: join(home, 'state') })
+Object.assign(environment, {
+  HOME: home,
+  MAILCLAIM_CONFIG_DIR: join(home, 'config'),
+  MAILCLAIM_STATE_DIR: join(home, 'state'),
+})
 
 function start(words, options = {}) {
-  const child = spawn(process.execPath, [program, ...words], { env: environment, stdio: ['pipe', 'pipe', 'pipe'], ...options })
+  const child = spawn(process.execPath, [program, ...words], {
+    env: environment,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    ...options,
+  })
   running.add(child)
   child.ended = new Promise((resolve) => child.once('close', (code, signal) => resolve(signal ?? code)))
   child.ended.then(() => running.delete(child))
@@ -48,22 +56,38 @@ async function step(says, words, expected = 0, during = () => {}) {
 }
 
 try {
-  process.stdout.write('# A local service, in a process of its own\n$ mailclaim sandbox --auto-approve --json\n')
-  const sandbox = start(['sandbox', '--auto-approve', '--json', '--exit-with-stdin'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  process.stdout.write(
+    '# A local service, in a process of its own\n$ mailclaim sandbox --auto-approve --json\n',
+  )
+  const sandbox = start(['sandbox', '--auto-approve', '--json', '--exit-with-stdin'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   const line = await new Promise((resolve, reject) => {
     createInterface({ input: sandbox.stdout }).once('line', resolve)
     sandbox.ended.then((code) => reject(new Error(`the sandbox ended with ${code}`)))
   })
   process.stdout.write(`${line}\n`)
   const service = JSON.parse(line)
-  const exported = { MAILCLAIM_RESOLVER: service.dns, MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1) }
+  const exported = {
+    MAILCLAIM_RESOLVER: service.dns,
+    MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1),
+  }
   Object.assign(environment, exported)
   for (const [name, value] of Object.entries(exported)) process.stdout.write(`$ export ${name}=${value}\n`)
 
   let visited = false
   await step(
     'Sign in. The address is opened here instead of in a browser; the consent page approves by itself',
-    ['login', '--base-url', service.base_url, '--client-id', service.client_id, '--store', 'file', '--no-browser'],
+    [
+      'login',
+      '--base-url',
+      service.base_url,
+      '--client-id',
+      service.client_id,
+      '--store',
+      'file',
+      '--no-browser',
+    ],
     0,
     (output) => {
       const url = /https?:\/\/\S+\/oauth\/authorize\S+/.exec(output)?.[0]
@@ -73,24 +97,55 @@ try {
     },
   )
   await step('Who is signed in, and until when', ['auth', 'status', '--format', 'table'])
-  await step('OAuth grants of the team, revoked ones included', ['grants', 'list', '--limit', '5', '--format', 'table'])
+  await step('OAuth grants of the team, revoked ones included', [
+    'grants',
+    'list',
+    '--limit',
+    '5',
+    '--format',
+    'table',
+  ])
   await step('Contact imports', ['imports', 'list', '--limit', '3', '--format', 'table'])
-  await step('Claim a domain that another team has verified', ['claims', 'create', domain, '--format', 'table'])
-  await step('The TXT record is not there yet: the check says so, and says it of each name server', ['claims', 'check', domain, '--format', 'table'], 8)
+  await step('Claim a domain that another team has verified', [
+    'claims',
+    'create',
+    domain,
+    '--format',
+    'table',
+  ])
+  await step(
+    'The TXT record is not there yet: the check says so, and says it of each name server',
+    ['claims', 'check', domain, '--format', 'table'],
+    8,
+  )
 
-  const value = (await step('The value alone, for a script', ['claims', 'record', domain, '--format', 'value'])).trim()
+  const value = (
+    await step('The value alone, for a script', ['claims', 'record', domain, '--format', 'value'])
+  ).trim()
   const editor = `${service.base_url}/_sandbox/dns/${domain}/TXT`
-  process.stdout.write(`\n# Publish it, as one would at a DNS provider\n$ curl -X PUT ${editor} --json '{"values":["${value}"]}'\n`)
+  process.stdout.write(
+    `\n# Publish it, as one would at a DNS provider\n$ curl -X PUT ${editor} --json '{"values":["${value}"]}'\n`,
+  )
   const published = await fetch(editor, {
     method: 'PUT',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ values: [value] }),
   })
-  if (!published.ok) throw new Error(`the zone editor answered ${published.status}: ${await published.text()}`)
+  if (!published.ok)
+    throw new Error(`the zone editor answered ${published.status}: ${await published.text()}`)
 
   await step('Now every name server has it', ['claims', 'check', domain, '--format', 'table'])
-  await step('Ask for verification, and follow the claim to its end', ['claims', 'verify', domain, '--wait', '--format', 'table'])
-  const end = JSON.parse(await step('The claim, as the service tells it', ['claims', 'get', domain, '--json']))
+  await step('Ask for verification, and follow the claim to its end', [
+    'claims',
+    'verify',
+    domain,
+    '--wait',
+    '--format',
+    'table',
+  ])
+  const end = JSON.parse(
+    await step('The claim, as the service tells it', ['claims', 'get', domain, '--json']),
+  )
   if (end.status !== 'completed') throw new Error(`the claim ended as ${end.status}`)
   await step('Forget the session', ['logout'])
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
@@ -71,11 +71,6 @@ export async function readLedger(
     }
   }
   return entries.sort((one, other) => other.seen_at.localeCompare(one.seen_at))
-}
-
-/** Forgets every claim of the profile, at every service. */
-export async function forgetLedger(context: Context, settings: Settings): Promise<void> {
-  await rm(ledgerDirectory(context, settings), { recursive: true, force: true })
 }
 
 function ledgerDirectory(context: Context, settings: Settings): string {

@@ -14,8 +14,7 @@ import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
 
 /** The stations of the road, in order. */
-export const STATIONS = ['created', 'record', 'dns', 'verification', 'completed'] as const
-export type Station = (typeof STATIONS)[number]
+export type Station = 'created' | 'record' | 'dns' | 'verification' | 'completed'
 
 /** What happens on the road; `claim --format jsonl` writes it, a line each. */
 export type RoadEvent =

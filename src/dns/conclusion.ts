@@ -1,16 +1,22 @@
 import { CliError, Exit } from '../errors.ts'
 import type { CheckReport } from './report.ts'
+import { VERDICT_WORDS } from './words.ts'
 
 /**
  * How a command ends after this report: undefined when the record is ready. The report itself has been printed by then.
  * `record_not_visible` (exit 8) for what has to be fixed or waited for, `dns_unavailable` (exit 7) where DNS said nothing,
  * `invalid_name` (exit 2).
+ *
+ * @param told whether a person has just read the findings: then they are not said again.
  */
-export function failureOf(report: CheckReport): CliError | undefined {
+export function failureOf(report: CheckReport, told = false): CliError | undefined {
   if (report.ready) return undefined
   const [first] = report.findings
-  const message = first?.message ?? `the record is not visible at ${report.name}`
-  const options = { hint: first?.fix }
+  const message =
+    told || first === undefined
+      ? `the record is not ready at ${report.name}: ${VERDICT_WORDS[report.verdict]}`
+      : first.message
+  const options = { hint: told ? undefined : first?.fix }
   if (first?.code === 'invalid_name') return new CliError('invalid_name', Exit.usage, message, options)
   if (report.verdict === 'unknown') return new CliError('dns_unavailable', Exit.unavailable, message, options)
   return new CliError('record_not_visible', Exit.notYet, message, options)

@@ -244,5 +244,3 @@ function record(value: unknown, name: string): Record<string, unknown> {
     throw new Error(`${name} is not an object`)
   return value as Record<string, unknown>
 }
-
-export { DEFAULT_PROFILE }

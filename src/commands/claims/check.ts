@@ -73,7 +73,7 @@ export const command = defineCommand<Options>({
       ? await waited(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
       : await checkDns(request, dnsEffects(context))
     await writeReport(report, request, context, settings)
-    const failure = failureOf(report)
+    const failure = failureOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
   },
 })
