@@ -136,11 +136,6 @@ export type ProviderName = keyof typeof PROVIDERS
 /** What `--provider` takes. */
 export const PROVIDER_NAMES = Object.keys(PROVIDERS) as readonly ProviderName[]
 
-/** The provider's name for people. */
-export function providerTitle(provider: ProviderName): string {
-  return PROVIDERS[provider].title
-}
-
 /**
  * What to run or to send to add the record, ready to paste; quoted and, beyond 255 bytes, split as the provider wants it.
  *

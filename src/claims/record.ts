@@ -1,4 +1,3 @@
-import { relativeName } from '../dns/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 
@@ -86,25 +85,4 @@ export function quoteValueOctal(value: string): string {
 /** A line for a master file. */
 export function zoneLine(record: TxtRecord): string {
   return `${record.name}.\t${record.ttl ?? USUAL_TTL}\tIN\tTXT\t${quoteValue(record.value)}`
-}
-
-/** What to type into a provider's form, field by field. */
-export interface RecordCard {
-  readonly type: 'TXT'
-  /** What belongs into the field "host" or "name"; undefined while the zone is not known. */
-  readonly host: string | undefined
-  readonly name: string
-  readonly value: string
-  readonly ttl: string
-}
-
-/** @param zone the zone that holds the name, once it is known */
-export function recordCard(record: TxtRecord, zone: string | undefined): RecordCard {
-  return {
-    type: 'TXT',
-    host: zone === undefined ? undefined : relativeName(record.name, zone),
-    name: record.name,
-    value: record.value,
-    ttl: record.ttl === undefined ? `Auto (or ${USUAL_TTL})` : String(record.ttl),
-  }
 }
