@@ -1,6 +1,14 @@
 import type { DnsAddress } from '../context.ts'
 import { formatDnsAddress } from './address.ts'
-import { type Located, type Location, locate, type Route, soaOf } from './delegation.ts'
+import {
+  type HostAddresses,
+  type Located,
+  type Location,
+  locate,
+  lookUpHost,
+  type Route,
+  soaOf,
+} from './delegation.ts'
 import { ask, type DnsEffects } from './exchange.ts'
 import { type AliasPath, type Facts, oldStateTtl, type ResolverObservation, tally } from './facts.ts'
 import { judge } from './findings.ts'
@@ -37,6 +45,11 @@ const LOCATE_MS = 4000
 /** After this, resolvers are asked even while some server is still silent. */
 const PATIENCE_MS = 2500
 const RESOLVER_MS = 3000
+/** Silence of one server ends here, so that a dead one among several costs five seconds and no more … */
+const SERVER_MS = 4900
+/** … of the whole check, as long as every server is given this much. */
+const DEAD_SERVER_END_MS = 5300
+const SERVER_LEAST_MS = 3500
 const MAX_ALIASES = 8
 
 /**
@@ -60,16 +73,22 @@ async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckR
   const deadline = start + (request.deadlineMs ?? DEADLINE_MS) - 150
   const configured = request.resolvers === 'system' ? await effects.dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
-  const route = (until: number): Route => ({
+  const hosts = new Map<string, Promise<HostAddresses>>()
+  const whole: Omit<Route, 'lookUp'> = {
     // More than a handful of resolvers tell nothing more about where the zone is.
     resolvers: resolvers.slice(0, 3),
     authoritativePort: request.authoritativePort,
-    deadline: Math.min(until, deadline),
+    deadline,
     effects,
+  }
+  const route = (until: number): Route => ({
+    ...whole,
+    deadline: Math.min(until, deadline),
+    lookUp: (host) => hosts.get(host) ?? remember(hosts, host, lookUpHost(host, whole)),
   })
   const location = await locate(name.ascii, route(start + LOCATE_MS))
   if (location.kind !== 'located') return withoutZone(request, name.ascii, location, resolvers)
-  const facts = await gather(location, request, name.ascii, resolvers, route(deadline))
+  const facts = await gather(location, request, name.ascii, resolvers, start, route(deadline))
   const { verdict, findings } = judge(facts)
   return report(facts, verdict, findings, request.expected)
 }
@@ -80,11 +99,14 @@ async function gather(
   request: CheckRequest,
   name: string,
   resolvers: readonly DnsAddress[],
+  start: number,
   route: Route,
 ): Promise<Facts> {
   const { clock } = route.effects
   const expectedBytes = Buffer.from(request.expected)
-  const surveyed = survey(located, name, expectedBytes, route)
+  const spent = clock.monotonic() - start
+  const serverMs = Math.max(SERVER_LEAST_MS, Math.min(SERVER_MS, DEAD_SERVER_END_MS - spent))
+  const surveyed = survey(located, { name, expected: expectedBytes, serverMs }, route)
   const askResolvers = () =>
     Promise.all(resolvers.map((resolver) => askResolver(resolver, name, expectedBytes, route)))
 
@@ -196,6 +218,8 @@ async function throughAliases(
 
 function remember<T>(map: Map<string, Promise<T>>, key: string, value: Promise<T>): Promise<T> {
   map.set(key, value)
+  // Whoever waits for it sees a rejection; where nobody does, it is no one's.
+  value.catch(() => undefined)
   return value
 }
 
@@ -226,8 +250,11 @@ async function followAlias(visited: readonly string[], route: Route): Promise<Al
   if (location.kind === 'lost') return { ...nothing, end: 'unknown' }
   if (location.kind === 'no-domain')
     return { ...nothing, end: 'nxdomain', negativeTtl: location.soa?.negativeTtl }
-  const servers = [...location.cut.hosts.values()].flat().slice(0, 4)
-  for (const server of servers) {
+  const known = [...location.cut.hosts.values()].flat()
+  const looked =
+    known.length > 0 ? [] : await Promise.all([...location.cut.hosts.keys()].slice(0, 3).map(route.lookUp))
+  const servers = [...known, ...looked.flatMap((host) => host.addresses)]
+  for (const server of servers.slice(0, 4)) {
     const reply = await ask(server, { name: target, type: 'TXT' }, { deadline: until }, route.effects)
     if (reply.kind !== 'answer' || !reply.message.aa) continue
     if (reply.message.rcode !== 'NOERROR' && reply.message.rcode !== 'NXDOMAIN') continue

@@ -11,6 +11,8 @@ export interface Route {
   /** When finding the zone has to be over, on `clock.monotonic()`. */
   readonly deadline: number
   readonly effects: DnsEffects
+  /** Addresses of a name server host; each host is looked up once a check. */
+  readonly lookUp: (host: string) => Promise<HostAddresses>
 }
 
 /** A zone and its name servers, as one side tells it: host names in the order given, with the addresses known so far. */
@@ -52,10 +54,12 @@ export interface ResolverReply {
 
 /** Silence of the resolver, or of a zone's servers, for so long starts the next way beside it. */
 const NEXT_WAY_AFTER_MS = 600
-/** The name itself, and what is deep below a registry, may not exist yet: asked about only after a longer wait. */
+/** What is deep below a registry may not exist yet: a resolver is asked about it only after a longer wait. */
 const LATE_WAY_AFTER_MS = 1500
 /** How long the servers of one zone may take before the walk goes on without them. */
 const LEVEL_MS = 1500
+/** Further servers of a zone are asked when the first ones have been silent for so long. */
+const NEXT_SERVERS_AFTER_MS = 400
 
 /**
  * Finds the zone that holds a name and its servers, from the top down.
@@ -85,8 +89,8 @@ export async function locate(name: string, route: Route): Promise<Location> {
         // It may be withdrawn while nobody waits for it any more.
         way.catch(() => undefined)
         running.add(way)
-        const later = ways[0] === name || labelCount(ways[0] ?? name) > 2
-        nextAt = clock.monotonic() + (later ? LATE_WAY_AFTER_MS : NEXT_WAY_AFTER_MS)
+        const isDeep = labelCount(ways[0] ?? name) > 2
+        nextAt = clock.monotonic() + (isDeep ? LATE_WAY_AFTER_MS : NEXT_WAY_AFTER_MS)
       }
       if (running.size === 0) break
       const until = ways.length > 0 ? Math.min(nextAt, route.deadline) : route.deadline
@@ -99,6 +103,8 @@ export async function locate(name: string, route: Route): Promise<Location> {
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
         noDomain = outcome
+        // Nothing is below a name that does not exist (RFC 8020).
+        if (running.size === 0) break
       }
     }
     return candidate ?? noDomain ?? { kind: 'lost', resolverReplies: replies }
@@ -189,84 +195,96 @@ async function walk(name: string, start: Cut, route: Route): Promise<Location | 
   let cut = start
   let parent: Located['parent']
   for (let step = 0; step < 24; step += 1) {
-    const here = await withAddresses(cut, route)
     const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
-    const message = await askAnyOf(here, name, deadline, route)
-    if (message === undefined) {
+    const answer = await askAnyOf(cut, name, deadline, route)
+    if (answer === undefined) {
       const worthAsking = cut.zone !== '.' && !isRegistry(cut.zone)
-      return worthAsking ? { kind: 'located', cut: here, soa: undefined, parent, verified: false } : undefined
+      return worthAsking ? { kind: 'located', cut, soa: undefined, parent, verified: false } : undefined
     }
+    const { message, server } = answer
     const referral = message.aa ? undefined : referralFrom(message, cut.zone, name, route.authoritativePort)
     if (referral !== undefined) {
       parent = { zone: cut.zone, hosts: [...referral.hosts.keys()] }
       cut = referral
       continue
     }
-    const soa = soaOf(message) ?? (await enclosingSoa(name, here, deadline, route))
+    const soa = soaOf(message) ?? (await enclosingSoa(name, cut.zone, server, deadline, route))
     const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : cut.zone
     if (message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
       return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
     // A server that holds parent and child answers for the child at once: the delegation between them stays unseen.
     return zone === cut.zone
-      ? { kind: 'located', cut: here, soa, parent, verified: true }
-      : { kind: 'located', cut: await ownServers(zone, here, route), soa, parent: undefined, verified: true }
+      ? { kind: 'located', cut, soa, parent, verified: true }
+      : {
+          kind: 'located',
+          cut: await ownServers(zone, server, route),
+          soa,
+          parent: undefined,
+          verified: true,
+        }
   }
   return undefined
 }
 
-/** Asks the servers of a zone for the SOA of the name, three at a time; the first answer that leads on counts. */
+/**
+ * Asks the servers of a zone for the SOA of the name, three at a time; the first answer that leads on counts. Hosts
+ * without glue are looked up on the way.
+ */
 async function askAnyOf(
   cut: Cut,
   name: string,
   deadline: number,
   route: Route,
-): Promise<Message | undefined> {
-  const servers = unique([...cut.hosts.values()].flat())
+): Promise<{ message: Message; server: DnsAddress } | undefined> {
+  const { effects } = route
+  const askOne = async (server: DnsAddress) => {
+    const reply = await ask(server, { name, type: 'SOA' }, { deadline }, effects)
+    if (reply.kind !== 'answer') return undefined
+    const { message } = reply
+    const leadsOn = message.aa || referralFrom(message, cut.zone, name, route.authoritativePort) !== undefined
+    const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
+    return leadsOn && isAnswer ? { message, server } : undefined
+  }
+  const known = unique([...cut.hosts.values()].flat())
   // IPv4 first: more machines have it. Within a family the order is the parent's, which rotates it.
-  const ordered = [...servers].sort(
-    (a, b) => Number(a.address.includes(':')) - Number(b.address.includes(':')),
-  )
-  return await firstUseful(
-    ordered.slice(0, 9).map((server, index) => async () => {
-      if (index >= 3) {
-        const wait = Math.floor(index / 3) * 400
-        await route.effects.clock.sleep(wait, route.effects.signal)
-      }
-      const reply = await ask(server, { name, type: 'SOA' }, { deadline }, route.effects)
-      if (reply.kind !== 'answer') return undefined
-      const { message } = reply
-      const leadsOn =
-        message.aa || referralFrom(message, cut.zone, name, route.authoritativePort) !== undefined
-      const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
-      return leadsOn && isAnswer ? message : undefined
-    }),
-  )
+  const ordered = [...known].sort((a, b) => Number(a.address.includes(':')) - Number(b.address.includes(':')))
+  const turn = async (index: number) => {
+    const pause = Math.floor(index / 3) * NEXT_SERVERS_AFTER_MS
+    if (pause > 0) await effects.clock.sleep(pause, effects.signal)
+  }
+  const glued = ordered.slice(0, 9).map((server, index) => async () => {
+    await turn(index)
+    return await askOne(server)
+  })
+  // With plenty of servers known, the walk need not look up the rest.
+  const nameless = known.length >= 3 ? [] : [...cut.hosts].filter(([, addresses]) => addresses.length === 0)
+  const looked = nameless.slice(0, 6).map(([host], index) => async () => {
+    await turn(index)
+    const { addresses } = await route.lookUp(host)
+    return await firstUseful(addresses.slice(0, 3).map((server) => () => askOne(server)))
+  })
+  return await firstUseful([...glued, ...looked])
 }
 
 /**
- * The name servers of a zone as the zone itself names them, asked at servers that hold it. Where none of the names leads
- * to an address, those servers stand in.
+ * The name servers of a zone as the zone itself names them, asked at a server that holds it. Where none of the names
+ * leads to an address, that server stands in.
  */
-async function ownServers(zone: string, at: Cut, route: Route): Promise<Cut> {
-  const servers = unique([...at.hosts.values()].flat())
+async function ownServers(zone: string, server: DnsAddress, route: Route): Promise<Cut> {
   const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
-  const own = await firstUseful(
-    servers.slice(0, 3).map((server) => async () => {
-      const reply = await ask(server, { name: zone, type: 'NS' }, { deadline }, route.effects)
-      return reply.kind === 'answer' ? cutFrom(reply.message, zone, route.authoritativePort) : undefined
-    }),
-  )
-  if (own === undefined) return { zone, hosts: at.hosts }
+  const reply = await ask(server, { name: zone, type: 'NS' }, { deadline }, route.effects)
+  const own = reply.kind === 'answer' ? cutFrom(reply.message, zone, route.authoritativePort) : undefined
+  if (own === undefined) return { zone, hosts: new Map([[server.address, [server]]]) }
   const hosts = await Promise.all(
     [...own.hosts].map(async ([host, known]) => {
       if (known.length > 0) return [host, known] as const
-      const [looked, asked] = await Promise.all([lookUpHost(host, route), askForHost(host, servers, route)])
+      const [looked, asked] = await Promise.all([route.lookUp(host), askForHost(host, [server], route)])
       return [host, unique([...looked.addresses, ...asked])] as const
     }),
   )
   const [first] = own.hosts.keys()
   const isReachable = hosts.some(([, addresses]) => addresses.length > 0)
-  return { zone, hosts: isReachable || first === undefined ? new Map(hosts) : new Map([[first, servers]]) }
+  return { zone, hosts: isReachable || first === undefined ? new Map(hosts) : new Map([[first, [server]]]) }
 }
 
 /** Addresses of a host inside a zone, from the zone's own servers: where no resolver knows the zone, they still do. */
@@ -293,14 +311,13 @@ export async function askForHost(
 /** A CNAME at the name hides the SOA: the zone is then found at the nearest ancestor that has one. */
 async function enclosingSoa(
   name: string,
-  cut: Cut,
+  zone: string,
+  server: DnsAddress,
   deadline: number,
   route: Route,
 ): Promise<Soa | undefined> {
-  const server = [...cut.hosts.values()].flat()[0]
-  if (server === undefined) return undefined
   const above = ancestors(name)
-    .filter((level) => isWithin(level, cut.zone))
+    .filter((level) => isWithin(level, zone))
     .reverse()
   for (const level of above) {
     const reply = await ask(server, { name: level, type: 'SOA' }, { deadline }, route.effects)
@@ -310,19 +327,6 @@ async function enclosingSoa(
   return undefined
 }
 
-/** Looks up the hosts that came without an address. */
-async function withAddresses(cut: Cut, route: Route): Promise<Cut> {
-  const known = [...cut.hosts.values()].flat().length
-  const hosts = await Promise.all(
-    [...cut.hosts].map(async ([host, addresses]) => {
-      // With plenty of servers known, the walk need not wait for the rest.
-      if (addresses.length > 0 || known >= 2) return [host, addresses] as const
-      return [host, (await lookUpHost(host, route)).addresses] as const
-    }),
-  )
-  return { zone: cut.zone, hosts: new Map(hosts) }
-}
-
 export interface HostAddresses {
   readonly addresses: readonly DnsAddress[]
   /** Whether somebody said so: no address is then a fact and no time-out. */
@@ -330,7 +334,7 @@ export interface HostAddresses {
 }
 
 /** Addresses of a name server host, v4 and v6, through the resolvers. */
-export async function lookUpHost(host: string, route: Route): Promise<HostAddresses> {
+export async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<HostAddresses> {
   if (!isAskable(host)) return { addresses: [], certain: true }
   const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
   const options: AskOptions = { recursionDesired: true, checkingDisabled: true, deadline }

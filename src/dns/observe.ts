@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import { askForHost, type Located, lookUpHost, type Route, soaOf, unique } from './delegation.ts'
+import { askForHost, type Located, type Route, soaOf, unique } from './delegation.ts'
 import { ask, type Reply } from './exchange.ts'
 import type { Message, Soa } from './message.ts'
 import { isWithin } from './name.ts'
@@ -51,9 +51,6 @@ export interface TxtAnswer {
   readonly ttl: number | null
 }
 
-/** Silence of one server ends here, so that a dead one among several costs five seconds and no more. */
-export const SERVER_MS = 4900
-
 /** Reads the TXT set out of an answer, along CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). */
 export function readTxt(message: Message, name: string): TxtAnswer {
   const aliases: string[] = []
@@ -89,15 +86,23 @@ export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boo
   return values.some((value) => sameBytes(value.bytes, expected))
 }
 
+interface SurveyQuestion {
+  readonly name: string
+  readonly zone: string
+  readonly expected: Uint8Array
+  /** How long one server may be silent. */
+  readonly serverMs: number
+}
+
 /** Asks one server everything at once: the name's TXT set, the zone's SOA and NS set. */
-export async function observeServer(
+async function observeServer(
   host: string,
   server: DnsAddress,
-  question: { readonly name: string; readonly zone: string; readonly expected: Uint8Array },
+  question: SurveyQuestion,
   route: Route,
 ): Promise<Observation> {
-  const { name, zone, expected } = question
-  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + SERVER_MS)
+  const { name, zone, expected, serverMs } = question
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + serverMs)
   const [txt, soa, ns] = await Promise.all([
     ask(server, { name, type: 'TXT' }, { deadline }, route.effects),
     ask(server, { name: zone, type: 'SOA' }, { deadline }, route.effects),
@@ -171,9 +176,13 @@ export function judgeResolver(
   const base = { ...NOTHING, host: server.address, server }
   if (reply.kind !== 'answer')
     return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
+  const answer = judgeAnswer(reply.message, name, expected)
+  // Neither recursion nor authority: it was of use on the way to the zone, but of this name it knows nothing.
+  const isStranger = !reply.message.ra && !reply.message.aa && reply.message.rcode === 'NOERROR'
   return cutShort({
     ...base,
-    ...judgeAnswer(reply.message, name, expected),
+    ...answer,
+    ...(isStranger ? { outcome: 'not_checked' as const } : {}),
     ms: reply.ms,
     tcpFailure: reply.tcpFailure,
   })
@@ -245,8 +254,12 @@ export interface Survey {
  * Observes every address of every name server: those the walk came to, those the resolvers know, and those the zone
  * itself names. Each address is asked once.
  */
-export function survey(located: Located, name: string, expected: Uint8Array, route: Route): Survey {
-  const question = { name, zone: located.cut.zone, expected }
+export function survey(
+  located: Located,
+  asked: Pick<SurveyQuestion, 'name' | 'expected' | 'serverMs'>,
+  route: Route,
+): Survey {
+  const question = { ...asked, zone: located.cut.zone }
   const servers = unique([...located.cut.hosts.values()].flat())
   const observations = new Map<string, Observation>()
   const started = new Map<string, Promise<void>>()
@@ -278,7 +291,7 @@ export function survey(located: Located, name: string, expected: Uint8Array, rou
     // Two servers may name each other: nothing here waits for a host that waits for it.
     const task = (async () => {
       const first = known.map((server) => observe(host, server))
-      const found = await lookUpHost(host, route)
+      const found = await route.lookUp(host)
       const addresses = unique([
         ...known,
         ...found.addresses,

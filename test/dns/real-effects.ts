@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto'
+import type { DnsEffects } from '../../src/dns/exchange.ts'
+import { createDnsNetwork } from '../../src/dns/network.ts'
+
+/** Real sockets and real time, for tests against servers on loopback. */
+export function realEffects(signal: AbortSignal = new AbortController().signal): DnsEffects {
+  return {
+    signal,
+    dns: createDnsNetwork(),
+    random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
+    clock: {
+      now: () => Date.now(),
+      monotonic: () => performance.now(),
+      sinceBoot: () => ({ seconds: 0, boot: undefined }),
+      sleep: (ms, until) =>
+        new Promise((resolve, reject) => {
+          if (until?.aborted) return reject(until.reason)
+          const abort = () => {
+            clearTimeout(timer)
+            reject(until?.reason)
+          }
+          const timer = setTimeout(() => {
+            until?.removeEventListener('abort', abort)
+            resolve()
+          }, ms)
+          until?.addEventListener('abort', abort, { once: true })
+        }),
+    },
+  }
+}

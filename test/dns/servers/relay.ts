@@ -1,0 +1,113 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { createServer, type Server } from 'node:net'
+import packet from 'dns-packet'
+
+/** What stands between the check and a real server: closes TCP, waits, chokes on EDNS, makes noise, says nothing. */
+export interface RelayOptions {
+  readonly address: string
+  readonly port: number
+  /** The real server behind it, at the same port; without one the relay is silent. */
+  readonly upstream?: string
+  readonly delayMs?: number
+  /** What comes back instead of asking upstream; undefined passes the question on. */
+  readonly reply?: (query: Buffer) => Buffer | undefined
+  /** What is sent in front of the true answer. */
+  readonly noise?: (query: Buffer, answer: Buffer) => Buffer[]
+  /** Changes the question on its way. */
+  readonly rewrite?: (query: Buffer) => Buffer
+  /** Changes the answer on its way back. */
+  readonly answer?: (answer: Buffer) => Buffer
+  /** Accepts TCP and never says anything. Without it TCP is closed. */
+  readonly silentTcp?: true
+}
+
+export interface Relay {
+  close(): Promise<void>
+}
+
+/** Starts a UDP relay on a loopback address. */
+export async function startRelay(options: RelayOptions): Promise<Relay> {
+  const { address, port, upstream } = options
+  const front = createSocket('udp4')
+  const open = new Set<Socket>()
+  const timers = new Set<NodeJS.Timeout>()
+  front.on('message', (query, from) => {
+    if (from.port === 0) return
+    const respond = (answer: Buffer) => front.send(answer, from.port, from.address)
+    const reply = options.reply?.(query)
+    if (reply !== undefined) return respond(reply)
+    if (upstream === undefined) return
+    const back = createSocket('udp4')
+    open.add(back)
+    back.on('error', () => undefined)
+    back.on('message', (raw) => {
+      const answer = options.answer?.(raw) ?? raw
+      const timer = setTimeout(() => {
+        for (const piece of options.noise?.(query, answer) ?? []) respond(piece)
+        respond(answer)
+      }, options.delayMs ?? 0)
+      timers.add(timer)
+      open.delete(back)
+      back.close()
+    })
+    back.send(options.rewrite?.(query) ?? query, port, upstream)
+  })
+  await new Promise<void>((resolve, reject) => {
+    front.once('error', reject)
+    front.bind(port, address, resolve)
+  })
+  const tcp = options.silentTcp ? await silentTcp(address, port) : undefined
+  return {
+    close: async () => {
+      for (const timer of timers) clearTimeout(timer)
+      for (const socket of open) socket.close()
+      front.close()
+      tcp?.close()
+    },
+  }
+}
+
+function silentTcp(address: string, port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.unref()
+    })
+    server.once('error', reject)
+    server.listen(port, address, () => resolve(server.unref()))
+  })
+}
+
+/** FORMERR to every question with EDNS, as servers older than RFC 2671 answer. */
+export function refuseEdns(query: Buffer): Buffer | undefined {
+  if (query.readUInt16BE(10) === 0) return undefined
+  const reply = Buffer.from(query.subarray(0, 12))
+  reply.writeUInt16BE(0x8001, 2)
+  reply.fill(0, 4)
+  return reply
+}
+
+/** Answers that are none: another id, another question, a query, a compression loop, nothing at all, random bytes. */
+export function noiseOf(_query: Buffer, answer: Buffer): Buffer[] {
+  const otherId = Buffer.from(answer)
+  otherId.writeUInt16BE(answer.readUInt16BE(0) ^ 0x5555, 0)
+  const isQuery = Buffer.from(answer)
+  isQuery.writeUInt16BE(isQuery.readUInt16BE(2) & 0x7fff, 2)
+  const loop = Buffer.concat([answer.subarray(0, 12), Buffer.from([0xc0, 0x0c, 0, 16, 0, 1])])
+  const otherQuestion = packet.encode({
+    type: 'response',
+    id: answer.readUInt16BE(0),
+    flags: packet.AUTHORITATIVE_ANSWER,
+    questions: [{ type: 'TXT', name: 'another.test' }],
+    answers: [{ type: 'TXT', name: 'another.test', data: 'forged' }],
+  })
+  return [
+    otherId,
+    isQuery,
+    loop,
+    otherQuestion,
+    Buffer.alloc(0),
+    Buffer.from('not dns at all'),
+    answer.subarray(0, 20),
+  ]
+}

@@ -1,0 +1,315 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { DnsAddress } from '../../../src/context.ts'
+import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
+import type { CheckReport } from '../../../src/dns/report.ts'
+import { realEffects } from '../real-effects.ts'
+import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
+import { noiseOf, type Relay, refuseEdns, startRelay } from './relay.ts'
+import { delegation, HOSTS, type Holder, masterFile, type TestZone } from './zone-file.ts'
+
+const PARENT = '127.0.53.1'
+const UNBOUND = '127.0.53.53'
+/** Knows the zones of the tests, but no registry and no root: private DNS. */
+const LONELY = '127.0.53.55'
+/** BIND listens on addresses that an interface has by name: of loopback that is this one. */
+const BIND = '127.0.0.1'
+
+/** A small DNS of its own on loopback: a registry for `test.`, authoritative servers, two recursive resolvers. */
+export interface World {
+  readonly port: number
+  readonly unbound: DnsAddress
+  readonly bind: DnsAddress
+  /** An unbound that knows the zones of the tests but whose registry never answers, as behind a firewall. */
+  readonly lonely: DnsAddress
+  check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReport>
+  /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
+  change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
+  /** What unbound was asked by clients: `name. TYPE`. */
+  unboundQuestions(of?: 'unbound' | 'lonely'): string[]
+  stop(): Promise<void>
+}
+
+export async function startWorld(zones: readonly TestZone[]): Promise<World> {
+  const directory = mkdtempSync(join(tmpdir(), 'mailclaim-dns-'))
+  const stops: (() => Promise<void>)[] = [async () => rmSync(directory, { recursive: true, force: true })]
+  const stop = async () => {
+    while (stops.length > 0) await stops.pop()?.()
+  }
+  try {
+    return await build(directory, zones, stops, stop)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function build(
+  directory: string,
+  zones: readonly TestZone[],
+  stops: (() => Promise<void>)[],
+  stop: () => Promise<void>,
+): Promise<World> {
+  const port = await freePort([PARENT, UNBOUND, LONELY, BIND, ...Object.values(HOSTS)])
+  const run = (command: string, args: readonly string[]): ServerProcess => {
+    const server = startProcess(command, args)
+    stops.push(() => server.stop())
+    return server
+  }
+  const place = (name: string, text: string): string => {
+    const path = join(directory, name)
+    writeFileSync(path, text)
+    return path
+  }
+  const heldBy = (holder: Holder) => zones.filter((zone) => zone.on[holder] !== undefined)
+
+  const registry = [
+    '$ORIGIN test.',
+    '$TTL 3600',
+    '@ 3600 SOA ns.registry hostmaster 1 7200 900 86400 900',
+    '@ NS ns.registry',
+    `ns.registry A ${PARENT}`,
+    ...zones.filter((zone) => !zone.undelegated).map(delegation),
+    '',
+  ].join('\n')
+  const parentFile = place('registry.zone', registry)
+  const parent = run('nsd', [
+    '-d',
+    '-c',
+    place('nsd-p.conf', nsdConfig(directory, 'p', PARENT, port, [['test', parentFile]])),
+  ])
+  const b = run('nsd', ['-d', '-c', nsdOf('b')])
+  const c = run('nsd', ['-d', '-c', nsdOf('c')])
+  const knotConfig = place('knot.conf', knot())
+  const a = run('knotd', ['-c', knotConfig])
+  function nsdOf(holder: 'b' | 'c'): string {
+    const files = heldBy(holder).map(
+      (zone) => [zone.domain, place(`${zone.domain}.${holder}`, masterFile(zone, holder))] as const,
+    )
+    return place(`nsd-${holder}.conf`, nsdConfig(directory, holder, HOSTS[holder], port, files))
+  }
+  function knot(): string {
+    const rundir = join(directory, 'knot')
+    mkdirSync(rundir)
+    return [
+      'server:',
+      `    listen: [${[HOSTS.a, HOSTS.d, '::1'].map((address) => `${address}@${port}`).join(', ')}]`,
+      `    rundir: ${rundir}`,
+      `    pidfile: ${rundir}/pid`,
+      '    udp-workers: 1',
+      '    tcp-workers: 1',
+      '    background-workers: 1',
+      'database:',
+      `    storage: ${rundir}`,
+      'log:',
+      '  - target: stderr',
+      '    any: warning',
+      'zone:',
+      ...heldBy('a').flatMap((zone) => [
+        `  - domain: ${zone.domain}`,
+        `    file: ${place(`${zone.domain}.a`, masterFile(zone, 'a'))}`,
+        '    zonefile-sync: -1',
+        ...(zone.signed ? ['    dnssec-signing: on'] : []),
+      ]),
+      '',
+    ].join('\n')
+  }
+  const probe = (holder: Holder) => heldBy(holder)[0]?.domain ?? 'test'
+  await Promise.all([
+    untilAnswering(PARENT, port, 'test', parent),
+    untilAnswering(HOSTS.a, port, probe('a'), a),
+    untilAnswering(HOSTS.b, port, probe('b'), b),
+    untilAnswering(HOSTS.c, port, probe('c'), c),
+  ])
+
+  const anchors = await Promise.all(
+    zones.filter((zone) => zone.signed).map((zone) => signedAnchor(knotConfig, zone.domain)),
+  )
+  const log = join(directory, 'unbound.log')
+  const common = { port, zones, anchors: anchors.flat() }
+  const unbound = run('unbound', [
+    '-d',
+    '-c',
+    place('unbound.conf', unboundConfig({ ...common, address: UNBOUND, log, registry: true })),
+  ])
+  const lonelyLog = join(directory, 'lonely.log')
+  const lonely = run('unbound', [
+    '-d',
+    '-c',
+    place('lonely.conf', unboundConfig({ ...common, address: LONELY, log: lonelyLog, registry: false })),
+  ])
+  const named = run('named', ['-g', '-c', place('named.conf', namedConfig(directory, port, zones))])
+  const relays: Relay[] = await Promise.all([
+    startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
+    startRelay({ address: HOSTS.slow, port, upstream: HOSTS.a, delayMs: 3000 }),
+    startRelay({ address: HOSTS.noedns, port, upstream: HOSTS.a, reply: refuseEdns }),
+    startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
+    startRelay({ address: HOSTS.interceptor, port, upstream: UNBOUND, rewrite: withRecursion }),
+    startRelay({ address: HOSTS.silent, port, silentTcp: true }),
+    startRelay({ address: HOSTS.silent2, port, silentTcp: true }),
+  ])
+  stops.push(async () => {
+    await Promise.all(relays.map((relay) => relay.close()))
+  })
+  await Promise.all([
+    untilAnswering(UNBOUND, port, 'test', unbound),
+    untilAnswering(LONELY, port, probe('a'), lonely),
+    untilAnswering(BIND, port, 'test', named),
+  ])
+
+  const resolver = { address: UNBOUND, port }
+  return {
+    port,
+    unbound: resolver,
+    bind: { address: BIND, port },
+    lonely: { address: LONELY, port },
+    check: (name, expected, options) =>
+      checkDns(
+        {
+          name,
+          expected,
+          resolvers: [resolver],
+          authoritativePort: port,
+          publicResolvers: false,
+          ...options,
+        },
+        realEffects(),
+      ),
+    change: async (domain, ...commands) => {
+      const knotc = (...args: readonly string[]) => runKnot('knotc', ['-c', knotConfig, ...args])
+      await knotc('zone-begin', domain)
+      for (const command of commands) await knotc(...command)
+      await knotc('zone-commit', domain)
+    },
+    unboundQuestions: (of = 'unbound') =>
+      [
+        ...readFileSync(of === 'unbound' ? log : lonelyLog, 'utf8').matchAll(
+          /info: 127\.\S+ (\S+) ([A-Z]+) IN/g,
+        ),
+      ].map(([, name = '', type = '']) => `${name} ${type}`),
+    stop,
+  }
+}
+
+const execute = promisify(execFile)
+async function runKnot(command: string, args: readonly string[]): Promise<string> {
+  const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`
+  const { stdout } = await execute(command, [...args], { env: { ...process.env, PATH: path } })
+  return stdout
+}
+
+/** The DS records of a zone that Knot signs, as trust anchors. */
+async function signedAnchor(config: string, domain: string): Promise<string[]> {
+  const stdout = await runKnot('keymgr', ['-c', config, `${domain}.`, 'ds'])
+  return stdout.split('\n').filter((line) => line.includes(' DS '))
+}
+
+function withRecursion(query: Buffer): Buffer {
+  const copy = Buffer.from(query)
+  copy.writeUInt16BE(copy.readUInt16BE(2) | 0x0100, 2)
+  return copy
+}
+
+function nsdConfig(
+  directory: string,
+  id: string,
+  address: string,
+  port: number,
+  zones: readonly (readonly [string, string])[],
+): string {
+  return [
+    'server:',
+    `  ip-address: ${address}@${port}`,
+    `  username: "${userInfo().username}"`,
+    '  database: ""',
+    `  zonesdir: "${directory}"`,
+    `  pidfile: "${directory}/nsd-${id}.pid"`,
+    `  xfrdfile: "${directory}/nsd-${id}.xfrd"`,
+    `  zonelistfile: "${directory}/nsd-${id}.list"`,
+    `  logfile: "/dev/stderr"`,
+    '  server-count: 1',
+    '  rrl-ratelimit: 0',
+    'remote-control:',
+    '  control-enable: no',
+    ...zones.flatMap(([domain, file]) => ['zone:', `  name: "${domain}"`, `  zonefile: "${file}"`]),
+    '',
+  ].join('\n')
+}
+
+/** Where resolvers find a zone: delegations say nothing of ports, so each zone is configured. */
+function resolveAddress(zone: TestZone): string {
+  const holder = (['a', 'b', 'c'] as const).find((candidate) => zone.on[candidate] !== undefined)
+  return HOSTS[zone.resolveAt ?? holder ?? 'dead']
+}
+
+interface UnboundOptions {
+  readonly address: string
+  readonly port: number
+  readonly log: string
+  readonly zones: readonly TestZone[]
+  readonly anchors: readonly string[]
+  readonly registry: boolean
+}
+
+function unboundConfig({ address: own, port, log, zones, anchors, registry }: UnboundOptions): string {
+  const stub = (domain: string, address: string) => [
+    'stub-zone:',
+    `  name: "${domain}"`,
+    `  stub-addr: ${address}@${port}`,
+  ]
+  return [
+    'server:',
+    `  interface: ${own}@${port}`,
+    '  chroot: ""',
+    '  username: ""',
+    '  pidfile: ""',
+    '  use-syslog: no',
+    `  logfile: "${log}"`,
+    '  log-queries: yes',
+    '  verbosity: 1',
+    '  num-threads: 1',
+    '  do-ip6: no',
+    '  do-not-query-localhost: no',
+    '  access-control: 127.0.0.0/8 allow',
+    '  module-config: "validator iterator"',
+    '  local-zone: "test." nodefault',
+    '  val-log-level: 1',
+    // A name of a well-known provider, at a server of the tests.
+    `  local-data: "ada.ns.cloudflare.com. A ${HOSTS.a}"`,
+    `  local-data: "bob.ns.cloudflare.com. A ${HOSTS.b}"`,
+    `  trust-anchor: "bogus.test. DS 12345 13 2 ${'ab'.repeat(32)}"`,
+    ...anchors.map((anchor) => `  trust-anchor: "${anchor}"`),
+    'remote-control:',
+    '  control-enable: no',
+    // Without a registry: it is silent, as a root is that no packet comes back from.
+    ...stub('test', registry ? PARENT : HOSTS.silent),
+    ...zones.flatMap((zone) => stub(zone.domain, resolveAddress(zone))),
+    '',
+  ].join('\n')
+}
+
+function namedConfig(directory: string, port: number, zones: readonly TestZone[]): string {
+  const forward = (domain: string, address: string) =>
+    `zone "${domain}" { type forward; forward only; forwarders { ${address} port ${port}; }; };`
+  return [
+    'controls { };',
+    'options {',
+    `  directory "${directory}";`,
+    `  pid-file "${directory}/named.pid";`,
+    `  session-keyfile "${directory}/named.session";`,
+    `  listen-on port ${port} { ${BIND}; };`,
+    '  listen-on-v6 { none; };',
+    '  recursion yes;',
+    '  allow-query { any; };',
+    '  allow-recursion { any; };',
+    '  dnssec-validation no;',
+    '  empty-zones-enable no;',
+    '};',
+    forward('test', PARENT),
+    ...zones.map((zone) => forward(zone.domain, resolveAddress(zone))),
+    '',
+  ].join('\n')
+}

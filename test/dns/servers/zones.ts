@@ -1,0 +1,133 @@
+import type { TestZone } from './zone-file.ts'
+
+/** The value that every scenario waits for. */
+export const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
+export const OTHER_TOKEN = 'mc-verify=A1b2C3d4E5f6G7h8J9'
+const SPF = '@ TXT "v=spf1 include:_spf.example.net ~all"'
+const RIGHT = `@ TXT "${EXPECTED}"`
+
+const onA = (domain: string, records: string, more: Partial<TestZone> = {}): TestZone => ({
+  domain,
+  on: { a: records },
+  ns: ['a'],
+  ...more,
+})
+
+/** The same records at two servers. */
+const onBoth = (domain: string, records: string, more: Partial<TestZone> = {}): TestZone => ({
+  domain,
+  on: { a: records, b: records },
+  ns: ['a', 'b'],
+  ...more,
+})
+
+const healthy: readonly TestZone[] = [
+  onA('one.test', RIGHT),
+  {
+    domain: 'four.test',
+    on: { a: RIGHT, b: RIGHT, c: RIGHT },
+    ns: ['a', 'b', 'c', 'd'],
+  },
+  onA('six.test', RIGHT, { ipv6: '::1' }),
+  onBoth('sub.test', `app TXT "${EXPECTED}"`),
+  onBoth('aliasparent.test', `www CNAME web\nweb A 192.0.2.1\n_mc.www TXT "${EXPECTED}"`),
+  onBoth('spf.test', `${SPF}\n${RIGHT}`),
+  onA('signed.test', RIGHT, { signed: true }),
+  onBoth('strings.test', `@ TXT "${EXPECTED.slice(0, 11)}" "${EXPECTED.slice(11)}"`),
+  onBoth('deep.test', `a.b.c TXT "${EXPECTED}"`),
+  onBoth('alias.test', `app CNAME proof.target.test.`),
+  onA('target.test', `proof TXT "${EXPECTED}"`),
+  onBoth('wildmatch.test', `* TXT "${EXPECTED}"`),
+  onBoth('xn--bcher-kva.test', RIGHT),
+  onA('dname.test', 'old DNAME new\napp.new TXT "' + EXPECTED + '"'),
+  onBoth('stalebeside.test', `@ TXT "${OTHER_TOKEN}"\n${RIGHT}`),
+  // A zone of its own below another one.
+  onA('outer.test', `team NS ns-b.team.outer.test.\nns-b.team A 127.0.53.12\nteam TXT "occluded"`),
+  { domain: 'team.outer.test', on: { b: RIGHT }, ns: ['b'], undelegated: true },
+  onA('large.test', `${RIGHT}\n${fillers(12)}`),
+]
+
+/** TXT records of about 200 bytes. */
+function fillers(count: number): string {
+  return Array.from(
+    { length: count },
+    (_, index) => `@ TXT "service-${index}-proof=${String(index).padStart(3, '0').repeat(60)}"`,
+  ).join('\n')
+}
+
+const causes: readonly TestZone[] = [
+  onBoth('missing.test', SPF, { ttl: 1800 }),
+  onBoth('soattl.test', 'www A 192.0.2.1', { soaTtl: 45, minimum: 3600 }),
+  onBoth('soamin.test', 'www A 192.0.2.1', { soaTtl: 7200, minimum: 120 }),
+  onBoth('ent.test', `x.team TXT "something else"`),
+  onBoth('doubled.test', `doubled.test TXT "${EXPECTED}"`),
+  onBoth('doubledsub.test', `app.doubledsub.test TXT "${EXPECTED}"`),
+  onBoth('www.test', `www TXT "${EXPECTED}"`),
+  onBoth('toparent.test', `app A 192.0.2.1\n${RIGHT}`),
+  onBoth('underscore.test', `_mc-verify TXT "${EXPECTED}"`),
+  onBoth('wild.test', '* TXT "v=spf1 -all"'),
+  onBoth('wildalias.test', '* CNAME web\nweb A 192.0.2.1'),
+  onBoth('cname.test', 'app CNAME web\nweb A 192.0.2.1'),
+  onBoth('cnameout.test', 'app CNAME www.target.test.'),
+  onBoth('dangling.test', 'app CNAME gone'),
+  onBoth('danglingout.test', 'app CNAME nobody.nosuchdomain.test.'),
+  onBoth('loop.test', 'app CNAME two\ntwo CNAME three\nthree CNAME app'),
+  onBoth('quoted.test', `@ TXT "\\"${EXPECTED}\\""`),
+  onBoth('blank.test', `@ TXT "${EXPECTED} "`),
+  onBoth('nbsp.test', `@ TXT "${EXPECTED}\\194\\160"`),
+  onBoth('zerowidth.test', `@ TXT "mc-verify=\\226\\128\\139${EXPECTED.slice(10)}"`),
+  onBoth('splitrecords.test', `@ TXT "${EXPECTED.slice(0, 14)}"\n@ TXT "${EXPECTED.slice(14)}"`),
+  onBoth('truncated.test', `@ TXT "${EXPECTED.slice(0, 20)}"`),
+  onBoth('case.test', `@ TXT "${EXPECTED.toLowerCase()}"`),
+  onBoth('stale.test', `${SPF}\n@ TXT "${OTHER_TOKEN}"`, { ttl: 600 }),
+  onBoth('tokenonly.test', `@ TXT "${EXPECTED.slice(10)}"`),
+  onBoth('prefixonly.test', '@ TXT "mc-verify="'),
+  onBoth('pasted.test', `@ TXT "pasted.test. 300 IN TXT \\"${EXPECTED}\\""`),
+  onBoth('txtequals.test', `@ TXT "TXT=${EXPECTED}"`),
+  onBoth('extra.test', `@ TXT "v=spf1 -all ${EXPECTED}"`),
+  onBoth('binary.test', '@ TXT "\\255\\254\\000\\027[31m"'),
+  onA('cloud.test', SPF, { ns: ['ada.ns.cloudflare.com.', 'bob.ns.cloudflare.com.'] }),
+]
+
+const servers: readonly TestZone[] = [
+  { domain: 'partial.test', on: { a: RIGHT, b: SPF }, ns: ['a', 'b'], serials: { a: 42, b: 41 }, ttl: 400 },
+  {
+    domain: 'partialnx.test',
+    on: { a: `app TXT "${EXPECTED}"`, b: '' },
+    ns: ['a', 'b'],
+    serials: { a: 7, b: 6 },
+    minimum: 90,
+  },
+  { domain: 'sameserial.test', on: { a: RIGHT, b: SPF }, ns: ['a', 'b'] },
+  { domain: 'lame.test', on: { a: RIGHT }, ns: ['a', 'b'] },
+  { domain: 'lamemissing.test', on: { a: SPF }, ns: ['a', 'b'] },
+  { domain: 'alllame.test', on: { a: RIGHT }, ns: ['b', 'c'], resolveAt: 'a' },
+  { domain: 'dead.test', on: { a: RIGHT, b: RIGHT }, ns: ['a', 'b', 'dead'] },
+  { domain: 'silentone.test', on: { a: RIGHT, b: RIGHT }, ns: ['a', 'b', 'silent'] },
+  { domain: 'silentmissing.test', on: { a: SPF, b: SPF }, ns: ['a', 'b', 'silent'] },
+  { domain: 'allsilent.test', on: { a: RIGHT }, ns: ['silent', 'silent2'], resolveAt: 'silent' },
+  { domain: 'slow.test', on: { a: RIGHT, b: RIGHT, c: RIGHT }, ns: ['a', 'b', 'c', 'slow'] },
+  { domain: 'mismatch.test', on: { a: RIGHT, b: RIGHT }, ns: ['a'], parentNs: ['a', 'b'] },
+  { domain: 'divided.test', on: { a: RIGHT, b: SPF }, ns: ['a'], parentNs: ['a', 'b'] },
+  {
+    domain: 'nons.test',
+    on: { a: RIGHT },
+    ns: ['ns1.nosuchhost.test.', 'ns2.nosuchhost.test.'],
+  },
+  { domain: 'noedns.test', on: { a: RIGHT }, ns: ['noedns'] },
+  { domain: 'noisy.test', on: { a: RIGHT }, ns: ['noisy'] },
+  { domain: 'tcpclosed.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'], resolveAt: 'udponly' },
+  { domain: 'tcpclosedhere.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'] },
+  { domain: 'intercepted.test', on: { a: RIGHT }, ns: ['interceptor'] },
+  onA('many.test', `${RIGHT}\n${fillers(60)}`),
+]
+
+const resolvers: readonly TestZone[] = [
+  onA('cachedabsence.test', 'www A 192.0.2.1', { soaTtl: 3600, minimum: 77 }),
+  onA('cachedapex.test', `${SPF}\n@ TXT "${OTHER_TOKEN}"`, { ttl: 222 }),
+  onA('cachedbind.test', 'www A 192.0.2.1', { soaTtl: 88, minimum: 3600 }),
+  onA('bogus.test', RIGHT),
+  onA('brokenresolver.test', RIGHT, { resolveAt: 'dead' }),
+]
+
+export const ZONES: readonly TestZone[] = [...healthy, ...causes, ...servers, ...resolvers]
