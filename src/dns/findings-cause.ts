@@ -187,14 +187,16 @@ function missing(
 function misplacedFinding(facts: Facts, place: Misplaced, overWildcard: boolean): Finding {
   const { name, zone, expected } = facts
   const host = relativeName(name, zone)
-  if (overWildcard)
+  if (overWildcard) {
+    const below = name === zone ? zone : name.slice(name.indexOf('.') + 1)
     return {
       code: 'other_name',
       severity: 'error',
-      message: `The record ${quote(expected)} is at the wildcard below ${zone}, which does not cover ${name} itself`,
+      message: `The record ${quote(expected)} is at the wildcard *.${below}, which does not cover ${name} itself`,
       fix: `Add it at ${name} (host ${host})`,
-      evidence: { found_at: `*.${place.name.slice(place.name.indexOf('.') + 1)}`, expected_at: name },
+      evidence: { found_at: `*.${below}`, expected_at: name, host_field: host },
     }
+  }
   if (place.how === 'doubled')
     return {
       code: 'doubled_name',

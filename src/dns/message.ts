@@ -112,8 +112,8 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   if (!asksSame(buffer, question)) return undefined
   try {
     const decoded = packet.decode(buffer)
-    // dns-packet slices past the end without complaint; a message must end where it says.
-    if (packet.decode.bytes > buffer.length) throw new RangeError('records run past the end')
+    // dns-packet reads past the end without complaint (and then counts to NaN); a message must end where it says.
+    if (!(packet.decode.bytes <= buffer.length)) throw new RangeError('records run past the end')
     return { ...header, ...readRecords(decoded, rcode) }
   } catch {
     return header.tc ? { ...header, ...empty, rcode: rcodeName(rcode) } : undefined

@@ -39,7 +39,7 @@ const healthy: readonly TestZone[] = [
   onA('target.test', `proof TXT "${EXPECTED}"`),
   onBoth('wildmatch.test', `* TXT "${EXPECTED}"`),
   onBoth('xn--bcher-kva.test', RIGHT),
-  onA('dname.test', 'old DNAME new\napp.new TXT "' + EXPECTED + '"'),
+  onA('dname.test', `old DNAME new\napp.new TXT "${EXPECTED}"`),
   onBoth('stalebeside.test', `@ TXT "${OTHER_TOKEN}"\n${RIGHT}`),
   // A zone of its own below another one.
   onA('outer.test', `team NS ns-b.team.outer.test.\nns-b.team A 127.0.53.12\nteam TXT "occluded"`),

@@ -1,0 +1,648 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { CheckReport, FindingCode, Verdict } from '../../src/dns/report.ts'
+import { missing } from '../requirements.ts'
+import { startWorld, type World } from './servers/world.ts'
+import { HOSTS } from './servers/zone-file.ts'
+import { EXPECTED, OTHER_TOKEN, ZONES } from './servers/zones.ts'
+
+/** One set-up of real servers, and what the check has to say of it. */
+interface Scenario {
+  readonly says: string
+  readonly name: string
+  readonly verdict: Verdict
+  readonly code: FindingCode
+  readonly evidence: Record<string, unknown>
+  readonly report?: Record<string, unknown>
+}
+
+const HEALTHY: readonly (readonly [says: string, name: string])[] = [
+  ['one name server', 'one.test'],
+  ['four name servers', 'four.test'],
+  ['a name server with IPv6 alone', 'six.test'],
+  ['a subdomain', 'app.sub.test'],
+  ['a name below an alias', '_mc.www.aliasparent.test'],
+  ['an SPF record beside it', 'spf.test'],
+  ['a zone signed with DNSSEC, validated', 'signed.test'],
+  ['a value in two strings', 'strings.test'],
+  ['a name below names that have no records', 'a.b.c.deep.test'],
+  ['an alias into another zone, where the value is', 'app.alias.test'],
+  ['a wildcard with the value', 'anything.wildmatch.test'],
+  ['an internationalized name, as it is written', 'Bücher.test.'],
+  ['a name below a DNAME', 'app.old.dname.test'],
+  ['an older proof beside it', 'stalebeside.test'],
+  ['a zone of its own below another one', 'team.outer.test'],
+  ['an answer that needs TCP', 'large.test'],
+  ['a server that refuses EDNS', 'noedns.test'],
+  ['a server behind forged and broken answers', 'noisy.test'],
+]
+
+const CAUSES: readonly Scenario[] = [
+  {
+    says: 'no record, but SPF: what caches hold is the old set, for its TTL',
+    name: 'missing.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { host_field: '@', values: ['v=spf1 include:_spf.example.net ~all'], negative_ttl: 1800 },
+    report: { zone: 'missing.test', retry_after_seconds: 1800 },
+  },
+  {
+    says: 'no name at all, deep in the zone',
+    name: 'a.b.missing.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { outcomes: ['nxdomain'], host_field: 'a.b', zone: 'missing.test' },
+  },
+  {
+    says: 'a negative answer that lives for the SOA record’s own TTL',
+    name: 'soattl.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { outcomes: ['absent'], negative_ttl: 45 },
+    report: { retry_after_seconds: 45 },
+  },
+  {
+    says: 'a negative answer that lives for the SOA’s last field',
+    name: 'app.soamin.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { outcomes: ['nxdomain'], negative_ttl: 120 },
+    report: { retry_after_seconds: 120 },
+  },
+  {
+    says: 'an empty non-terminal',
+    name: 'team.ent.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { outcomes: ['absent'] },
+  },
+  {
+    says: 'a doubled domain at the apex',
+    name: 'doubled.test',
+    verdict: 'fix',
+    code: 'doubled_name',
+    evidence: { found_at: 'doubled.test.doubled.test', host_field: '@' },
+  },
+  {
+    says: 'a doubled domain below the apex',
+    name: 'app.doubledsub.test',
+    verdict: 'fix',
+    code: 'doubled_name',
+    evidence: { found_at: 'app.doubledsub.test.doubledsub.test', host_field: 'app' },
+  },
+  {
+    says: 'the record at www',
+    name: 'www.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: 'www.www.test' },
+  },
+  {
+    says: 'the record at the parent',
+    name: 'app.toparent.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: 'toparent.test', host_field: 'app' },
+  },
+  {
+    says: 'the record at an underscore label',
+    name: 'underscore.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '_mc-verify.underscore.test' },
+  },
+  {
+    says: 'the record at the wildcard, which does not cover the apex',
+    name: 'wildmatch.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '*.wildmatch.test', expected_at: 'wildmatch.test' },
+  },
+  {
+    says: 'a wildcard TXT record',
+    name: 'app.wild.test',
+    verdict: 'fix',
+    code: 'wildcard_answer',
+    evidence: { values: ['v=spf1 -all'] },
+  },
+  {
+    says: 'a wildcard alias',
+    name: 'app.wildalias.test',
+    verdict: 'fix',
+    code: 'wildcard_answer',
+    evidence: { wildcard_alias: 'web.wildalias.test' },
+  },
+  {
+    says: 'an alias at the name',
+    name: 'app.cname.test',
+    verdict: 'fix',
+    code: 'cname_at_name',
+    evidence: { chain: ['web.cname.test'], end: 'absent' },
+  },
+  {
+    says: 'an alias of a name that does not exist',
+    name: 'app.dangling.test',
+    verdict: 'fix',
+    code: 'cname_dangling',
+    evidence: { chain: ['gone.dangling.test'], end: 'nxdomain' },
+  },
+  {
+    says: 'an alias of a name in another zone that does not exist',
+    name: 'app.cnameout.test',
+    verdict: 'fix',
+    code: 'cname_dangling',
+    evidence: { chain: ['www.target.test'] },
+  },
+  {
+    says: 'an alias into a domain that does not exist',
+    name: 'app.danglingout.test',
+    verdict: 'fix',
+    code: 'cname_dangling',
+    evidence: { chain: ['nobody.nosuchdomain.test'] },
+  },
+  {
+    says: 'aliases in a circle',
+    name: 'app.loop.test',
+    verdict: 'fix',
+    code: 'cname_loop',
+    evidence: { chain: ['two.loop.test', 'three.loop.test', 'app.loop.test'] },
+  },
+  {
+    says: 'quotation marks in the value',
+    name: 'quoted.test',
+    verdict: 'fix',
+    code: 'quoted',
+    evidence: { seen: `"${EXPECTED}"` },
+  },
+  {
+    says: 'a blank at the end',
+    name: 'blank.test',
+    verdict: 'fix',
+    code: 'whitespace',
+    evidence: { invisible: [{ name: 'space', hex: '20', position: EXPECTED.length + 1 }] },
+  },
+  {
+    says: 'a no-break space at the end',
+    name: 'nbsp.test',
+    verdict: 'fix',
+    code: 'whitespace',
+    evidence: { invisible: [{ name: 'no-break space', hex: 'c2a0', position: EXPECTED.length + 1 }] },
+  },
+  {
+    says: 'a zero-width space inside',
+    name: 'zerowidth.test',
+    verdict: 'fix',
+    code: 'whitespace',
+    evidence: { invisible: [{ name: 'zero-width space', hex: 'e2808b', position: 11 }] },
+  },
+  {
+    says: 'a value cut into two records',
+    name: 'splitrecords.test',
+    verdict: 'fix',
+    code: 'split_records',
+    evidence: { seen: [EXPECTED.slice(0, 14), EXPECTED.slice(14)] },
+  },
+  {
+    says: 'a value that is cut',
+    name: 'truncated.test',
+    verdict: 'fix',
+    code: 'truncated',
+    evidence: { difference: { at: 21, expected: EXPECTED.slice(20), seen: '' } },
+  },
+  {
+    says: 'a value in lower case',
+    name: 'case.test',
+    verdict: 'fix',
+    code: 'case_changed',
+    evidence: { seen: EXPECTED.toLowerCase() },
+  },
+  {
+    says: 'an older token beside SPF',
+    name: 'stale.test',
+    verdict: 'fix',
+    code: 'stale_token',
+    evidence: { seen: OTHER_TOKEN, old_state_ttl: 600 },
+    report: { retry_after_seconds: 600 },
+  },
+  {
+    says: 'the token alone',
+    name: 'tokenonly.test',
+    verdict: 'fix',
+    code: 'token_only',
+    evidence: { seen: EXPECTED.slice(10) },
+  },
+  {
+    says: 'the prefix alone',
+    name: 'prefixonly.test',
+    verdict: 'fix',
+    code: 'prefix_only',
+    evidence: { seen: 'mc-verify=' },
+  },
+  {
+    says: 'a whole zone line pasted',
+    name: 'pasted.test',
+    verdict: 'fix',
+    code: 'pasted_line',
+    evidence: { seen: `pasted.test. 300 IN TXT "${EXPECTED}"` },
+  },
+  {
+    says: 'TXT= pasted along',
+    name: 'txtequals.test',
+    verdict: 'fix',
+    code: 'pasted_line',
+    evidence: { seen: `TXT=${EXPECTED}` },
+  },
+  {
+    says: 'the value behind SPF in one record',
+    name: 'extra.test',
+    verdict: 'fix',
+    code: 'extra_text',
+    evidence: { seen: `v=spf1 -all ${EXPECTED}` },
+  },
+  {
+    says: 'a record in the parent zone that the delegation hides',
+    name: 'x.team.outer.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: 'team.outer.test' },
+    report: { zone: 'team.outer.test' },
+  },
+  {
+    says: 'a domain that is not registered',
+    name: 'app.nobody.test',
+    verdict: 'fix',
+    code: 'domain_not_found',
+    evidence: { domain: 'nobody.test', said_by: 'test' },
+    report: { zone: null, nameservers: [] },
+  },
+]
+
+const SERVERS: readonly Scenario[] = [
+  {
+    says: 'one of two servers has the record',
+    name: 'partial.test',
+    verdict: 'wait',
+    code: 'partial_propagation',
+    evidence: {
+      with: [{ host: 'ns-a.partial.test', serial: 42 }],
+      without: [{ host: 'ns-b.partial.test', serial: 41, outcome: 'mismatch' }],
+    },
+    report: { retry_after_seconds: 400, resolvers: [] },
+  },
+  {
+    says: 'one of two servers has the name',
+    name: 'app.partialnx.test',
+    verdict: 'wait',
+    code: 'partial_propagation',
+    evidence: { without: [{ host: 'ns-b.partialnx.test', serial: 6, outcome: 'nxdomain' }] },
+    report: { retry_after_seconds: 90 },
+  },
+  {
+    says: 'two servers that are no copies of each other',
+    name: 'sameserial.test',
+    verdict: 'wait',
+    code: 'partial_propagation',
+    evidence: { with: [{ serial: 1 }], without: [{ serial: 1 }] },
+  },
+  {
+    says: 'a lame server beside a good one',
+    name: 'lame.test',
+    verdict: 'ready_with_warning',
+    code: 'lame_nameserver',
+    evidence: { servers: [{ host: 'ns-b.lame.test', outcome: 'refused', rcode: 'REFUSED' }] },
+  },
+  {
+    says: 'lame servers only',
+    name: 'alllame.test',
+    verdict: 'fix',
+    code: 'lame_nameserver',
+    evidence: { servers: [{ outcome: 'refused' }, { outcome: 'refused' }] },
+  },
+  {
+    says: 'a dead server beside two good ones',
+    name: 'dead.test',
+    verdict: 'ready_with_warning',
+    code: 'nameserver_unreachable',
+    evidence: { servers: [{ address: HOSTS.dead, outcome: 'unreachable' }] },
+  },
+  {
+    says: 'parent and child that name different servers, all with the record',
+    name: 'mismatch.test',
+    verdict: 'ready_with_warning',
+    code: 'parent_child_mismatch',
+    evidence: { only_parent: ['ns-b.mismatch.test'], only_child: [] },
+  },
+  {
+    says: 'parent and child that name different servers, the record at one side only',
+    name: 'divided.test',
+    verdict: 'fix',
+    code: 'parent_child_mismatch',
+    evidence: { parent: ['ns-a.divided.test', 'ns-b.divided.test'], child: ['ns-a.divided.test'] },
+  },
+  {
+    says: 'name servers without an address',
+    name: 'nons.test',
+    verdict: 'fix',
+    code: 'no_nameservers',
+    evidence: { hosts: ['ns1.nosuchhost.test', 'ns2.nosuchhost.test'] },
+  },
+  {
+    says: 'an answer that needs TCP, closed to everybody',
+    name: 'tcpclosed.test',
+    verdict: 'fix',
+    code: 'tcp_blocked',
+    evidence: { servers: [{ tcp: 'refused' }], certain: true },
+  },
+  {
+    says: 'an answer that needs TCP, closed from here alone',
+    name: 'tcpclosedhere.test',
+    verdict: 'ready_with_warning',
+    code: 'tcp_blocked',
+    evidence: { certain: false },
+    report: { resolvers: [{ outcome: 'match' }] },
+  },
+  {
+    says: 'something on the way that answers for everybody',
+    name: 'intercepted.test',
+    verdict: 'unknown',
+    code: 'dns_intercepted',
+    evidence: { servers: [{ authoritative: false, outcome: 'lame' }] },
+  },
+  {
+    says: 'a TXT set of 12 kB',
+    name: 'many.test',
+    verdict: 'ready_with_warning',
+    code: 'too_many_txt',
+    evidence: { records: 61 },
+  },
+]
+
+describe.skipIf(missing('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Unbound and BIND', () => {
+  let world: World
+  beforeAll(async () => {
+    world = await startWorld(ZONES)
+  })
+  afterAll(async () => {
+    await world?.stop()
+  })
+
+  describe('a healthy set-up is ready, with no finding above info', () => {
+    test.each(HEALTHY)('%s', async (_says, name) => {
+      const report = await world.check(name, EXPECTED)
+      expect(report.findings.filter((finding) => finding.severity !== 'info')).toEqual([])
+      expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null })
+      expect(report.resolvers).toMatchObject([{ outcome: 'match' }])
+    })
+
+    test('seen through BIND', async () => {
+      const report = await world.check('four.test', EXPECTED, { resolvers: [world.bind] })
+      expect(report).toMatchObject({ verdict: 'ready', findings: [] })
+      expect(report.nameservers).toHaveLength(4)
+    })
+
+    test('of private DNS whose registry cannot be reached', async () => {
+      for (const name of ['one.test', 'app.sub.test']) {
+        const report = await world.check(name, EXPECTED, { resolvers: [world.lonely] })
+        expect(report).toMatchObject({ verdict: 'ready', findings: [] })
+      }
+    })
+
+    test('where an authoritative server is named as the resolver', async () => {
+      const report = await world.check('app.sub.test', EXPECTED, {
+        resolvers: [{ address: HOSTS.a, port: world.port }],
+      })
+      expect(report).toMatchObject({ verdict: 'ready', zone: 'sub.test', findings: [] })
+      expect(report.nameservers.map((server) => server.host)).toEqual(['ns-a.sub.test', 'ns-b.sub.test'])
+    })
+
+    test('where one of two resolvers is dead, which is said', async () => {
+      const report = await world.check('one.test', EXPECTED, {
+        resolvers: [{ address: HOSTS.dead, port: world.port }, world.unbound],
+      })
+      expect(report.verdict).toBe('ready_with_warning')
+      expect(report.findings).toMatchObject([{ code: 'resolver_broken', severity: 'warning' }])
+    })
+  })
+
+  describe('the cause is named', () => {
+    test.each(CAUSES)('$says: $code', async (scenario) => {
+      expectScenario(await world.check(scenario.name, EXPECTED), scenario)
+    })
+
+    test('bytes that are no text come through as they are', async () => {
+      const report = await world.check('binary.test', EXPECTED)
+      expect(report.nameservers[0]?.values).toEqual(['\xff\xfe\0\x1b[31m'])
+    })
+
+    test('with the provider that runs the zone', async () => {
+      const report = await world.check('cloud.test', EXPECTED)
+      expect(report.findings.map((finding) => finding.code)).toEqual([
+        'missing',
+        'lame_nameserver',
+        'wrong_provider_hint',
+      ])
+      expect(report.findings[2]?.evidence).toMatchObject({ providers: ['Cloudflare'] })
+    })
+  })
+
+  describe('trouble with the servers is named', () => {
+    test.each(SERVERS)('$says: $code', async (scenario) => {
+      expectScenario(await world.check(scenario.name, EXPECTED), scenario)
+    })
+  })
+
+  describe('silence is waited out, and no longer than it takes', () => {
+    test.concurrent('one silent server among three', async () => {
+      const { report, ms } = await timed(() => world.check('silentone.test', EXPECTED))
+      expectScenario(report, {
+        says: '',
+        name: 'silentone.test',
+        verdict: 'ready_with_warning',
+        code: 'nameserver_unreachable',
+        evidence: { servers: [{ address: HOSTS.silent, outcome: 'timeout' }] },
+      })
+      expect(report.resolvers).toMatchObject([{ outcome: 'match' }])
+      expect(ms).toBeLessThan(5500)
+    })
+
+    test.concurrent('one silent server among three, none with the record', async () => {
+      expectScenario(await world.check('silentmissing.test', EXPECTED), {
+        says: '',
+        name: 'silentmissing.test',
+        verdict: 'fix',
+        code: 'missing',
+        evidence: {},
+        report: { resolvers: [] },
+      })
+    })
+
+    test.concurrent('every server silent is never "missing"', async () => {
+      const { report, ms } = await timed(() => world.check('allsilent.test', EXPECTED))
+      expectScenario(report, {
+        says: '',
+        name: 'allsilent.test',
+        verdict: 'unknown',
+        code: 'nameserver_unreachable',
+        evidence: { servers: [{ outcome: 'timeout' }, { outcome: 'timeout' }] },
+      })
+      expect(ms).toBeLessThan(10_000)
+    })
+
+    test.concurrent('a silent resolver is never "missing"', async () => {
+      const { report, ms } = await timed(() =>
+        world.check('a.b.c.deep.test', EXPECTED, {
+          resolvers: [{ address: HOSTS.silent, port: world.port }],
+        }),
+      )
+      expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'resolver_broken' }] })
+      expect(ms).toBeLessThan(10_000)
+    })
+
+    test.concurrent('one slow server after three fast ones', async () => {
+      const report = await world.check('slow.test', EXPECTED)
+      expect(report).toMatchObject({ verdict: 'ready', findings: [] })
+      expect(report.nameservers.find((server) => server.address === HOSTS.slow)?.ms).toBeGreaterThan(2900)
+    })
+  })
+
+  describe('what resolvers remember is told apart from what is wrong', () => {
+    test('an absence that unbound remembers, with the seconds left', async () => {
+      await world.check('one.test', EXPECTED)
+      await primeResolver(world, 'cachedabsence.test', 'unbound')
+      await world.change('cachedabsence.test', [
+        'zone-set',
+        'cachedabsence.test',
+        '@',
+        '300',
+        'TXT',
+        `"${EXPECTED}"`,
+      ])
+      const report = await world.check('cachedabsence.test', EXPECTED)
+      expectScenario(report, {
+        says: '',
+        name: 'cachedabsence.test',
+        verdict: 'wait',
+        code: 'cached_absence',
+        evidence: { outcome: 'absent' },
+      })
+      const left = report.findings[0]?.evidence['seconds_left']
+      expect(left).toBeGreaterThan(60)
+      expect(left).toBeLessThanOrEqual(77)
+      expect(report.retry_after_seconds).toBe(left)
+    })
+
+    test('an absence that BIND remembers, for the SOA record’s own TTL', async () => {
+      await primeResolver(world, 'cachedbind.test', 'bind')
+      await world.change('cachedbind.test', [
+        'zone-set',
+        'cachedbind.test',
+        '@',
+        '300',
+        'TXT',
+        `"${EXPECTED}"`,
+      ])
+      const report = await world.check('cachedbind.test', EXPECTED, { resolvers: [world.bind] })
+      expect(report).toMatchObject({ verdict: 'wait', findings: [{ code: 'cached_absence' }] })
+      const left = report.retry_after_seconds
+      expect(left).toBeGreaterThan(70)
+      expect(left).toBeLessThanOrEqual(88)
+    })
+
+    test('an older TXT set at an apex with SPF', async () => {
+      await primeResolver(world, 'cachedapex.test', 'unbound')
+      await world.change(
+        'cachedapex.test',
+        ['zone-unset', 'cachedapex.test', '@', 'TXT', `"${OTHER_TOKEN}"`],
+        ['zone-set', 'cachedapex.test', '@', '222', 'TXT', `"${EXPECTED}"`],
+      )
+      const report = await world.check('cachedapex.test', EXPECTED)
+      expectScenario(report, {
+        says: '',
+        name: 'cachedapex.test',
+        verdict: 'wait',
+        code: 'cached_old_value',
+        evidence: { values: expect.arrayContaining([OTHER_TOKEN]) },
+      })
+      expect(report.retry_after_seconds).toBeGreaterThan(200)
+      expect(report.retry_after_seconds).toBeLessThanOrEqual(222)
+    })
+
+    test('signatures that are not valid', async () => {
+      expectScenario(await world.check('bogus.test', EXPECTED), {
+        says: '',
+        name: 'bogus.test',
+        verdict: 'fix',
+        code: 'dnssec_bogus',
+        evidence: { with_checking: 'SERVFAIL', with_checking_disabled: 'match' },
+      })
+    })
+
+    test('a resolver that is broken itself', async () => {
+      expectScenario(await world.check('brokenresolver.test', EXPECTED), {
+        says: '',
+        name: 'brokenresolver.test',
+        verdict: 'ready_with_warning',
+        code: 'resolver_broken',
+        evidence: { resolver: `127.0.53.53:${world.port}` },
+      })
+    })
+  })
+
+  test('no resolver is ever asked about a name that the authoritative servers do not have', async () => {
+    const names = [
+      'a.b.missing.test',
+      'missing.test',
+      'app.wild.test',
+      'app.doubledsub.test',
+      'app.dangling.test',
+    ]
+    for (const name of names) {
+      await world.check(name, EXPECTED)
+      await world.check(name, EXPECTED, { resolvers: [world.lonely] })
+    }
+    const asked = [...world.unboundQuestions(), ...world.unboundQuestions('lonely')]
+    expect(asked).toContain('test. NS')
+    const absent = [
+      'a.b.missing.test.',
+      'b.missing.test.',
+      'app.wild.test.',
+      'app.doubledsub.test.',
+      'gone.dangling.test.',
+    ]
+    for (const name of absent) expect(asked.filter((question) => question.startsWith(`${name} `))).toEqual([])
+    expect(asked).not.toContain('missing.test. TXT')
+    expect(asked).not.toContain('app.dangling.test. TXT')
+  })
+})
+
+/** Lets a resolver learn, and remember, what the zone has now. */
+async function primeResolver(world: World, name: string, which: 'unbound' | 'bind'): Promise<void> {
+  const { ask } = await import('../../src/dns/exchange.ts')
+  const { realEffects } = await import('./real-effects.ts')
+  const effects = realEffects()
+  const reply = await ask(
+    world[which],
+    { name, type: 'TXT' },
+    { recursionDesired: true, deadline: effects.clock.monotonic() + 5000 },
+    effects,
+  )
+  expect(reply.kind).toBe('answer')
+}
+
+function expectScenario(report: CheckReport, scenario: Scenario): void {
+  const others = report.findings.filter(
+    (finding) => finding.severity === 'error' && finding.code !== scenario.code,
+  )
+  expect(others).toEqual([])
+  expect(report.findings.map((finding) => finding.code)).toContain(scenario.code)
+  expect(report.verdict).toBe(scenario.verdict)
+  const finding = report.findings.find((candidate) => candidate.code === scenario.code)
+  expect(finding?.evidence).toMatchObject(scenario.evidence)
+  expect(finding?.fix).not.toBe('')
+  if (scenario.report !== undefined) expect(report).toMatchObject(scenario.report)
+}
+
+async function timed(work: () => Promise<CheckReport>): Promise<{ report: CheckReport; ms: number }> {
+  const start = performance.now()
+  const report = await work()
+  return { report, ms: performance.now() - start }
+}
