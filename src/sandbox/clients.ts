@@ -64,7 +64,6 @@ export function acceptsRedirect(client: OAuthClient, redirectUri: string): boole
     const match = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(\/.*)?$/.exec(registered)
     if (match === null) return false
     const [, origin = '', path = ''] = match
-    if (!redirectUri.startsWith(`${origin}:`)) return false
     const port = /^:([1-9][0-9]{0,4})(?=\/|$)/.exec(redirectUri.slice(origin.length))
     return port !== null && Number(port[1]) <= 65_535 && redirectUri === `${origin}:${port[1]}${path}`
   })

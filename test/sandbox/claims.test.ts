@@ -177,6 +177,18 @@ test.each(['split_strings', 'stale_beside_right'])('the verifier is satisfied by
   expect((await get())['status']).toBe('completed')
 })
 
+test('the verifier also finds the value among so many that the answer needs TCP', async () => {
+  const sandbox = await sandboxForTest(SLOW)
+  const { claim, verify, get } = await claimed(sandbox, 'example.com')
+  const { value } = claim['record'] as { value: string }
+  const others = Array.from({ length: 60 }, (_, n) => `service-${n}=${'x'.repeat(60)}`)
+  await control(sandbox, 'PUT', '/dns/example.com/TXT', [...others, value])
+  await verify()
+  await advance(sandbox, 120)
+  expect((await get())['status']).toBe('completed')
+  expect((await control(sandbox, 'GET', '/state')).body['dns']).toMatchObject({ tcp: 1, truncated: 1 })
+})
+
 test('a pending claim expires after seven days; verification is refused then, and a new claim has a new value', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')

@@ -108,6 +108,14 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
+test('a filtered list is also walked back, from an item that the filter leaves out', async () => {
+  const sandbox = await sandboxForTest({ imports: 60 })
+  const all = items((await api(sandbox, 'GET', '/contacts/imports?limit=100')).body)
+  const { body } = await api(sandbox, 'GET', `/contacts/imports?status=queued&before=${all.at(-1)?.id}`)
+  expect(items(body)).toEqual(all.filter(({ status }) => status === 'queued'))
+  expect(items(body).length).toBeGreaterThan(1)
+})
+
 test('a status that does not exist is refused', async () => {
   const sandbox = await sandboxForTest()
   expect((await api(sandbox, 'GET', '/contacts/imports?status=done')).status).toBe(422)
