@@ -1,14 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import { formatDnsAddress } from './address.ts'
-import {
-  type HostAddresses,
-  type Located,
-  type Location,
-  locate,
-  lookUpHost,
-  type Route,
-  soaOf,
-} from './delegation.ts'
+import { createRoute, type Located, type Location, locate, type Route, soaOf } from './delegation.ts'
 import { ask, type DnsEffects } from './exchange.ts'
 import { type AliasPath, type Facts, oldStateTtl, type ResolverObservation, tally } from './facts.ts'
 import { judge } from './findings.ts'
@@ -73,19 +65,14 @@ async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckR
   const deadline = start + (request.deadlineMs ?? DEADLINE_MS) - 150
   const configured = request.resolvers === 'system' ? await effects.dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
-  const hosts = new Map<string, Promise<HostAddresses>>()
-  const whole: Omit<Route, 'lookUp'> = {
+  const whole = createRoute({
     // More than a handful of resolvers tell nothing more about where the zone is.
     resolvers: resolvers.slice(0, 3),
     authoritativePort: request.authoritativePort,
     deadline,
     effects,
-  }
-  const route = (until: number): Route => ({
-    ...whole,
-    deadline: Math.min(until, deadline),
-    lookUp: (host) => hosts.get(host) ?? remember(hosts, host, lookUpHost(host, whole)),
   })
+  const route = (until: number): Route => ({ ...whole, deadline: Math.min(until, deadline) })
   const location = await locate(name.ascii, route(start + LOCATE_MS))
   if (location.kind !== 'located') return withoutZone(request, name.ascii, location, resolvers)
   const facts = await gather(location, request, name.ascii, resolvers, start, route(deadline))
@@ -218,8 +205,6 @@ async function throughAliases(
 
 function remember<T>(map: Map<string, Promise<T>>, key: string, value: Promise<T>): Promise<T> {
   map.set(key, value)
-  // Whoever waits for it sees a rejection; where nobody does, it is no one's.
-  value.catch(() => undefined)
   return value
 }
 

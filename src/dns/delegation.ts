@@ -15,6 +15,19 @@ export interface Route {
   readonly lookUp: (host: string) => Promise<HostAddresses>
 }
 
+/** A route that remembers which hosts it has looked up, for as long as it is used. */
+export function createRoute(way: Omit<Route, 'lookUp'>): Route {
+  const hosts = new Map<string, Promise<HostAddresses>>()
+  const lookUp = (host: string): Promise<HostAddresses> => {
+    const running = hosts.get(host) ?? lookUpHost(host, way)
+    // Whoever waits for it sees a rejection; where nobody does any more, it is no one's.
+    running.catch(() => undefined)
+    hosts.set(host, running)
+    return running
+  }
+  return { ...way, lookUp }
+}
+
 /** A zone and its name servers, as one side tells it: host names in the order given, with the addresses known so far. */
 export interface Cut {
   readonly zone: string
@@ -334,7 +347,7 @@ export interface HostAddresses {
 }
 
 /** Addresses of a name server host, v4 and v6, through the resolvers. */
-export async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<HostAddresses> {
+async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<HostAddresses> {
   if (!isAskable(host)) return { addresses: [], certain: true }
   const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
   const options: AskOptions = { recursionDesired: true, checkingDisabled: true, deadline }

@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import { locate } from './delegation.ts'
+import { createRoute, locate } from './delegation.ts'
 import type { DnsEffects } from './exchange.ts'
 import { below } from './withdraw.ts'
 
@@ -21,12 +21,13 @@ export async function findZone(
   const search = below(effects.signal)
   try {
     const resolvers = start.resolvers === 'system' ? await effects.dns.systemResolvers() : start.resolvers
-    const location = await locate(name, {
+    const route = createRoute({
       resolvers: resolvers.slice(0, 3),
       authoritativePort: start.authoritativePort,
       deadline: effects.clock.monotonic() + start.timeoutMs,
       effects: { ...effects, signal: search.signal },
     })
+    const location = await locate(name, route)
     // A server that stands in for an unknown zone, or the zone of a registry, is not where the record goes.
     return location.kind === 'located' && location.standIn !== true && location.cut.zone !== '.'
       ? location.cut.zone

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CheckReport, FindingCode, Verdict } from '../../src/dns/report.ts'
-import { missing } from '../requirements.ts'
+import { needs } from '../requirements.ts'
 import { startWorld, type World } from './servers/world.ts'
 import { HOSTS } from './servers/zone-file.ts'
 import { EXPECTED, OTHER_TOKEN, ZONES } from './servers/zones.ts'
@@ -376,7 +376,7 @@ const SERVERS: readonly Scenario[] = [
   },
 ]
 
-describe.skipIf(missing('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Unbound and BIND', () => {
+describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Unbound and BIND', () => {
   let world: World
   beforeAll(async () => {
     world = await startWorld(ZONES)
