@@ -60,6 +60,7 @@ export const tree: CommandTree = {
   },
   claim: leaf('claim a domain: the whole road in one command', () => import('./claim.ts')),
   sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),
+  doctor: leaf('check the set-up, with a remedy for each problem', () => import('./doctor.ts')),
   config: {
     says: 'settings of a profile',
     commands: {

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { missing } from '../requirements.ts'
+import { needs } from '../requirements.ts'
 import { createWorld, type World } from './world.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
@@ -81,7 +81,7 @@ async function exercise(shell: ReturnType<typeof openShell>, world: World): Prom
   expect(spawnSync('ls', [world.home], { encoding: 'utf8' }).stdout).not.toContain('owned')
 }
 
-describe.skipIf(missing('bash', 'tmux'))('bash', () => {
+describe.runIf(needs('bash', 'tmux'))('bash', () => {
   test('completes commands, options, values, profiles and domains', async () => {
     const world = await createHome()
     writeFileSync(join(world.home, 'rc'), `PS1='$ '\nsource <(mailclaim completion bash)\necho ready\n`)
@@ -103,7 +103,7 @@ describe.skipIf(missing('bash', 'tmux'))('bash', () => {
   })
 })
 
-describe.skipIf(missing('zsh', 'tmux'))('zsh', () => {
+describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
   test.each([
     ['sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
     ['sourced where nobody started the completion system', 'source <(mailclaim completion zsh)'],
@@ -121,7 +121,7 @@ describe.skipIf(missing('zsh', 'tmux'))('zsh', () => {
   })
 })
 
-describe.skipIf(missing('fish'))('fish', () => {
+describe.runIf(needs('fish'))('fish', () => {
   test('completes commands, options, values, profiles and domains', async () => {
     const world = await createHome()
     const ask = (line: string) => {

@@ -1,0 +1,124 @@
+import { lstat, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Context } from '../context.ts'
+import { proveKeychain } from '../credentials/keychain.ts'
+import { prepareSecret } from '../credentials/store.ts'
+import { CliError, Exit } from '../errors.ts'
+import { withLock } from '../session/lock.ts'
+import { sessionPaths } from '../session/paths.ts'
+import { readRecord } from '../session/record.ts'
+import { chosenStore } from '../session/replace.ts'
+import { configPath } from '../settings/config.ts'
+import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
+
+/** Whether the settings can be read and suffice to make a request. */
+export async function examineConfiguration(context: Context, settings: Settings): Promise<Diagnosis> {
+  const check = 'configuration'
+  if (settings.configProblem !== undefined) return problem(check, settings.configProblem)
+  try {
+    const base = requireBaseUrl(settings)
+    const profile = `profile ${settings.profile.value}`
+    if (context.environment.apiKey === undefined) requireClientId(settings)
+    return ok(check, `${profile} at ${base.href.replace(/\/+$/, '')} (${configPath(context)})`)
+  } catch (error) {
+    return problem(check, expected(error))
+  }
+}
+
+/** Whether the folders can be written, and by nobody else. */
+export async function examineFolders(context: Context): Promise<Diagnosis> {
+  const check = 'folders'
+  const { config, state } = context.directories
+  try {
+    const missing: string[] = []
+    for (const folder of [config, state]) {
+      const found = await lstat(folder).catch(() => undefined)
+      if (found === undefined) {
+        missing.push(folder)
+        continue
+      }
+      // The same road as that of a token: a temporary file beside its target, taken back.
+      const trial = await prepareSecret({ store: 'file', name: join(folder, 'doctor') })
+      await trial.discard()
+    }
+    const open = context.platform === 'win32' ? [] : await openToOthers([config, state])
+    if (open.length > 0) {
+      return warning(
+        check,
+        `other users of this machine may get at ${open.slice(0, 3).join(', ')}${open.length > 3 ? ` and ${open.length - 3} more` : ''}`,
+        `chmod -R go= '${config}' '${state}'`,
+      )
+    }
+    if (missing.length > 0) return ok(check, `not made yet: ${missing.join(', ')}`)
+    return ok(check, `${config} and ${state} can be written, by you alone`)
+  } catch (error) {
+    return problem(check, expected(error))
+  }
+}
+
+/** Folders and files of ours, two levels down, that have rights for group or others. */
+async function openToOthers(folders: readonly string[], depth = 2): Promise<string[]> {
+  const open: string[] = []
+  for (const folder of folders) {
+    const found = await lstat(folder).catch(() => undefined)
+    if (found === undefined || found.isSymbolicLink()) continue
+    if ((found.mode & 0o077) !== 0) open.push(folder)
+    if (!found.isDirectory() || depth < 0) continue
+    const names = await readdir(folder).catch(() => [])
+    open.push(
+      ...(await openToOthers(
+        names.map((name) => join(folder, name)),
+        depth - 1,
+      )),
+    )
+  }
+  return open
+}
+
+/** A real round trip through the store of the session, or where there is none, of the next login. */
+export async function examineStore(context: Context, settings: Settings): Promise<Diagnosis> {
+  const check = 'credential store'
+  try {
+    const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
+    const store = record?.store ?? chosenStore(context, settings, undefined)
+    if (store === 'file') return ok(check, 'secrets are kept in a file that only you can read, as was chosen')
+    await proveKeychain(context)
+    return ok(check, "the system's keychain takes a secret, gives it back and forgets it")
+  } catch (error) {
+    const failure = expected(error)
+    if (context.environment.apiKey === undefined || failure.exit === Exit.usage)
+      return problem(check, failure)
+    return warning(check, `${failure.message}; MAILCLAIM_API_KEY does without it`, failure.hint ?? '')
+  }
+}
+
+/** Whether the lock that guards a refresh can be had. */
+export async function examineLock(context: Context, settings: Settings): Promise<Diagnosis> {
+  const check = 'lock'
+  const paths = sessionPaths(context, settings.profile.value)
+  // Beside the session where there is one, since it is the file system that has locks or has none.
+  const candidates = [paths.directory, context.directories.state]
+  for (const folder of candidates) {
+    const found = await lstat(folder).catch(() => undefined)
+    if (found === undefined) continue
+    const path = folder === paths.directory ? paths.lock : join(folder, 'doctor.lock')
+    try {
+      await withLock(path, context, { deadlineMs: 1500 }, async () => undefined)
+      // The lock of a session must never be deleted; this one guards nothing.
+      if (path !== paths.lock) await rm(path, { force: true })
+      return ok(check, 'a refresh keeps other commands waiting, and the system releases the lock')
+    } catch (error) {
+      const failure = expected(error)
+      if (failure.code === 'session_busy')
+        return warning(check, failure.message, failure.hint ?? 'let it finish')
+      return problem(check, failure)
+    }
+  }
+  return skipped(check, 'there is no folder to lock a file in yet')
+}
+
+function expected(error: unknown): CliError {
+  if (error instanceof CliError) return error
+  throw error
+}

@@ -1,0 +1,258 @@
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import packet from 'dns-packet'
+import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
+import {
+  type Clock,
+  type Context,
+  type DnsExchange,
+  DnsTransportError,
+  TransportError,
+} from '../../src/context.ts'
+import { configPath } from '../../src/settings/config.ts'
+import {
+  createFakeContext,
+  createFakeKeychain,
+  type FakeContext,
+  type FakeContextOptions,
+  textResponse,
+} from '../fake-context.ts'
+
+const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
+const READY = { baseUrl: 'https://api.example.com', apiKey: 'key-that-nobody-may-see' }
+
+/** Answers every question with these header bits, as a root server or as someone in its place. */
+function dnsThat(flags: { aa: boolean; ra: boolean }): Context['dns'] {
+  const reply = async ({ message, accept }: DnsExchange): Promise<Uint8Array> => {
+    const query = packet.decode(Buffer.from(message))
+    const wire = packet.encode({
+      type: 'response',
+      id: query.id ?? 0,
+      flags: (flags.aa ? packet.AUTHORITATIVE_ANSWER : 0) | (flags.ra ? packet.RECURSION_AVAILABLE : 0),
+      questions: query.questions ?? [],
+      answers: [],
+    })
+    if (!accept(wire)) throw new DnsTransportError('timeout', 'no answer to this question')
+    return wire
+  }
+  return { udp: reply, tcp: reply, systemResolvers: async () => [{ address: '192.0.2.53', port: 53 }] }
+}
+
+const silent = async (): Promise<never> => {
+  throw new DnsTransportError('timeout', 'no answer')
+}
+
+/** A set-up in which all is well, but for what the test changes. */
+function createSetUp(options: FakeContextOptions = {}, clock: Partial<Clock> = {}): FakeContext {
+  const context = createFakeContext({
+    environment: READY,
+    respond: () => textResponse(401, 'no', { date: NOW }),
+    dns: dnsThat({ aa: true, ra: false }),
+    ...options,
+  })
+  for (const folder of Object.values(context.directories)) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    chmodSync(folder, 0o700)
+  }
+  // Time stands still: no look is too slow.
+  const sleep: Clock['sleep'] = (_ms, signal) =>
+    new Promise((_resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason))
+    })
+  return Object.assign(context, { clock: Object.assign(context.clock, { sleep, ...clock }) })
+}
+
+async function doctor(context: FakeContext, words: readonly string[] = []) {
+  const code = await run(['doctor', '--json', ...words], context)
+  const { data } = JSON.parse(context.stdout.text) as {
+    data: { check: string; status: string; message: string; remedy: string | null }[]
+  }
+  const of = (check: string) => data.find((item) => item.check === check)
+  return { code, data, of, stderr: context.stderr.text }
+}
+
+describe('doctor', () => {
+  test('finds nothing where nothing is wrong, and sends no credential', async () => {
+    const context = createSetUp()
+    const { code, data, stderr } = await doctor(context)
+    expect(data.map(({ check, status }) => [check, status])).toEqual([
+      ['configuration', 'ok'],
+      ['folders', 'ok'],
+      ['credential store', 'ok'],
+      ['lock', 'ok'],
+      ['session', 'ok'],
+      ['network', 'ok'],
+      ['clock', 'ok'],
+      ['DNS resolvers', 'ok'],
+      ['direct DNS', 'ok'],
+    ])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(
+      context.requests.map(({ method, url, headers }) => [method, url.href, Object.keys(headers)]),
+    ).toEqual([['GET', 'https://api.example.com/', ['user-agent', 'accept']]])
+    expect(context.stdout.text).not.toContain(READY.apiKey)
+    expect(Object.values(context.directories).flatMap((folder) => readdirSync(folder))).toEqual([])
+  })
+
+  test('tells a person in lines that fit, with what to do', async () => {
+    const context = createSetUp({
+      terminal: { columns: 60 },
+      environment: { ...READY, noColor: true },
+      respond: () => textResponse(401, 'no', { date: 'Fri, 20 Nov 2026 12:05:00 GMT' }),
+    })
+    expect(await run(['doctor'], context)).toBe(0)
+    expect(context.stdout.text).toContain('✓ configuration     ')
+    expect(context.stdout.text).toMatch(/^! clock {13}this machine is 300 seconds behind the$/m)
+    expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
+    expect(context.stdout.text.split('\n').filter((line) => line.length > 60)).toEqual([])
+  })
+})
+
+describe('the exit code is that of the first problem', () => {
+  test('3 where nothing is configured', async () => {
+    const { code, of, stderr } = await doctor(createSetUp({ environment: {} }))
+    expect(code).toBe(3)
+    expect(of('configuration')).toMatchObject({ status: 'problem' })
+    expect(of('network')).toMatchObject({ status: 'skipped' })
+    expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
+  })
+
+  test('4 where nobody is signed in', async () => {
+    const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
+    const { code, of } = await doctor(createSetUp({ environment }))
+    expect(code).toBe(4)
+    expect(of('session')).toMatchObject({
+      status: 'problem',
+      remedy: expect.stringContaining('mailclaim login'),
+    })
+  })
+
+  test('7 where the service does not answer', async () => {
+    const respond = () => {
+      throw new TransportError('connect', 'no', 'connection refused')
+    }
+    const { code, of } = await doctor(createSetUp({ respond }))
+    expect(code).toBe(7)
+    expect(of('network')).toMatchObject({ status: 'problem', message: expect.stringContaining('refused') })
+    expect(of('clock')).toMatchObject({ status: 'skipped' })
+  })
+
+  test('1 where the configuration is damaged, and the rest is looked at all the same', async () => {
+    const context = createSetUp()
+    writeFileSync(configPath(context), '{', { mode: 0o600 })
+    const { code, of } = await doctor(context)
+    expect(code).toBe(1)
+    expect(of('configuration')).toMatchObject({
+      status: 'problem',
+      message: expect.stringContaining('damaged'),
+    })
+    expect(of('network')).toMatchObject({ status: 'ok' })
+  })
+
+  test('4 where the keychain cannot be reached and is needed', async () => {
+    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
+    const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
+    const { code, of } = await doctor(createSetUp({ keychain, environment }))
+    expect(code).toBe(4)
+    expect(of('credential store')).toMatchObject({
+      status: 'problem',
+      remedy: expect.stringContaining('--store file'),
+    })
+  })
+})
+
+describe('a warning does not fail', () => {
+  test('a keychain that is out of reach while an API key is in force', async () => {
+    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
+    const { code, of } = await doctor(createSetUp({ keychain }))
+    expect(code).toBe(0)
+    expect(of('credential store')).toMatchObject({ status: 'warning' })
+  })
+
+  test('a clock that is wrong, in either direction', async () => {
+    for (const [date, words] of [
+      ['Fri, 20 Nov 2026 12:10:00 GMT', '600 seconds behind'],
+      ['Fri, 20 Nov 2026 11:59:00 GMT', '60 seconds ahead of'],
+    ] as const) {
+      const { code, of } = await doctor(createSetUp({ respond: () => textResponse(200, '', { date }) }))
+      expect(code).toBe(0)
+      expect(of('clock')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
+    }
+    const close = await doctor(
+      createSetUp({ respond: () => textResponse(200, '', { date: 'Fri, 20 Nov 2026 12:00:29 GMT' }) }),
+    )
+    expect(close.of('clock')).toMatchObject({ status: 'ok' })
+  })
+
+  test.skipIf(process.platform === 'win32')('a folder that others can read', async () => {
+    const context = createSetUp()
+    chmodSync(context.directories.state, 0o750)
+    const { code, of } = await doctor(context)
+    expect(code).toBe(0)
+    expect(of('folders')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining(context.directories.state),
+      remedy: expect.stringContaining('chmod'),
+    })
+  })
+
+  test.each([
+    ['intercepted', dnsThat({ aa: false, ra: true }), 'intercepted'],
+    ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is closed'],
+    ['without TCP', { ...dnsThat({ aa: true, ra: false }), tcp: silent }, 'over UDP, but not over TCP'],
+    ['without UDP', { ...dnsThat({ aa: true, ra: false }), udp: silent }, 'over TCP, but not over UDP'],
+  ])('direct DNS that is %s', async (_what, dns, words) => {
+    const { code, of } = await doctor(createSetUp({ dns }))
+    expect(code).toBe(0)
+    expect(of('direct DNS')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
+  })
+
+  test('resolvers that are silent or none, and those that were chosen', async () => {
+    const dns = dnsThat({ aa: true, ra: true })
+    const none = await doctor(createSetUp({ dns: { ...dns, systemResolvers: async () => [] } }))
+    expect(none.of('DNS resolvers')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('no usable'),
+    })
+    const mute = await doctor(createSetUp({ dns: { ...dns, udp: silent, tcp: silent } }))
+    expect(mute.of('DNS resolvers')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('192.0.2.53'),
+    })
+    const chosen = await doctor(createSetUp({ dns }), ['--resolver', '192.0.2.99'])
+    expect(chosen.of('DNS resolvers')).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('192.0.2.99'),
+    })
+    expect(chosen.of('direct DNS')).toMatchObject({ status: 'skipped' })
+  })
+})
+
+test('whatever hangs is told of after nine seconds, and the rest is there', async () => {
+  const context = createSetUp(
+    { keychain: { call: () => new Promise(() => {}) } },
+    {
+      sleep: (ms, signal) =>
+        // Long enough for the looks that do answer.
+        new Promise((resolve, reject) => {
+          if (ms === 9000) setTimeout(resolve, 300)
+          signal?.addEventListener('abort', () => reject(signal.reason))
+        }),
+    },
+  )
+  const { code, of } = await doctor(context)
+  expect(code).toBe(0)
+  expect(of('credential store')).toMatchObject({
+    status: 'warning',
+    message: 'this took longer than 9 seconds',
+  })
+  expect(of('configuration')).toMatchObject({ status: 'ok' })
+})
+
+test('the password of a proxy is not shown', async () => {
+  const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }
+  const context = createSetUp({ environment })
+  const { of } = await doctor(context)
+  expect(of('network')?.message).toContain('proxy.example:3128')
+  expect(context.stdout.text).not.toContain('hunter2')
+})
