@@ -5,6 +5,19 @@ import { build } from 'esbuild'
 const root = new URL('..', import.meta.url)
 const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
 
+/**
+ * Parts of the HTTP client that this program never reaches and that cost start-up time: HTTP/2 (it is never offered, and
+ * its module loads Node's own) and bodies of fetch (every body here is a string).
+ */
+const leaveOut = {
+  name: 'leave-out',
+  setup({ onLoad }) {
+    onLoad({ filter: /undici[\\/]lib[\\/](dispatcher[\\/]client-h2|web[\\/]fetch[\\/]body)\.js$/ }, () => ({
+      contents: 'module.exports = {}',
+    }))
+  },
+}
+
 await rm(new URL('dist/', root), { recursive: true, force: true })
 await build({
   absWorkingDir: new URL('.', root).pathname,
@@ -23,5 +36,6 @@ await build({
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
   },
+  plugins: [leaveOut],
   logLevel: 'warning',
 })

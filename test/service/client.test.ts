@@ -1,0 +1,388 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
+import type { Authorizer, Credential } from '../../src/service/authorizer.ts'
+import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
+import { createServiceClient } from '../../src/service/client.ts'
+import { grantPages } from '../../src/service/grants.ts'
+import { getImport, importPages } from '../../src/service/imports.ts'
+import {
+  createFakeContext,
+  type FakeContextOptions,
+  fakeSettings,
+  jsonResponse,
+  textResponse,
+} from '../fake-context.ts'
+
+type Answer = HttpResponse | TransportError | (() => HttpResponse)
+
+/** A client whose requests are answered one after the other; the last answer repeats. */
+async function clientWith(
+  answers: readonly Answer[],
+  options: { authorizer?: Authorizer; verbose?: true; http?: FakeContextOptions['http'] } = {},
+) {
+  const left = [...answers]
+  const context = createFakeContext({
+    ...(options.http === undefined ? {} : { http: options.http }),
+    respond: () => {
+      const next = left.length > 1 ? left.shift() : left[0]
+      if (next instanceof TransportError) throw next
+      return typeof next === 'function' ? next() : (next as HttpResponse)
+    },
+  })
+  const settings = await fakeSettings(context, options.verbose ? { verbose: true } : {})
+  const authorizer = options.authorizer ?? {
+    credential: async () => ({ kind: 'api_key', value: 'key-1', says: 'the API key' }) as const,
+    refused: async () => undefined,
+  }
+  return { context, client: createServiceClient({ context, settings, authorizer }) }
+}
+
+const failed = (work: Promise<unknown>): Promise<CliError> =>
+  work.then(
+    () => expect.fail('it should have failed'),
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(CliError)
+      return error as CliError
+    },
+  )
+const good = { object: 'contact_import', id: 'i-1', status: 'queued' }
+const ok = () => jsonResponse(200, good)
+
+describe('a request', () => {
+  it('carries the credential, says who asks, and keeps the path of the base URL', async () => {
+    const { context, client } = await clientWith([ok()])
+    await getImport(client, 'a/b ?')
+    const [request] = context.requests as [HttpRequest]
+    expect(request.url.href).toBe('http://127.0.0.1:1/contacts/imports/a%2Fb%20%3F')
+    expect(request.headers['authorization']).toBe('Bearer key-1')
+    expect(request.headers['user-agent']).toMatch(/^mailclaim\/0\.0\.0-test \(node .+; linux\)$/)
+    expect(request.timeoutMs).toBe(30_000)
+  })
+
+  it('asks for a page as the interface says, and leaves out what was not given', async () => {
+    const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
+    await importPages(client, 'failed')({ limit: 7, after: 'x&y' })
+    await grantPages(client)({ limit: 100 })
+    expect(context.requests.map((request) => request.url.pathname + request.url.search)).toEqual([
+      '/contacts/imports?limit=7&after=x%26y&status=failed',
+      '/oauth/grants?limit=100',
+    ])
+  })
+
+  it('has no body where the interface has no fields', async () => {
+    const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
+    await verifyClaim(client, 'd-1')
+    expect(context.requests[0]).toMatchObject({ method: 'POST' })
+    expect(context.requests[0]).not.toHaveProperty('body')
+  })
+
+  it.each(['', '  ', '.', '..'])('is not sent with %j for an id, which would lead elsewhere', async (id) => {
+    const { client, context } = await clientWith([ok()])
+    expect((await failed(getImport(client, id))).exit).toBe(2)
+    expect((await failed(getClaim(client, id))).exit).toBe(2)
+    expect(context.requests).toHaveLength(0)
+  })
+
+  it('is not sent with a credential that no header can hold, and never shows it', async () => {
+    const authorizer = {
+      credential: async () => ({ kind: 'api_key', value: 'geheim\n' }) as const,
+      refused: async () => undefined,
+    }
+    const { client, context } = await clientWith([ok()], { authorizer })
+    const failure = await failed(getImport(client, 'i-1'))
+    expect(failure).toMatchObject({ exit: 4, code: 'credential_unusable' })
+    expect(failure.message).not.toContain('geheim')
+    expect(context.requests).toHaveLength(0)
+  })
+
+  it('keeps what the service adds, in its order', async () => {
+    const body = {
+      zeta: 1,
+      object: 'contact_import',
+      id: 'i-1',
+      new_field: { a: [null] },
+      status: 'unheard_of',
+    }
+    const { client } = await clientWith([jsonResponse(200, body)])
+    expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
+  })
+
+  it('tells a new claim from one that was pending already', async () => {
+    const { client } = await clientWith([
+      jsonResponse(201, { status: 'pending' }),
+      jsonResponse(200, { status: 'pending' }),
+    ])
+    expect((await createClaim(client, { name: 'example.com' })).created).toBe(true)
+    expect((await createClaim(client, { name: 'example.com' })).created).toBe(false)
+  })
+})
+
+describe('trying again', () => {
+  const reset = new TransportError('reset', 'maybe', 'reset')
+  const refusedConnection = new TransportError('connect', 'no', 'refused')
+  const limited = jsonResponse(429, {}, { 'retry-after': '7' })
+  const busy = (headers = {}) => jsonResponse(503, {}, headers)
+
+  it.each<[string, Answer[]]>([
+    ['a reset', [reset, ok()]],
+    ['a refused connection', [refusedConnection, ok()]],
+    ['a time-out', [new TransportError('timeout', 'maybe', 'late'), ok()]],
+    ['a 500', [jsonResponse(500, {}), ok()]],
+    ['a 502 of a proxy', [textResponse(502, '<html>'), ok()]],
+    ['three failures', [busy(), reset, busy(), ok()]],
+  ])('a GET survives %s', async (_what, answers) => {
+    const { client, context } = await clientWith(answers)
+    expect(await getImport(client, 'i-1')).toEqual(good)
+    expect(context.requests).toHaveLength(answers.length)
+  })
+
+  it('pauses longer each time, with jitter', async () => {
+    const { client, context } = await clientWith([busy()])
+    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+    expect(context.requests).toHaveLength(4)
+    expect(context.clock.slept).toEqual([500, 1000, 2000])
+  })
+
+  it('waits as long as the service asks, in seconds or until a date', async () => {
+    const first = await clientWith([limited, ok()])
+    await getImport(first.client, 'i-1')
+    expect(first.context.clock.slept).toEqual([7000])
+
+    const date = new Date(Date.parse('2026-11-20T12:00:30Z')).toUTCString()
+    const second = await clientWith([busy({ 'retry-after': date }), ok()])
+    await getImport(second.client, 'i-1')
+    expect(second.context.clock.slept).toEqual([30_000])
+  })
+
+  it.each(['99999999', '1e400', String(Number.MAX_SAFE_INTEGER), 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+    'does not wait for a Retry-After of %s',
+    async (value) => {
+      const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
+      const failure = await failed(getImport(client, 'i-1'))
+      expect(failure).toMatchObject({ exit: 7, code: 'rate_limited' })
+      for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
+    },
+  )
+
+  it.each(['soon', '-5', '', '0x10'])('takes a Retry-After of %j for none', async (value) => {
+    const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value }), ok()])
+    await getImport(client, 'i-1')
+    expect(context.clock.slept).toEqual([500])
+  })
+
+  it.each<[string, Answer, number]>([
+    ['where nothing was sent', refusedConnection, 2],
+    ['after a 429 that says Retry-After', limited, 2],
+    ['after a 503 that says Retry-After', busy({ 'retry-after': '1' }), 2],
+    ['not after a 429 that says nothing', jsonResponse(429, {}), 1],
+    ['not after a 500', jsonResponse(500, {}, { 'retry-after': '1' }), 1],
+    ['not after a reset', reset, 1],
+    ['not after a time-out', new TransportError('timeout', 'maybe', 'late'), 1],
+  ])('a POST is repeated %s', async (_what, first, requests) => {
+    const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
+    await createClaim(client, { name: 'example.com' }).catch(() => {})
+    expect(context.requests).toHaveLength(requests)
+  })
+
+  it('says that a POST without an answer may have been acted on', async () => {
+    const { client } = await clientWith([reset])
+    expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toContain('may have acted')
+  })
+
+  it('ends at once when the person interrupts a pause', async () => {
+    const { client, context } = await clientWith([busy()])
+    context.clock.sleep = async (_ms, signal) => {
+      context.interrupt()
+      signal?.throwIfAborted()
+    }
+    expect((await failed(getImport(client, 'i-1'))).exit).toBe(130)
+    expect(context.requests).toHaveLength(1)
+  })
+})
+
+describe('a credential that is refused', () => {
+  const refusal = () => jsonResponse(401, { name: 'invalid_access', message: 'token expired' })
+  const authorizerWith = (next: Credential | undefined) => {
+    const refused: Credential[] = []
+    return {
+      refused_: refused,
+      credential: async () =>
+        ({ kind: 'access_token', value: 'old', says: 'the access token of profile work' }) as const,
+      refused: async (credential: Credential) => {
+        refused.push(credential)
+        return next
+      },
+    }
+  }
+
+  it('is renewed once, and the request goes out again', async () => {
+    const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
+    const { client, context } = await clientWith([refusal, ok()], { authorizer })
+    await getImport(client, 'i-1')
+    expect(context.requests.map((request) => request.headers['authorization'])).toEqual([
+      'Bearer old',
+      'Bearer new',
+    ])
+    expect(authorizer.refused_).toHaveLength(1)
+  })
+
+  it('is renewed for a POST too, which did nothing', async () => {
+    const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
+    const { client, context } = await clientWith([refusal, jsonResponse(201, { status: 'pending' })], {
+      authorizer,
+    })
+    await createClaim(client, { name: 'example.com' })
+    expect(context.requests).toHaveLength(2)
+  })
+
+  it('twice ends the command, which says what was sent', async () => {
+    const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
+    const { client, context } = await clientWith([refusal], { authorizer })
+    const failure = await failed(getImport(client, 'i-1'))
+    expect(failure).toMatchObject({ exit: 4, status: 401 })
+    expect(context.requests).toHaveLength(2)
+    expect(authorizer.refused_).toHaveLength(1)
+  })
+
+  it('and has no successor is named, never shown', async () => {
+    const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
+    const failure = await failed(getImport(client, 'i-1'))
+    expect(failure.message).toContain('the access token of profile work')
+    expect(failure.message).toContain('token expired')
+    expect(failure.message).not.toContain('old')
+  })
+})
+
+describe('an answer', () => {
+  it.each<[string, HttpResponse, number, RegExp]>([
+    ['403', jsonResponse(403, { message: 'scope missing' }), 6, /does not allow.*scope missing/],
+    [
+      '404',
+      jsonResponse(404, { statusCode: 404, name: 'not_found', message: 'No such import' }),
+      5,
+      /not found.*No such import/,
+    ],
+    ['400', jsonResponse(400, { name: 'validation_error', message: 'bad limit' }), 6, /bad limit/],
+    ['422 with a nested error', jsonResponse(422, { error: { code: 'x', message: 'nested' } }), 6, /nested/],
+    ['409 without a body', textResponse(409, ''), 6, /409/],
+    ['a redirect', textResponse(302, '', { location: 'http://evil.example/\x1b[31m' }), 7, /redirect/],
+    ['an empty 200', textResponse(200, ''), 7, /empty/],
+    ['a 204', textResponse(204, ''), 7, /empty/],
+    [
+      'a 200 that is a page',
+      textResponse(200, '<h1>Welcome to the \x1b[31mWiFi</h1>'),
+      7,
+      /not JSON: Welcome to the/,
+    ],
+    ['a 200 that is a list', jsonResponse(200, []), 7, /an array/],
+    ['a 200 that is null', jsonResponse(200, null), 7, /null/],
+    ['a 200 cut in two', textResponse(200, '{"id":"i-'), 7, /not JSON/],
+    [
+      'a status of the wrong type',
+      jsonResponse(200, { status: 5 }),
+      7,
+      /"status" of the import should be a string, but is a number/,
+    ],
+  ])('%s ends with its exit code and a clean message', async (_what, response, exit, message) => {
+    const { client } = await clientWith([response])
+    const failure = await failed(getImport(client, 'i-1'))
+    expect(failure.exit).toBe(exit)
+    expect(failure.message).toMatch(message)
+    expect(failure.message + failure.hint).not.toMatch(/[\x00-\x1f\x7f-\x9f]/)
+  })
+
+  it('that is too large is given up, not read', async () => {
+    let sent = 0
+    const endless = (): HttpResponse => ({
+      status: 200,
+      headers: {},
+      body: (async function* () {
+        for (;;) {
+          sent += 1024 * 1024
+          yield Buffer.alloc(1024 * 1024, 0x20)
+        }
+      })(),
+    })
+    const { client } = await clientWith([endless])
+    expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, code: 'unexpected_answer' })
+    expect(sent).toBeLessThan(70 * 1024 * 1024)
+  })
+
+  it('of any shape is an answer or an expected failure, never a bug', async () => {
+    const shape = fc.oneof(
+      fc.jsonValue(),
+      fc.record(
+        {
+          object: fc.jsonValue(),
+          has_more: fc.jsonValue(),
+          data: fc.oneof(fc.jsonValue(), fc.array(fc.jsonValue())),
+        },
+        { requiredKeys: [] },
+      ),
+      fc.record(
+        {
+          id: fc.jsonValue(),
+          status: fc.jsonValue(),
+          record: fc.jsonValue(),
+          name: fc.jsonValue(),
+          message: fc.jsonValue(),
+        },
+        { requiredKeys: [] },
+      ),
+    )
+    await fc.assert(
+      fc.asyncProperty(shape, fc.constantFrom(200, 201, 400, 403, 404, 422), async (body, status) => {
+        const { client } = await answering(() => jsonResponse(status, body))
+        for (const ask of [
+          () => getImport(client, 'i-1'),
+          () => getClaim(client, 'd-1'),
+          () => createClaim(client, { name: 'example.com' }),
+          () => importPages(client)({ limit: 10 }),
+        ]) {
+          const failure = await ask().then(
+            () => undefined,
+            (error: unknown) => error,
+          )
+          if (failure !== undefined) expect(failure).toBeInstanceOf(CliError)
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+/** As `clientWith`, without a folder for each: cheap enough for many runs. */
+let shared: Awaited<ReturnType<typeof clientWith>> | undefined
+let respond: () => HttpResponse = ok
+async function answering(next: () => HttpResponse) {
+  respond = next
+  shared ??= await clientWith([], {
+    http: { send: async () => respond(), close: async () => {} },
+  })
+  return shared
+}
+
+describe('--verbose', () => {
+  it('tells the exchange and no secret', async () => {
+    const { client, context } = await clientWith(
+      [
+        jsonResponse(200, {
+          id: 'i-1',
+          access_token: 'geheim-1',
+          nested: { refresh_token: 'geheim-2' },
+          note: '\x1b[31m',
+        }),
+      ],
+      { verbose: true },
+    )
+    await getImport(client, 'i-1')
+    const { text } = context.stderr
+    expect(text).toContain('> GET http://127.0.0.1:1/contacts/imports/i-1')
+    expect(text).toContain('authorization: Bearer [redacted]')
+    expect(text).toMatch(/< 200 \(\d+ ms\)/)
+    expect(text).toContain('"access_token":"[redacted]"')
+    expect(text).not.toMatch(/geheim|key-1|\x1b/)
+  })
+})
