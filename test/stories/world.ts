@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { beforeAll, onTestFinished } from 'vitest'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 
@@ -52,11 +52,14 @@ export interface ServedWorld extends World {
   control(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown>
 }
 
+/** Where the end of a world is registered: with the test that runs, unless a whole file shares it. */
+export type OnEnd = (end: () => void) => void
+
 /** A home folder of its own and nothing of this machine's environment that the program would heed. */
-export function createWorld(): World {
+export function createWorld(onEnd: OnEnd = onTestFinished): World {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-story-'))
   const running = new Set<ChildProcess>()
-  onTestFinished(() => {
+  onEnd(() => {
     for (const child of running) child.kill('SIGKILL')
     rmSync(home, { recursive: true, force: true })
   })
@@ -132,8 +135,9 @@ export function createWorld(): World {
 /** A world with a sandbox in a process of its own, which the program is pointed at by its environment. */
 export async function createServedWorld(
   sandboxWords: readonly string[] = ['--auto-approve'],
+  onEnd: OnEnd = onTestFinished,
 ): Promise<ServedWorld> {
-  const world = createWorld()
+  const world = createWorld(onEnd)
   const sandbox = world.start(['sandbox', '--json', '--exit-with-stdin', ...sandboxWords], { stdin: 'open' })
   const line = await new Promise<string>((resolve, reject) => {
     if (sandbox.child.stdout === null) throw new Error('no output')
@@ -142,7 +146,59 @@ export async function createServedWorld(
       reject(new Error(`the sandbox ended with ${result.code}: ${result.stderr}`)),
     )
   })
-  const service = JSON.parse(line) as ServedWorld['service']
+  return pointedAt(JSON.parse(line) as ServedWorld['service'], world)
+}
+
+/**
+ * One sandbox for a whole file, since starting a process takes longer than most stories. To be called at the top of
+ * the file.
+ *
+ * @returns what makes a world with a home of its own for each test, at that sandbox.
+ */
+export function shareSandbox(
+  sandboxWords: readonly string[] = [
+    '--auto-approve',
+    '--check-seconds',
+    '0.05',
+    '--transfer-seconds',
+    '0.05',
+  ],
+): () => ServedWorld {
+  let service: ServedWorld['service'] | undefined
+  beforeAll(async () => {
+    const ends: (() => void)[] = []
+    const end = () => {
+      for (const each of ends) each()
+    }
+    try {
+      service = (await createServedWorld(sandboxWords, (each) => ends.push(each))).service
+    } catch (error) {
+      end()
+      throw error
+    }
+    return end
+  })
+  return () => {
+    if (service === undefined) throw new Error('the sandbox did not start')
+    return pointedAt(service, createWorld())
+  }
+}
+
+/** Makes `mailclaim` a word of the shells that run in this world, as an installation would. */
+export function install(world: World): void {
+  const bin = join(world.home, 'bin')
+  mkdirSync(bin, { recursive: true })
+  program(bin, 'mailclaim', `exec '${process.execPath}' '${PROGRAM}' "$@"`)
+  world.env['PATH'] = `${bin}:${world.env['PATH']}`
+}
+
+/** Writes a shell script that can be run by its name. */
+export function program(folder: string, name: string, script: string): void {
+  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`)
+  chmodSync(join(folder, name), 0o755)
+}
+
+function pointedAt(service: ServedWorld['service'], world: World): ServedWorld {
   Object.assign(world.env, {
     MAILCLAIM_BASE_URL: service.base_url,
     MAILCLAIM_CLIENT_ID: service.client_id,

@@ -1,0 +1,124 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { install, type World } from './world.ts'
+
+export interface TerminalOptions {
+  readonly columns?: number
+  readonly rows?: number
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** A real terminal (tmux) in which one command line runs; it goes when the test ends. */
+export interface Terminal {
+  /** What is on the screen, without the blank lines at its end. */
+  screen(): string
+  /** The same with the escape sequences of its colours. */
+  colours(): string
+  /** Waits until the screen shows it. */
+  until(pattern: RegExp): Promise<string>
+  /** Waits until the command has ended and gives its exit code; the screen then shows what it left. */
+  exit(): Promise<number>
+  /** Names of keys as tmux knows them: `Enter`, `Down`, `C-c`. */
+  keys(...keys: string[]): void
+  type(text: string): void
+  resize(columns: number, rows: number): void
+  cursorIsShown(): boolean
+}
+
+const LIMIT_MS = 30_000
+
+/**
+ * Runs a command line of `sh` in a terminal, with `mailclaim` in its PATH. The line `[exit N]` follows what the command
+ * leaves on the screen.
+ */
+export function openTerminal(world: World, line: string, options: TerminalOptions = {}): Terminal {
+  const { columns = 80, rows = 40, env = {} } = options
+  const name = `mailclaim-${process.pid}-${Math.random().toString(36).slice(2)}`
+  const tmux = (...words: string[]) =>
+    execFileSync('tmux', ['-L', name, ...words], { encoding: 'utf8', env: { ...world.env, ...env } })
+  if (!(world.env['PATH'] ?? '').includes(world.home)) install(world)
+  const settings = join(world.home, `${name}.conf`)
+  writeFileSync(settings, 'set -g status off\nset -g escape-time 0\nset -g default-terminal tmux-256color\n')
+  const script = join(world.home, `${name}.sh`)
+  const variables = Object.entries(env).map(([key, value]) => `export ${key}='${value}'\n`)
+  // The shell outlives Ctrl-C, to tell how the program took it.
+  writeFileSync(
+    script,
+    `trap : INT\n${variables.join('')}${line}\nprintf '[exit %s]\\n' $?\nexec cat >/dev/null\n`,
+  )
+  onTestFinished(() => void spawnSync('tmux', ['-L', name, 'kill-server']))
+  tmux(
+    '-f',
+    settings,
+    'new-session',
+    '-d',
+    '-x',
+    `${columns}`,
+    '-y',
+    `${rows}`,
+    '-c',
+    world.home,
+    `sh '${script}'`,
+  )
+
+  const capture = (...words: string[]) => tmux('capture-pane', '-p', ...words).trimEnd()
+  async function until(pattern: RegExp): Promise<string> {
+    const end = Date.now() + LIMIT_MS
+    for (;;) {
+      const seen = capture()
+      if (pattern.test(seen)) return seen
+      if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
+      await new Promise((resolve) => setTimeout(resolve, 30))
+    }
+  }
+  return {
+    screen: () => capture(),
+    colours: () => capture('-e'),
+    until,
+    exit: async () => Number(/\[exit (\d+)\]/.exec(await until(/\[exit \d+\]/))?.[1]),
+    keys: (...keys) => void tmux('send-keys', ...keys),
+    type: (text) => void tmux('send-keys', '-l', text),
+    resize: (width, height) => void tmux('resize-window', '-x', `${width}`, '-y', `${height}`),
+    cursorIsShown: () => tmux('display-message', '-p', '#{cursor_flag}').trim() === '1',
+  }
+}
+
+/**
+ * A screen with what differs from run to run replaced by texts of the same length: ids, tokens, ports, times. Pieces of
+ * the given texts are found wherever the screen has broken them.
+ */
+export function steady(screen: string, texts: Readonly<Record<string, string>> = {}): string {
+  let steadied = screen
+  for (const [text, stand] of Object.entries(texts)) steadied = replacePieces(steadied, text, stand)
+  return steadied
+    .replace(
+      /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g,
+      '00000000-0000-0000-0000-000000000000',
+    )
+    .replace(/127\.0\.0\.1:\d{5}/g, '127.0.0.1:00000')
+    .replace(/\d{4}-\d\d-\d\d(.)\d\d:\d\d:\d\d/g, '2026-01-01$100:00:00')
+}
+
+/** Shorter pieces could be there by chance. */
+const SHORTEST_PIECE = 4
+
+function replacePieces(screen: string, text: string, stand: string): string {
+  const filled = stand.padEnd(text.length, stand.at(-1))
+  let out = ''
+  for (let at = 0; at < screen.length; ) {
+    let best = { from: 0, length: 0 }
+    for (let from = 0; from <= text.length - SHORTEST_PIECE; from++) {
+      let length = 0
+      while (from + length < text.length && screen[at + length] === text[from + length]) length++
+      if (length > best.length) best = { from, length }
+    }
+    if (best.length < SHORTEST_PIECE) out += screen[at++] ?? ''
+    else {
+      out += filled.slice(best.from, best.from + best.length)
+      at += best.length
+    }
+  }
+  return out
+}
