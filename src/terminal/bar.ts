@@ -29,5 +29,5 @@ const NARROWEST_BAR = 8
 const WIDEST_BAR = 30
 
 function clamp(fraction: number): number {
-  return Math.min(1, Math.max(0, fraction))
+  return Math.min(1, Math.max(0, fraction)) || 0
 }

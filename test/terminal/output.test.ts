@@ -1,0 +1,253 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { GlobalOptions } from '../../src/settings/settings.ts'
+import { type Column, pickFields, valueAt } from '../../src/terminal/columns.ts'
+import { createListWriter } from '../../src/terminal/list-writer.ts'
+import { writeObject } from '../../src/terminal/output.ts'
+import { createFakeContext, fakeSettings } from '../fake-context.ts'
+
+const COLUMNS: readonly Column[] = [
+  { field: 'id', kind: 'id' },
+  { field: 'client.name', title: 'Client' },
+  { field: 'count', kind: 'number' },
+  { field: 'only_people', only: 'people', value: () => 'seen' },
+  { field: 'only_programs', only: 'programs' },
+]
+const ID = '6f1c2a4e-0000-4000-8000-000000000001'
+
+interface Output {
+  out: string
+  err: string
+}
+
+async function writeList(
+  pages: readonly (readonly object[])[],
+  options: GlobalOptions,
+  more: { terminal?: number; hasMore?: boolean; finalHasMore?: boolean; envelope?: object } = {},
+): Promise<Output> {
+  const context = createFakeContext(
+    more.terminal === undefined ? {} : { terminal: { columns: more.terminal } },
+  )
+  const settings = await fakeSettings(context, { color: false, ...options })
+  const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'There is nothing.' })
+  for (const items of pages) {
+    await writer.page({
+      items,
+      envelope: more.envelope ?? { object: 'list', has_more: true, data: items },
+      finalHasMore: more.finalHasMore,
+    })
+  }
+  await writer.end(more.hasMore ?? false)
+  return { out: context.stdout.text, err: context.stderr.text }
+}
+
+async function writeOne(item: object, options: GlobalOptions, terminal?: number): Promise<Output> {
+  const context = createFakeContext(terminal === undefined ? {} : { terminal: { columns: terminal } })
+  await writeObject(context, await fakeSettings(context, { color: false, ...options }), item, COLUMNS)
+  return { out: context.stdout.text, err: context.stderr.text }
+}
+
+describe('a list as JSON', () => {
+  it("is the service's envelope, in its order, where the end is known at the start", async () => {
+    const { out } = await writeList([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { finalHasMore: false })
+    expect(out).toBe('{"object":"list","has_more":false,"data":[{"id":"a"},{"id":"b"}]}\n')
+  })
+
+  it('says at its end whether there is more, where that is not known before', async () => {
+    const { out } = await writeList([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { hasMore: true })
+    expect(out).toBe('{"object":"list","data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
+  })
+
+  it('keeps what the envelope holds beside', async () => {
+    const envelope = { total: 2, object: 'list', data: [], has_more: false, note: 'x' }
+    const { out } = await writeList([[{ id: 'a' }]], { json: true }, { envelope, finalHasMore: false })
+    expect(JSON.parse(out)).toEqual({
+      total: 2,
+      object: 'list',
+      data: [{ id: 'a' }],
+      has_more: false,
+      note: 'x',
+    })
+    expect(out.startsWith('{"total":2,"object":"list",')).toBe(true)
+  })
+
+  it('is indented on a terminal, and one document all the same', async () => {
+    const { out } = await writeList(
+      [[{ id: 'a', c: { d: 1 } }], [{ id: 'b' }]],
+      { json: true },
+      { terminal: 80, finalHasMore: false },
+    )
+    expect(out).toBe(
+      `${JSON.stringify({ object: 'list', has_more: false, data: [{ id: 'a', c: { d: 1 } }, { id: 'b' }] }, null, 2)}\n`,
+    )
+  })
+
+  it('parses, whatever the items, the pages and the fields', async () => {
+    const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 }),
+        fc.boolean(),
+        fc.boolean(),
+        async (pages, tty, early) => {
+          const { out } = await writeList(
+            pages,
+            { json: true },
+            {
+              ...(tty ? { terminal: 80 } : {}),
+              ...(early ? { finalHasMore: true } : {}),
+              hasMore: true,
+            },
+          )
+          const plain = JSON.parse(JSON.stringify(pages.flat()))
+          expect(JSON.parse(out)).toEqual({ object: 'list', has_more: true, data: plain })
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  it('has every page on stdout before the next one is there', async () => {
+    const context = createFakeContext()
+    const settings = await fakeSettings(context, { json: true })
+    const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: '' })
+    await writer.page({
+      items: [{ id: 'a' }],
+      envelope: { object: 'list', has_more: true, data: [] },
+      finalHasMore: undefined,
+    })
+    expect(context.stdout.text).toContain('{"id":"a"}')
+  })
+})
+
+describe('a list in lines', () => {
+  it('is one item a line in jsonl, as it was received', async () => {
+    const { out } = await writeList([[{ id: 'a', x: [1] }], [{ id: 'b' }]], { format: 'jsonl' })
+    expect(out).toBe('{"id":"a","x":[1]}\n{"id":"b"}\n')
+  })
+
+  it('is a heading and full values in TSV, empty for null, and no column that is for people', async () => {
+    const { out } = await writeList(
+      [[{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }], [{ id: 'x', client: null }]],
+      { format: 'tsv' },
+    )
+    expect(out).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\tA\\tB\\n\t0\t\nx\t\t\t\n`)
+  })
+
+  it('ends lines with CRLF in CSV and quotes where needed', async () => {
+    const { out } = await writeList(
+      [[{ id: 'a', client: { name: 'x, "y"' }, count: 1, only_programs: ['p', 'q'] }]],
+      {
+        format: 'csv',
+      },
+    )
+    expect(out).toBe('id,client.name,count,only_programs\r\na,"x, ""y""",1,"p,q"\r\n')
+  })
+
+  it('defuses spreadsheet formulas in CSV only when asked', async () => {
+    const item = { id: '=cmd()' }
+    expect((await writeList([[item]], { format: 'csv', fields: 'id' })).out).toBe('id\r\n=cmd()\r\n')
+    expect((await writeList([[item]], { format: 'csv', fields: 'id', csvSafe: true })).out).toBe(
+      "id\r\n'=cmd()\r\n",
+    )
+  })
+
+  it.each(['tsv', 'csv'])('still has its heading in %s where there is nothing', async (format) => {
+    const { out, err } = await writeList([[]], { format })
+    expect(out.trim().split(/[\t,]/)).toEqual(['id', 'client.name', 'count', 'only_programs'])
+    expect(err).toBe('')
+  })
+
+  it('says on stderr that there is nothing for a table', async () => {
+    expect(await writeList([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
+  })
+})
+
+describe('--fields', () => {
+  const item = { id: 'a', client: { name: 'n', logo_uri: 'l' }, scopes: ['x', 'y'], other: 1 }
+
+  it('chooses columns in the order that was asked for', async () => {
+    const { out } = await writeList([[item]], { format: 'tsv', fields: 'other,client.name,scopes' })
+    expect(out).toBe('other\tclient.name\tscopes\n1\tn\tx,y\n')
+  })
+
+  it('keeps the nesting in JSON', async () => {
+    const { out } = await writeList([[item]], { format: 'jsonl', fields: 'client.name,id,scopes.1' })
+    expect(out).toBe('{"id":"a","client":{"name":"n"},"scopes":["y"]}\n')
+  })
+
+  it('warns of a field that nothing has', async () => {
+    const { err } = await writeList([[item]], { format: 'tsv', fields: 'id,clinet.name' })
+    expect(err).toBe('warning: nothing here has a field "clinet.name"\n')
+  })
+
+  it('never takes what every object inherits', () => {
+    expect(valueAt({}, 'constructor')).toBeUndefined()
+    expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
+    expect(pickFields(JSON.parse('{"__proto__":{"a":1},"b":2}'), ['b'])).toEqual({ b: 2 })
+  })
+})
+
+describe('one object', () => {
+  const item = { object: 'thing', id: ID, client: { name: null }, count: 3, added_lately: { a: 1 } }
+
+  it('is a card on a terminal, with a dash for null and what the service added at the end', async () => {
+    const { out } = await writeOne(item, {}, 80)
+    expect(out).toMatchInlineSnapshot(`
+      "Id            6f1c2a4e-0000-4000-8000-000000000001
+      Client        –
+      Count         3
+      Only people   seen
+      Added lately  {"a":1}
+      "
+    `)
+  })
+
+  it('is a heading and a record when piped', async () => {
+    const { out } = await writeOne(item, {})
+    expect(out).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\t\t3\t\n`)
+  })
+
+  it("is the service's own in JSON", async () => {
+    expect((await writeOne(item, { json: true })).out).toBe(`${JSON.stringify(item)}\n`)
+  })
+
+  it('that is nested too deep to be written is an expected failure', async () => {
+    let deep: object = {}
+    for (let depth = 0; depth < 200_000; depth++) deep = { deep }
+    await expect(writeOne({ deep }, { json: true })).rejects.toMatchObject({
+      exit: 7,
+      code: 'unexpected_answer',
+    })
+  })
+})
+
+describe('hostile text', () => {
+  const evil = '\x1b]52;c;AAAA\x07\x9b31m\u202e\u200b\r\u2028\u{e0041}\ud800'
+  const item = {
+    id: evil,
+    client: { name: evil },
+    [evil]: evil,
+    count: [evil],
+    only_programs: { [evil]: evil },
+  }
+
+  it.each(['table', 'json', 'jsonl', 'csv', 'tsv'])(
+    'reaches stdout and stderr harmless in %s',
+    async (format) => {
+      for (const terminal of [undefined, 40, 200]) {
+        for (const fields of [undefined, `id,${evil},${evil.slice(0, 3)}`]) {
+          const options = { format, ...(fields === undefined ? {} : { fields }) }
+          const place = terminal === undefined ? {} : { terminal }
+          const list = await writeList([[item], [item]], options, place)
+          const one = await writeOne(item, options, terminal)
+          const bytes = list.out + list.err + one.out + one.err
+          expect(bytes.replaceAll('\r\n', '\n')).not.toMatch(
+            /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u202e]|[\u{e0000}-\u{e007f}]/u,
+          )
+          expect(Buffer.from(bytes).toString()).toBe(bytes)
+        }
+      }
+    },
+  )
+})
