@@ -81,7 +81,11 @@ export async function proveKeychain(
 ): Promise<void> {
   const account = `self-test ${Buffer.from(context.random.bytes(6)).toString('hex')}`
   await callKeychain(context, { operation: 'set', account, secret: 'self-test' })
-  const read = await callKeychain(context, { operation: 'get', account })
-  await callKeychain(context, { operation: 'delete', account })
+  let read: unknown
+  try {
+    read = await callKeychain(context, { operation: 'get', account })
+  } finally {
+    await callKeychain(context, { operation: 'delete', account })
+  }
   if (read !== 'self-test') throw lockedOrMissing(account)
 }

@@ -145,26 +145,25 @@ async function replace(
     context.interrupts.shield(async () => {
       await removeLeftovers(paths.directory, { olderThanMs: 0 })
       const before = await readReplaced(context, paths)
-      const outdated = [
-        ...(await readLeftovers(paths)),
-        ...(before === undefined ? [] : placesOf(paths, before)),
-      ]
+      const old = before === undefined ? [] : placesOf(paths, before)
+      // A login that died left a note of the session that is still in force as well.
+      const noted = (await readLeftovers(paths)).filter(
+        ({ name }) => !old.some((place) => place.name === name),
+      )
       const place = placeOf(paths, record)
       // Noted first: if this process dies on the way, the next login or logout knows what to remove.
-      await noteLeftovers(paths, [...(await readLeftovers(paths)), place])
+      await noteLeftovers(paths, [...noted, ...old, place])
       try {
         await writeSecret(context, place, { generation: 1, value: secret })
         // The access token of the session before must not outlive it, at no moment.
         await removeAccessToken(paths)
         await writeRecord(paths, record)
       } catch (error) {
-        await removeLeftoverSecrets(context, paths, [place, ...(await readLeftovers(paths))]).catch(
-          () => undefined,
-        )
+        await removeLeftoverSecrets(context, paths, [...noted, place]).catch(() => undefined)
         throw error
       }
       if (token !== undefined) await writeAccessToken(paths, token).catch(() => undefined)
-      return removeLeftoverSecrets(context, paths, outdated)
+      return removeLeftoverSecrets(context, paths, [...noted, ...old])
     }),
   )
 }

@@ -63,7 +63,7 @@ export async function createProcessWorld({ store, keyring }: ProcessWorldOptions
 }
 
 /** The clocks of this machine, as the processes see them. */
-const realClock = {
+export const realClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   sinceBoot: () => ({
@@ -135,7 +135,7 @@ export async function startKeyring({
       stdio: ['pipe', 'pipe', 'ignore'],
     },
   )
-  const ended = new Promise<void>((resolve) => bus.once('close', () => resolve()))
+  const ended = new Promise<void>((resolve) => bus.once('exit', () => resolve()))
   const stop = async () => {
     bus.stdin.end()
     await ended
@@ -172,7 +172,7 @@ function busConfig(runtime: string, state: 'prompting' | 'absent'): string {
   if (state === 'prompting') {
     writeFileSync(
       join(services, 'org.gnome.keyring.SystemPrompter.service'),
-      '[D-BUS Service]\nName=org.gnome.keyring.SystemPrompter\nExec=/bin/sleep 600\n',
+      '[D-BUS Service]\nName=org.gnome.keyring.SystemPrompter\nExec=/bin/sleep 10\n',
     )
   }
   writeFileSync(

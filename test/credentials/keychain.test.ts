@@ -1,0 +1,155 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Context, KeychainRequest } from '../../src/context.ts'
+import { createKeychain } from '../../src/credentials/keychain-process.ts'
+import { needs } from '../requirements.ts'
+import { keychainIn, startKeyring } from '../session/processes.ts'
+
+const request = (
+  operation: KeychainRequest['operation'],
+  account = 'default https://api.example.com 0123456789ab',
+  secret?: string,
+): KeychainRequest => ({
+  operation,
+  service: 'mailclaim',
+  account,
+  timeoutMs: 15_000,
+  ...(secret === undefined ? {} : { secret }),
+})
+
+/** A keychain whose helper is this script. */
+function scriptedKeychain(script: string): { keychain: Context['keychain']; directory: string } {
+  const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const path = join(directory, 'helper.mjs')
+  writeFileSync(path, script.replaceAll('$DIR', directory))
+  return {
+    keychain: createKeychain({ node: process.execPath, script: path, environment: { ONLY: 'this' } }),
+    directory,
+  }
+}
+
+async function isGone(pid: number): Promise<boolean> {
+  for (let tries = 0; tries < 100; tries++) {
+    try {
+      process.kill(pid, 0)
+    } catch {
+      return true
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return false
+}
+
+describe('the helper process of the keychain', () => {
+  it('is killed when it does not answer in time, even if it ignores every other signal', async () => {
+    const { keychain, directory } = scriptedKeychain(`
+      import { writeFileSync } from 'node:fs'
+      process.on('SIGTERM', () => {})
+      writeFileSync('$DIR/pid', String(process.pid))
+      for (;;) {}
+    `)
+    const answer = await keychain.call({ ...request('get'), timeoutMs: 700 })
+    expect(answer).toEqual({ ok: false, reason: 'timeout', detail: '0.7 s' })
+    expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
+  })
+
+  it('that ends without an answer is an answer of its own', async () => {
+    const { keychain } = scriptedKeychain('process.exit(7)')
+    expect(await keychain.call(request('get'))).toEqual({
+      ok: false,
+      reason: 'crashed',
+      detail: 'exit code 7',
+    })
+  })
+
+  it('that crashes in native code is an answer of its own', async () => {
+    const { keychain } = scriptedKeychain(`process.kill(process.pid, 'SIGSEGV')`)
+    expect(await keychain.call(request('get'))).toMatchObject({
+      ok: false,
+      reason: 'crashed',
+      detail: 'SIGSEGV',
+    })
+  })
+
+  it('gets the secret over its channel, and nothing in its arguments or its environment', async () => {
+    const { keychain } = scriptedKeychain(`
+      process.once('message', (request) => process.send({ ok: true, value: JSON.stringify({
+        secret: request.secret, argv: process.argv.slice(2), execArgv: process.execArgv, env: process.env,
+      }) }))
+    `)
+    const answer = await keychain.call(request('set', 'a', 'the-secret'))
+    const seen = JSON.parse(answer.ok ? String(answer.value) : '{}')
+    expect(seen.secret).toBe('the-secret')
+    expect(seen.argv).toEqual([])
+    expect(seen.execArgv).toEqual([])
+    expect(seen.env.ONLY).toBe('this')
+    expect(JSON.stringify({ ...seen, secret: '' })).not.toContain('the-secret')
+  })
+})
+
+describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
+  it('stores, gives and forgets a secret', async () => {
+    const { keychain } = await startKeyring({ state: 'unlocked' })
+    expect(await keychain.call(request('get'))).toEqual({ ok: true, value: null })
+    expect(await keychain.call(request('set', 'a', 'näïve "secret" ✓'))).toEqual({ ok: true, value: true })
+    expect(await keychain.call(request('get', 'a'))).toEqual({ ok: true, value: 'näïve "secret" ✓' })
+    expect(await keychain.call(request('get', 'b'))).toEqual({ ok: true, value: null })
+    expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: true })
+    expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
+  })
+
+  it('keeps 20 secrets that are written at once', async () => {
+    const { keychain } = await startKeyring({ state: 'unlocked' })
+    const accounts = Array.from({ length: 20 }, (_, index) => `account ${index}`)
+    await Promise.all(
+      accounts.map((account) => keychain.call(request('set', account, `secret of ${account}`))),
+    )
+    const read = await Promise.all(accounts.map((account) => keychain.call(request('get', account))))
+    expect(read).toEqual(accounts.map((account) => ({ ok: true, value: `secret of ${account}` })))
+  })
+
+  it('keeps one whole secret when 20 processes write the same item at once', async () => {
+    const { keychain } = await startKeyring({ state: 'unlocked' })
+    const secrets = Array.from({ length: 20 }, (_, index) => `${index}:${'x'.repeat(200)}`)
+    await Promise.all(secrets.map((secret) => keychain.call(request('set', 'one', secret))))
+    const read = await keychain.call(request('get', 'one'))
+    expect(secrets).toContain(read.ok ? read.value : read.reason)
+  })
+
+  it('that is locked gives nothing, deletes nothing, and refuses to take anything', async () => {
+    const open = await startKeyring({ state: 'unlocked' })
+    await open.keychain.call(request('set', 'a', 'secret'))
+    await open.stop()
+    const { keychain } = await startKeyring({ state: 'locked', home: open.home })
+    expect(await keychain.call(request('get', 'a'))).toEqual({ ok: true, value: null })
+    expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
+    expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
+  })
+
+  it('with a prompt that nobody answers is given up after the time limit', async () => {
+    const open = await startKeyring({ state: 'unlocked' })
+    await open.keychain.call(request('set', 'a', 'secret'))
+    await open.stop()
+    const { keychain } = await startKeyring({ state: 'prompting', home: open.home })
+    const started = performance.now()
+    const answer = await keychain.call({ ...request('get', 'a'), timeoutMs: 1_500 })
+    expect(answer).toMatchObject({ ok: false, reason: 'timeout' })
+    expect(performance.now() - started).toBeLessThan(10_000)
+  })
+
+  it('that is not there says that nothing answers as a keychain', async () => {
+    const { keychain } = await startKeyring({ state: 'absent' })
+    expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_service' })
+    expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_service' })
+  })
+
+  it.each([
+    ['no bus at all', {}],
+    ['the address of a bus that is gone', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
+  ])('behind %s says that there is no bus', async (_name, env) => {
+    expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_bus' })
+  })
+})

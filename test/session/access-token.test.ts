@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import type { Clock } from '../../src/context.ts'
+import { type AccessToken, isFresh, type Moment, secondsSince } from '../../src/session/access-token.ts'
+import { currentCredential } from '../../src/session/authorizer.ts'
+import { createSessionWorld } from './world.ts'
+
+const RECEIVED: Moment = { wall: Date.parse('2026-11-20T12:00:00Z'), sinceBoot: 5_000, boot: 'a' }
+const HOUR = 3600
+
+/** A clock that shows these values. */
+function at(wallSeconds: number, sinceBoot: number, boot: string | undefined): Clock {
+  return {
+    now: () => RECEIVED.wall + wallSeconds * 1000,
+    monotonic: () => 0,
+    sinceBoot: () => ({ seconds: sinceBoot, boot }),
+    sleep: async () => {},
+  }
+}
+
+describe('the time since a token was received', () => {
+  it.each<[string, Clock, number]>([
+    ['is what both clocks say', at(100, 5_100, 'a'), 100],
+    ['does not change when the wall clock is set back by hours', at(100 - 5 * HOUR, 5_100, 'a'), 100],
+    ['does not change when the wall clock is set forward by hours', at(100 + 5 * HOUR, 5_100, 'a'), 100],
+    ['is the wall clock’s after a restart of the machine', at(700, 30, 'b'), 700],
+    ['is at least the running time after a restart', at(10, 300, 'b'), 300],
+    ['is without end after a restart with a wall clock that was set back', at(-10, 300, 'b'), Infinity],
+    ['is without end where the running time goes backwards', at(100, 4_000, 'a'), Infinity],
+    ['is the longer of both where starts have no names', at(100, 5_200, undefined), 200],
+    ['is the longer of both where starts have no names, the other way', at(300, 5_200, undefined), 300],
+    ['is the wall clock’s where a restart shows in the running time', at(300, 20, undefined), 300],
+    [
+      'is without end where starts have no names and the wall clock was set back',
+      at(-1, 5_200, undefined),
+      Infinity,
+    ],
+  ])('%s', (_name, clock, expected) => {
+    const received = clock.sinceBoot().boot === undefined ? { ...RECEIVED, boot: null } : RECEIVED
+    expect(secondsSince(received, clock)).toBe(expected)
+  })
+})
+
+describe('an access token', () => {
+  const token = (expiresInSeconds: number): AccessToken => ({
+    session: '0123456789ab',
+    issuer: 'https://api.example.com',
+    clientId: 'client',
+    value: 'token',
+    scope: null,
+    narrowed: false,
+    expiresInSeconds,
+    received: RECEIVED,
+  })
+
+  it.each([
+    [900, 0, true],
+    [900, 840, true],
+    [900, 841, false],
+    [900, 900, false],
+    [40, 30, true],
+    [40, 31, false],
+    [2, 1, true],
+    [2, 2, false],
+  ])('of %i seconds is fresh after %i seconds: %s', (lifetime, passed, fresh) => {
+    expect(isFresh(token(lifetime), at(passed, 5_000 + passed, 'a'))).toBe(fresh)
+  })
+})
+
+describe('a wall clock that is moved by hours', () => {
+  it.each([-5, 5])('(%i) leads to no needless refresh and sends no ended token', async (hours) => {
+    const { signIn, context, settings, counts } = await createSessionWorld()
+    await signIn()
+    const first = await currentCredential(context, settings)
+
+    context.clock.setWall(context.clock.now() + hours * HOUR * 1000)
+    expect((await currentCredential(context, settings)).value).toBe(first.value)
+    expect(await counts()).toMatchObject({ refreshes: 0 })
+
+    context.clock.advance(850_000)
+    expect((await currentCredential(context, settings)).value).not.toBe(first.value)
+    context.clock.setWall(context.clock.now() - hours * HOUR * 1000)
+    await currentCredential(context, settings)
+    expect(await counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+})

@@ -1,0 +1,378 @@
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Context } from '../../src/context.ts'
+import { createAuthorizer, currentCredential } from '../../src/session/authorizer.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { forgetSession, profilesWithSession } from '../../src/session/forget.ts'
+import { readRecord } from '../../src/session/record.ts'
+import { renew } from '../../src/session/refresh.ts'
+import { proveStore, replaceSession, storeApiKey } from '../../src/session/replace.ts'
+import { createFakeKeychain } from '../fake-context.ts'
+import { realClock } from './processes.ts'
+import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+
+const names = (world: SessionWorld) => Object.keys(filesOf(world.paths.directory))
+
+async function newSession(world: SessionWorld, store: 'keychain' | 'file') {
+  return {
+    base: world.base,
+    clientId: world.clientId,
+    scope: undefined,
+    resource: undefined,
+    tokens: await world.newTokens(),
+    store,
+  }
+}
+
+describe('a login over an existing session', () => {
+  it.each(['file', 'keychain'] as const)(
+    '(%s) leaves the new one and no copy of the old one',
+    async (store) => {
+      const keychain = createFakeKeychain()
+      const world = await createSessionWorld({ keychain })
+      await world.signIn(store)
+      const before = await currentCredential(world.context, world.settings)
+      await world.signIn(store)
+      expect((await currentCredential(world.context, world.settings)).value).not.toBe(before.value)
+      await renew(world.context, world.settings, { reason: 'asked' })
+
+      expect(keychain.items.size).toBe(store === 'keychain' ? 1 : 0)
+      expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(store === 'file' ? 1 : 0)
+      expect(names(world)).not.toContain('leftovers.json')
+      expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+    },
+  )
+
+  it.each([
+    ['file', 'keychain'],
+    ['keychain', 'file'],
+  ] as const)('moves from %s to %s', async (from, to) => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn(from)
+    await world.signIn(to)
+    expect(keychain.items.size).toBe(to === 'keychain' ? 1 : 0)
+    expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(to === 'file' ? 1 : 0)
+    await renew(world.context, world.settings, { reason: 'asked' })
+  })
+
+  it('keeps the old session whole when the new one cannot be stored', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('file')
+    keychain.trouble = 'no_bus'
+    const replacing = replaceSession(world.context, world.settings, await newSession(world, 'keychain'))
+    await expect(replacing).rejects.toMatchObject({ code: 'keychain_no_bus', exit: 4 })
+    await renew(world.context, world.settings, { reason: 'asked' })
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+  })
+
+  it('ends in one whole session when two of them come at once', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain }, { clock: realClock })
+    const sessions = await Promise.all([newSession(world, 'keychain'), newSession(world, 'keychain')])
+    await Promise.all(sessions.map((session) => replaceSession(world.context, world.settings, session)))
+    expect(keychain.items.size).toBe(1)
+    await renew(world.context, world.settings, { reason: 'asked' })
+    await renew(world.context, world.settings, { reason: 'asked' })
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+  })
+
+  it('keeps the files of a damaged session beside the new one', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    writeFileSync(world.paths.session, '{"version":1,')
+    expect((await describeSession(world.context, world.settings)).state).toBe('unusable')
+    await world.signIn()
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+    const kept = names(world).find((name) => name.startsWith('session.json.damaged-')) ?? ''
+    expect(readFileSync(join(world.paths.directory, kept), 'utf8')).toBe('{"version":1,')
+  })
+
+  it('that dies before the record is written leaves the old session, and the next login removes what it left', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    let dead = false
+    const dying: Context['keychain'] = {
+      async call(request) {
+        // A process that is dead does nothing more.
+        dead ||= request.operation === 'get'
+        if (dead) throw new Error('killed')
+        return keychain.call(request)
+      },
+    }
+    const context = withEffects(world.context, { keychain: dying })
+    await expect(
+      replaceSession(context, world.settings, await newSession(world, 'keychain')),
+    ).rejects.toThrow('killed')
+    await renew(world.context, world.settings, { reason: 'asked' })
+    await world.signIn('keychain')
+    expect(keychain.items.size).toBe(1)
+  })
+})
+
+describe('the proof of a store before a login', () => {
+  it('leaves nothing in a keychain that works', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await proveStore(world.context, world.settings, 'keychain')
+    expect(keychain.items.size).toBe(0)
+    expect(keychain.calls.map(({ operation }) => operation)).toEqual(['set', 'get', 'delete'])
+  })
+
+  it.each(['no_module', 'no_bus', 'no_service', 'locked', 'timeout', 'refused'] as const)(
+    'fails for a keychain that is %s, names the ways on and falls back to nothing',
+    async (trouble) => {
+      const keychain = createFakeKeychain()
+      const world = await createSessionWorld({ keychain })
+      keychain.trouble = trouble
+      const proving = proveStore(world.context, world.settings, 'keychain')
+      await expect(proving).rejects.toMatchObject({
+        code: `keychain_${trouble}`,
+        exit: 4,
+        hint: expect.stringMatching(/--store file.*MAILCLAIM_API_KEY/),
+      })
+      expect(names(world)).toEqual(['lock'])
+    },
+  )
+})
+
+describe('a logout', () => {
+  it.each(['file', 'keychain'] as const)('(%s) removes every copy', async (store) => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn(store)
+    const { kept } = await forgetSession(world.context, world.settings, 'default')
+    expect(kept).toEqual([])
+    expect(keychain.items.size).toBe(0)
+    expect(names(world)).toEqual(['lock'])
+    expect((await describeSession(world.context, world.settings)).state).toBe('none')
+  })
+
+  it('says when a locked keychain kept a copy, and removes it when it is asked again', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    keychain.trouble = 'locked'
+    const { kept } = await forgetSession(world.context, world.settings, 'default')
+    expect(kept).toEqual([
+      { place: expect.objectContaining({ store: 'keychain' }), why: 'the keychain is locked' },
+    ])
+    expect(names(world)).toEqual(['leftovers.json', 'lock'])
+    expect(await profilesWithSession(world.context)).toEqual(['default'])
+
+    keychain.trouble = 'none'
+    expect((await forgetSession(world.context, world.settings, 'default')).kept).toEqual([])
+    expect(keychain.items.size).toBe(0)
+    expect(await profilesWithSession(world.context)).toEqual([])
+  })
+
+  it('takes a spilled copy along', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    const { http } = world.context
+    const context = withEffects(world.context, {
+      http: {
+        async send(request) {
+          const response = await http.send(request)
+          keychain.trouble = 'refused'
+          return response
+        },
+        close: async () => {},
+      },
+    })
+    await renew(context, world.settings, { reason: 'asked' })
+    keychain.trouble = 'none'
+    await forgetSession(world.context, world.settings, 'default')
+    expect(names(world)).toEqual(['lock'])
+    expect(keychain.items.size).toBe(0)
+  })
+
+  it('makes no files for a profile that was never signed in', async () => {
+    const world = await createSessionWorld()
+    expect((await forgetSession(world.context, world.settings, 'default')).record).toBeUndefined()
+    expect(() => readdirSync(world.paths.directory)).toThrow('ENOENT')
+  })
+})
+
+describe('a session', () => {
+  it.each([
+    ['another base URL', { baseUrl: 'http://127.0.0.1:9' }, 'session_of_another_service'],
+    ['another client', { clientId: 'another' }, 'session_of_another_client'],
+  ])('is never sent to %s, fresh or not', async (_name, options, code) => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const settings = await world.settingsWith(options)
+    await expect(currentCredential(world.context, settings)).rejects.toMatchObject({ code, exit: 4 })
+    world.expire()
+    await expect(currentCredential(world.context, settings)).rejects.toMatchObject({ code, exit: 4 })
+    expect(await world.counts()).toMatchObject({ refreshes: 0 })
+  })
+
+  it('stays in its profile', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const settings = await world.settingsWith({ profile: 'other' })
+    await expect(currentCredential(world.context, settings)).rejects.toMatchObject({
+      code: 'not_signed_in',
+      exit: 4,
+      hint: expect.stringContaining('mailclaim login --profile other'),
+    })
+  })
+
+  it('whose store holds an older token than was stored last, is not refreshed with it', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const record = await readRecord(world.paths)
+    const secret = join(world.paths.directory, `secret.${record?.id}.json`)
+    const backup = readFileSync(secret)
+    await renew(world.context, world.settings, { reason: 'asked' })
+    writeFileSync(secret, backup)
+    await expect(renew(world.context, world.settings, { reason: 'asked' })).rejects.toMatchObject({
+      code: 'refresh_token_outdated',
+      exit: 4,
+    })
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+
+  it('whose record is older than its token, goes on with the token', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const backup = readFileSync(world.paths.session)
+    await renew(world.context, world.settings, { reason: 'asked' })
+    writeFileSync(world.paths.session, backup)
+    await renew(world.context, world.settings, { reason: 'asked' })
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+    expect(await readRecord(world.paths)).toMatchObject({ generation: 3 })
+  })
+
+  it('whose process died after the new token was stored and before anything else, goes on', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const record = await readRecord(world.paths)
+    const { http } = world.context
+    const journaled: { text?: string } = {}
+    const context = withEffects(world.context, {
+      http: {
+        async send(request) {
+          journaled.text = readFileSync(world.paths.session, 'utf8')
+          return http.send(request)
+        },
+        close: async () => {},
+      },
+    })
+    await renew(context, world.settings, { reason: 'asked' })
+    expect(journaled.text).toContain('"sha256"')
+    // As the disk was: the new token is there, the journal still open, no access token.
+    writeFileSync(world.paths.session, journaled.text ?? '')
+    renameSync(world.paths.accessToken, `${world.paths.accessToken}.gone`)
+    expect((await describeSession(world.context, world.settings)).state).toBe('needs_refresh')
+    await currentCredential(world.context, world.settings)
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+    expect(await readRecord(world.paths)).toMatchObject({ id: record?.id, generation: 3, journal: null })
+  })
+
+  it('is said to be expired after 60 days, and the service has the last word', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.context.clock.advance(61 * 24 * 3600 * 1000)
+    const described = await describeSession(world.context, world.settings)
+    expect(described.state).toBe('expired')
+    expect(described.problem?.message).toContain('more than 60 days ago')
+    await currentCredential(world.context, world.settings)
+  })
+})
+
+describe('a 401 from the API', () => {
+  it('renews the access token once, and only while it is still the refused one', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const authorizer = createAuthorizer(world.context, world.settings)
+    const first = await authorizer.credential()
+    const [second, third] = await Promise.all([authorizer.refused(first), authorizer.refused(first)])
+    expect(second?.value).not.toBe(first.value)
+    expect(third?.value).toBe(second?.value)
+    expect(await world.counts()).toMatchObject({ refreshes: 1 })
+  })
+
+  it('leaves an API key as it is', async () => {
+    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    const authorizer = createAuthorizer(world.context, world.settings)
+    const credential = await authorizer.credential()
+    expect(credential).toMatchObject({ kind: 'api_key', value: 'key-1' })
+    expect(await authorizer.refused(credential)).toBeUndefined()
+  })
+})
+
+describe('an API key', () => {
+  it('in the environment beats the session and is written nowhere', async () => {
+    const world = await createSessionWorld({ environment: { apiKey: 'key-of-the-environment' } })
+    await world.signIn()
+    expect(await currentCredential(world.context, world.settings)).toMatchObject({
+      value: 'key-of-the-environment',
+    })
+    const written = names(world).map((name) => readFileSync(join(world.paths.directory, name), 'utf8'))
+    expect(written.join()).not.toContain('key-of-the-environment')
+    expect(await describeSession(world.context, world.settings)).toMatchObject({ apiKeyInForce: true })
+  })
+
+  it.each(['file', 'keychain'] as const)(
+    'that is stored (%s) is used, replaced by a login, and forgotten',
+    async (store) => {
+      const keychain = createFakeKeychain()
+      const world = await createSessionWorld({ keychain })
+      await storeApiKey(world.context, world.settings, { value: 'stored-key', base: world.base, store })
+      expect(await currentCredential(world.context, world.settings)).toMatchObject({
+        kind: 'api_key',
+        value: 'stored-key',
+      })
+      expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+      await expect(renew(world.context, world.settings, { reason: 'asked' })).rejects.toMatchObject({
+        exit: 2,
+      })
+      await world.signIn(store)
+      expect(await currentCredential(world.context, world.settings)).toMatchObject({ kind: 'access_token' })
+      await forgetSession(world.context, world.settings, 'default')
+      expect(keychain.items.size).toBe(0)
+    },
+  )
+
+  it.each(['two\nlines', 'a b', '', 'ümlaut'])('that cannot be one (%j) is refused', async (value) => {
+    const world = await createSessionWorld()
+    const storing = storeApiKey(world.context, world.settings, { value, base: undefined, store: 'file' })
+    await expect(storing).rejects.toMatchObject({ exit: 2 })
+  })
+})
+
+describe('a narrowed access token', () => {
+  it('is what commands use until the next renewal brings the whole scope back', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const whole = (await readRecord(world.paths)) as { scope: string }
+    const narrow = whole.scope.split(' ')[0] ?? ''
+    const token = await renew(world.context, world.settings, { reason: 'asked', scope: narrow })
+    expect(token).toMatchObject({ scope: narrow, narrowed: true })
+    expect((await currentCredential(world.context, world.settings)).value).toBe(token.value)
+    expect((await describeSession(world.context, world.settings)).accessToken).toMatchObject({
+      narrowed: true,
+    })
+    world.expire()
+    await currentCredential(world.context, world.settings)
+    expect((await describeSession(world.context, world.settings)).accessToken).toMatchObject({
+      scope: whole.scope,
+      narrowed: false,
+    })
+  })
+
+  it('cannot have more than was granted, and asking for it costs nothing', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const asking = renew(world.context, world.settings, { reason: 'asked', scope: 'everything' })
+    await expect(asking).rejects.toMatchObject({ code: 'invalid_scope', exit: 6, status: 400 })
+    await renew(world.context, world.settings, { reason: 'asked' })
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
+})
