@@ -15,6 +15,7 @@ const PARTS = {
   fish: ['fish'],
   strace: ['strace'],
   faketime: ['faketime'],
+  groff: ['groff'],
 } as const
 
 export type Part = keyof typeof PARTS

@@ -1,6 +1,6 @@
 import { type Command, Help } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
-import { EXIT_MEANINGS } from '../commands/program.ts'
+import { ENVIRONMENT, EXIT_MEANINGS } from '../commands/program.ts'
 import type { Output } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
@@ -105,6 +105,14 @@ export function exitCodes(title: string, codes: readonly ExitCode[], command: Co
     .toSorted((one, other) => one - other)
     .map((code) => helper.formatItem(String(code), 3, EXIT_MEANINGS[code], helper))
   return [helper.styleTitle(helper.boxWrap(title, width)), ...items].join('\n')
+}
+
+/** The variables that the program heeds. */
+export function environmentVariables(command: Command): string {
+  const { helper } = layoutOf(command)
+  const termWidth = Math.max(...ENVIRONMENT.map(({ name }) => name.length))
+  const items = ENVIRONMENT.map(({ name, says }) => helper.formatItem(name, termWidth, says, helper))
+  return [helper.styleTitle('Environment (a flag beats it):'), ...items].join('\n')
 }
 
 /** Text of the program in lines that fit. */

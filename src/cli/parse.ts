@@ -7,7 +7,7 @@ import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
-import { exitCodes, helpAfter, helpLayout, helpWidth, reflow, wrapped } from './help.ts'
+import { environmentVariables, exitCodes, helpAfter, helpLayout, helpWidth, reflow, wrapped } from './help.ts'
 import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
 import { addOptions, givenOptions } from './options.ts'
 import { asksForJson } from './report.ts'
@@ -96,7 +96,14 @@ function buildProgram(
     })
   program.addHelpText('after', ({ command }) =>
     command === program
-      ? `\n${wrapped(PROGRAM.after, program)}\n\n${exitCodes('Exit codes:', Object.values(Exit), program)}`
+      ? [
+          '',
+          wrapped(PROGRAM.after, program),
+          '',
+          environmentVariables(program),
+          '',
+          exitCodes('Exit codes:', Object.values(Exit), program),
+        ].join('\n')
       : '',
   )
   program.addOption(new Option('-V, --version', 'print the version').helpGroup('Global options:'))

@@ -26,6 +26,22 @@ export const PROGRAM = {
     'Nothing is configured yet. To try everything on this machine, without an account: mailclaim sandbox. To sign in to a service: mailclaim login.',
 } as const
 
+/** The variables that the program heeds; a flag beats them. */
+export const ENVIRONMENT: readonly { readonly name: string; readonly says: string }[] = [
+  { name: 'MAILCLAIM_BASE_URL', says: 'the address of the service, as --base-url' },
+  { name: 'MAILCLAIM_CLIENT_ID', says: 'the OAuth client id, as --client-id' },
+  { name: 'MAILCLAIM_API_KEY', says: 'an API key; beats a stored session and is never kept' },
+  { name: 'MAILCLAIM_PROFILE', says: 'the profile, as --profile' },
+  { name: 'MAILCLAIM_STORE', says: 'where a login keeps its secret: keychain or file' },
+  { name: 'MAILCLAIM_RESOLVER', says: 'DNS resolvers, separated by spaces or commas' },
+  { name: 'MAILCLAIM_AUTHORITATIVE_PORT', says: 'as --authoritative-port' },
+  { name: 'MAILCLAIM_CONFIG_DIR', says: 'the folder of the settings' },
+  { name: 'MAILCLAIM_STATE_DIR', says: 'the folder of sessions and remembered claims' },
+  { name: 'NO_COLOR, FORCE_COLOR', says: 'no colour, or colour even where it is no terminal' },
+  { name: 'HTTPS_PROXY, HTTP_PROXY, NO_PROXY', says: 'the proxy, and what goes past it' },
+  { name: 'NODE_EXTRA_CA_CERTS', says: 'a file of further certificate authorities' },
+]
+
 /** Under which heading the program's help shows a command. */
 export const HEADINGS: Readonly<Record<string, string>> = {
   login: 'Sign in',

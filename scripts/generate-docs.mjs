@@ -1,0 +1,48 @@
+// Writes docs/commands.md and man/mailclaim.1 from the commands' definitions; with --check says whether they are current.
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { build } from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const check = process.argv.includes('--check')
+const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+
+// Inside the project, so that the native packages are found from there. Node 20 does not read TypeScript.
+await mkdir(join(root, '.tmp'), { recursive: true })
+const folder = await mkdtemp(join(root, '.tmp', 'reference-'))
+try {
+  await build({
+    absWorkingDir: root,
+    entryPoints: ['scripts/reference.ts'],
+    outdir: folder,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    outExtension: { '.js': '.mjs' },
+    external: ['keytar', 'fs-native-extensions'],
+    banner: {
+      js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
+    },
+    logLevel: 'warning',
+  })
+  const { commandsPage, manualPage } = await import(pathToFileURL(join(folder, 'reference.mjs')).href)
+  const pages = { 'docs/commands.md': await commandsPage(), 'man/mailclaim.1': await manualPage(version) }
+  for (const [name, text] of Object.entries(pages)) {
+    const path = join(root, name)
+    const current = await readFile(path, 'utf8').catch(() => undefined)
+    if (current === text) continue
+    if (check) {
+      console.error(`${name} is not what the definitions say: run npm run docs`)
+      process.exitCode = 1
+    } else {
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(path, text)
+      console.log(`${name} written`)
+    }
+  }
+} finally {
+  await rm(folder, { recursive: true, force: true })
+}
