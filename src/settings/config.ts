@@ -4,7 +4,7 @@ import { CliError, usageError } from '../errors.ts'
 import { parseBaseUrl, parsePort, parseServerAddress } from './addresses.ts'
 import { withConfigLock } from './config-lock.ts'
 import { ensurePrivateDirectory, moveAway, readJson, writeDurable } from './files.ts'
-import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
+import { parseProfileName } from './profiles.ts'
 
 /** What a profile can set. Lists are separated by spaces or commas where a person writes them. */
 export interface ProfileConfig {

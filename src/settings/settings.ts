@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { parseBaseUrl, parsePort, parseServerAddress, type ServerAddress } from './addresses.ts'
 import { type Config, type ProfileConfig, parseTimeout, readConfig, readUsableConfig } from './config.ts'
-import { requireAbsolute } from './paths.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'tsv'] as const
