@@ -22,8 +22,9 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     value: (claim) => standingOf(claim as DomainClaim).says,
   },
-  { field: 'blocked_reason', title: 'Blocked by' },
-  { field: 'failure_reason', title: 'Failed by' },
+  // The standing says the reasons to people.
+  { field: 'blocked_reason', only: 'programs' },
+  { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
   { field: 'region' },
   { field: 'record.type', title: 'Record type', only: 'programs' },

@@ -6,7 +6,8 @@ import { note, warn } from '../terminal/notices.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { recordClaim } from './ledger.ts'
-import { endedError, nameOf, nextSteps } from './lifecycle.ts'
+import { endedError, nameOf } from './lifecycle.ts'
+import { sayNextSteps } from './next-steps.ts'
 import { type WatchEvent, type WatchResult, watchClaim } from './watch.ts'
 
 export interface FollowFlags {
@@ -43,13 +44,7 @@ export async function followClaim(
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
   if (standing.phase !== 'completed') throw endedError(claim, standing)
-  await note(
-    `\n${nameOf(claim)} is yours. What is left to do:\n${nextSteps(claim)
-      .map((step, at) => `  ${at + 1}. ${step}`)
-      .join('\n')}`,
-    context,
-    settings,
-  )
+  await sayNextSteps(claim, context, settings)
 }
 
 async function consume(

@@ -90,17 +90,3 @@ export function endedError(claim: DomainClaim, standing: Standing): CliError {
     hint: standing.phase === 'ended' ? standing.next : undefined,
   })
 }
-
-/**
- * What is left to do after completion: the domain arrives brand new, so the records of its old owner are of no use
- * (interface, section 3.4). The operations for it are outside this program.
- */
-export function nextSteps(claim: DomainClaim): readonly string[] {
-  const domain = claim.domain_id ? `${nameOf(claim)} (id ${claim.domain_id})` : nameOf(claim)
-  return [
-    `Fetch the domain ${domain} from the API or the dashboard: it has new DKIM keys of its own.`,
-    'Publish its new DKIM record(s) in DNS. The records of the previous owner cannot be reused.',
-    'Ask the service to verify the domain. Only then can it send and receive e-mail.',
-    `The TXT record ${claim.record?.name ?? nameOf(claim)} has done its work and can be removed.`,
-  ]
-}

@@ -1,5 +1,6 @@
 import { CLAIM_COLUMNS } from '../claims/columns.ts'
-import { nameOf, nextSteps } from '../claims/lifecycle.ts'
+import { nameOf } from '../claims/lifecycle.ts'
+import { sayNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
 import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
@@ -8,7 +9,6 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
-import { note } from '../terminal/notices.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
 import { parseSpan } from './claims/watch.ts'
@@ -76,8 +76,7 @@ any point and run again.`,
         ? await asLines(events, context)
         : await asChecklist(events, context, settings)
     if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
-    const steps = nextSteps(claim).map((step, at) => `  ${at + 1}. ${step}`)
-    await note(`\n${nameOf(claim)} is yours. What is left to do:\n${steps.join('\n')}`, context, settings)
+    await sayNextSteps(claim, context, settings)
   },
 })
 

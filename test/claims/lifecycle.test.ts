@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { endedError, nextSteps, standingOf } from '../../src/claims/lifecycle.ts'
+import { endedError, standingOf } from '../../src/claims/lifecycle.ts'
+import { nextSteps } from '../../src/claims/next-steps.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
 
 const claim = (fields: Partial<Record<keyof DomainClaim, unknown>>) =>
