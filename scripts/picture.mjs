@@ -114,7 +114,7 @@ try {
 function toSvg(text) {
   const COLORS = ['#6e7681', '#f47067', '#57ab5a', '#c69026', '#539bf5', '#b083f0', '#39c5cf', '#adbac7']
   const [width, height, pad] = [8.4, 19, 16]
-  const escape = (piece) =>
+  const escapeXml = (piece) =>
     piece.replace(/[&<>]/g, (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[character])
   const lines = text.replace(/\n$/, '').split('\n')
   let style = {}
@@ -130,7 +130,7 @@ function toSvg(text) {
           const faint = style.faint ? ' opacity="0.65"' : ''
           if (part.trim() !== '') {
             spans.push(
-              `<tspan x="${(pad + x * width).toFixed(1)}"${fill}${weight}${faint}>${escape(part)}</tspan>`,
+              `<tspan x="${(pad + x * width).toFixed(1)}"${fill}${weight}${faint}>${escapeXml(part)}</tspan>`,
             )
           }
           x += [...part].length
