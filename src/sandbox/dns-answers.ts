@@ -37,6 +37,17 @@ function plain(rcode: number, authoritative = false): DnsAnswer {
   return { rcode, authoritative, answers: [], authorities: [], additionals: [] }
 }
 
+/** Who asks whom. */
+export interface Asked {
+  /** Recursion is desired: the server is asked as a resolver, not as one of the zone's name servers. */
+  readonly recursion: boolean
+  /** Which of the two addresses of the sandbox's name servers was asked. */
+  readonly server: 1 | 2
+}
+
+/** What a resolver still knows when the name servers of a zone are in trouble. */
+const STILL_KNOWN = ['NS', 'SOA', 'A', 'AAAA', 'DS']
+
 /**
  * What an authoritative server says (RFC 1034, section 4.3.2, with the wildcards of RFC 4592), or undefined where the
  * zone is told to be silent. `name` is normal, `asked` is how the question wrote it.
@@ -46,14 +57,20 @@ export function answerQuestion(
   name: string,
   asked: string,
   type: string,
+  { recursion, server }: Asked,
 ): DnsAnswer | undefined {
   // The parent answers for DS (RFC 4035, section 3.1.4.1).
-  const zone = zones.holding(type === 'DS' && name !== '' ? parentName(name) : name) ?? zones.holding(name)
-  if (zone === undefined) return plain(Rcode.refused)
-  if (zone.trouble === 'silent') return undefined
-  if (zone.trouble === 'servfail') return plain(Rcode.servFail)
-  if (zone.trouble === 'refused') return plain(Rcode.refused)
-  if (zone.trouble === 'lame') return plain(Rcode.noError)
+  const held = zones.holding(type === 'DS' && name !== '' ? parentName(name) : name) ?? zones.holding(name)
+  if (held === undefined) return plain(Rcode.refused)
+  const second = server === 2 ? held.second : undefined
+  const trouble = typeof second === 'string' ? second : held.trouble
+  const zone = typeof second === 'object' ? second : held
+  if (trouble !== undefined && recursion) {
+    if (!STILL_KNOWN.includes(type)) return plain(Rcode.servFail)
+  } else if (trouble === 'silent') return undefined
+  else if (trouble === 'servfail') return plain(Rcode.servFail)
+  else if (trouble === 'refused') return plain(Rcode.refused)
+  else if (trouble === 'lame') return plain(Rcode.noError)
 
   const answers: Answer[] = []
   let owner = name

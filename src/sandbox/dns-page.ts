@@ -49,7 +49,8 @@ export function addDnsPage(app: Hono, world: World): void {
 }
 
 /** Does what a form asks for, and gives the key of what to say then. @throws Problem. */
-function change({ zones, claims }: World, form: URLSearchParams): string {
+function change(world: World, form: URLSearchParams): string {
+  const { zones, claims } = world
   const field = (name: string) => form.get(name) ?? ''
   switch (field('action')) {
     case 'add': {
@@ -78,7 +79,7 @@ function change({ zones, claims }: World, form: URLSearchParams): string {
       const mistake = MISTAKES.find(({ id }) => id === field('mistake'))
       if (claim === undefined || mistake === undefined)
         throw validationError('There is no such claim or record.')
-      publish(zones, claim, mistake)
+      publish(world, claim, mistake)
       return 'published'
     }
     default:
@@ -126,7 +127,7 @@ function claimForm({ name, domain_id, record }: DomainClaim, index: number): Htm
 </form>`
 }
 
-function zoneSection({ apex, serial, names, trouble }: Zone, index: number): Html {
+function zoneSection({ apex, serial, names, trouble, second }: Zone, index: number): Html {
   const records = [...names].flatMap(([name, types]) =>
     [...types].flatMap(([type, { ttl, data }]) =>
       data.map((one) => ({ name, type, ttl, text: presentation(one) })),
@@ -136,6 +137,7 @@ function zoneSection({ apex, serial, names, trouble }: Zone, index: number): Htm
 <h2 id="zone-${index}">${apex}</h2>
 <p class="quiet">Serial ${serial}</p>
 ${trouble === undefined ? '' : html`<p class="bad">Its name servers are in trouble: ${trouble}</p>`}
+${second === undefined ? '' : html`<p class="bad">Its second name server differs: ${typeof second === 'string' ? second : `it serves serial ${second.serial}`}</p>`}
 <ul class="records">${records.map(
     ({ name, type, ttl, text }) => html`<li>
 <code>${name} ${ttl} ${type} ${text}</code>

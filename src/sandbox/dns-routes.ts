@@ -17,7 +17,8 @@ import {
 } from './zones.ts'
 
 /** The zone editor for programs: PUT, GET and DELETE /_sandbox/dns/{name}/{type}. */
-export function addDnsRoutes(app: Hono, { zones, claims }: World): void {
+export function addDnsRoutes(app: Hono, world: World): void {
+  const { zones, claims } = world
   app.post('/_sandbox/claims/:key/publish', async (c) => {
     const wanted = (await readObject(c))['mistake'] ?? 'none'
     const mistake = MISTAKES.find(({ id }) => id === wanted)
@@ -26,7 +27,7 @@ export function addDnsRoutes(app: Hono, { zones, claims }: World): void {
     }
     const claim = claims.find(c.req.param('key').toLowerCase())
     if (claim === undefined) throw notFound('There is no such claim.')
-    publish(zones, claim, mistake)
+    publish(world, claim, mistake)
     return c.json(claim.record)
   })
 

@@ -2,7 +2,7 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
 import { decode, encode, type OptAnswer, type Packet } from 'dns-packet'
 import { answerQuestion, type DnsAnswer, Rcode } from './dns-answers.ts'
-import { normalName, type Zones } from './zones.ts'
+import { normalName, OTHER_SERVER, type Zones } from './zones.ts'
 
 const LOOPBACK = '127.0.0.1'
 const FLAG = {
@@ -19,6 +19,8 @@ const TCP_IDLE_MS = 10_000
 
 export interface DnsServer {
   readonly port: number
+  /** Whether it also answers at 127.0.0.2, which not every system has. */
+  readonly hasOther: boolean
   readonly counts: { udp: number; tcp: number; truncated: number; byRcode: Record<string, number> }
   close(): Promise<void>
 }
@@ -26,8 +28,8 @@ export interface DnsServer {
 /** One authoritative server on UDP and TCP, both on the same loopback port; 0 takes a free one. */
 export async function startDnsServer(zones: Zones, wantedPort: number): Promise<DnsServer> {
   const counts: DnsServer['counts'] = { udp: 0, tcp: 0, truncated: 0, byRcode: {} }
-  const respond = (query: Buffer, room: number | undefined): Buffer | undefined => {
-    const answer = respondTo(zones, query, room)
+  const respond = (query: Buffer, room: number | undefined, server: 1 | 2): Buffer | undefined => {
+    const answer = respondTo(zones, query, room, server)
     if (answer === undefined) return undefined
     counts[room === undefined ? 'tcp' : 'udp'] += 1
     if (answer.readUInt16BE(2) & FLAG.truncated) counts.truncated += 1
@@ -36,31 +38,40 @@ export async function startDnsServer(zones: Zones, wantedPort: number): Promise<
     return answer
   }
   const connections = new Set<Socket>()
-  const { udp, tcp, port } = await bindBoth(wantedPort)
+  const first = await bindBoth(LOOPBACK, wantedPort)
+  const { port } = first
+  const other = await bindBoth(OTHER_SERVER.address, port).catch(() => undefined)
+  const bound = other === undefined ? [first] : [first, other]
 
-  udp.on('message', (query, from) => {
-    const answer = respond(query, 512)
-    if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
-  })
-  // An ICMP "port unreachable" from a client that went away is no fault of ours.
-  udp.on('error', () => {})
-  tcp.on('connection', (socket) => {
-    connections.add(socket)
-    socket.on('close', () => connections.delete(socket))
-    socket.on('error', () => socket.destroy())
-    socket.setTimeout(TCP_IDLE_MS, () => socket.destroy())
-    serveTcp(socket, (query) => respond(query, undefined))
-  })
+  for (const { udp, tcp } of bound) {
+    const server = tcp === first.tcp ? 1 : 2
+    udp.on('message', (query, from) => {
+      const answer = respond(query, 512, server)
+      if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
+    })
+    // An ICMP "port unreachable" from a client that went away is no fault of ours.
+    udp.on('error', () => {})
+    tcp.on('connection', (socket) => {
+      connections.add(socket)
+      socket.on('close', () => connections.delete(socket))
+      socket.on('error', () => socket.destroy())
+      socket.setTimeout(TCP_IDLE_MS, () => socket.destroy())
+      serveTcp(socket, (query) => respond(query, undefined, server))
+    })
+  }
 
   return {
     port,
+    hasOther: other !== undefined,
     counts,
     async close() {
       for (const socket of connections) socket.destroy()
-      await Promise.all([
-        new Promise<void>((done) => tcp.close(() => done())),
-        new Promise<void>((done) => udp.close(() => done())),
-      ])
+      await Promise.all(
+        bound.flatMap(({ udp, tcp }) => [
+          new Promise<void>((done) => tcp.close(() => done())),
+          new Promise<void>((done) => udp.close(() => done())),
+        ]),
+      )
     },
   }
 }
@@ -82,19 +93,22 @@ function serveTcp(socket: Socket, respond: (query: Buffer) => Buffer | undefined
   })
 }
 
-async function bindBoth(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
+async function bindBoth(
+  address: string,
+  wanted: number,
+): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
   for (let attempt = 1; ; attempt += 1) {
     const udp = createSocket('udp4')
     const tcp = createServer()
     try {
       await new Promise<void>((done, fail) => {
         udp.once('error', fail)
-        udp.bind(wanted, LOOPBACK, () => done())
+        udp.bind(wanted, address, () => done())
       })
       const { port } = udp.address()
       await new Promise<void>((done, fail) => {
         tcp.once('error', fail)
-        tcp.listen(port, LOOPBACK, () => done())
+        tcp.listen(port, address, () => done())
       })
       udp.removeAllListeners('error')
       tcp.removeAllListeners('error')
@@ -109,7 +123,7 @@ async function bindBoth(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; 
 }
 
 /** `room` is the size that UDP allows without EDNS; undefined on TCP, where everything fits. */
-function respondTo(zones: Zones, query: Buffer, room: number | undefined): Buffer | undefined {
+function respondTo(zones: Zones, query: Buffer, room: number | undefined, server: 1 | 2): Buffer | undefined {
   if (query.length < 12 || query.readUInt8(2) & 0x80) return undefined
   let packet: ReturnType<typeof decode>
   try {
@@ -130,7 +144,10 @@ function respondTo(zones: Zones, query: Buffer, room: number | undefined): Buffe
   else if (question.class !== undefined && question.class !== 'IN') answer = bare(Rcode.refused)
   else {
     const asked = question.name === '.' ? '' : question.name
-    answer = answerQuestion(zones, normalName(asked), asked, question.type)
+    answer = answerQuestion(zones, normalName(asked), asked, question.type, {
+      recursion: packet.flag_rd,
+      server,
+    })
   }
   if (answer === undefined) return undefined
 

@@ -1,5 +1,17 @@
 import type { DomainClaim } from './claims.ts'
-import { DEFAULT_TTL, type RecordData, type Trouble, txtData, type Zones } from './zones.ts'
+import { Problem } from './problems.ts'
+import type { World } from './world.ts'
+import {
+  copyOf,
+  DEFAULT_TTL,
+  NAME_SERVERS,
+  NS_TTL,
+  OTHER_SERVER,
+  type RecordData,
+  type Trouble,
+  txtData,
+  type Zones,
+} from './zones.ts'
 
 /** A way to publish the record of a claim; all but the first are what people get wrong. */
 export interface Mistake {
@@ -17,6 +29,8 @@ interface Place {
   put(name: string, ...records: RecordData[]): void
   alias(name: string, target: string): void
   trouble(trouble: Trouble): void
+  /** From here on the zone has two name servers with addresses of their own, and the second is in trouble, or outdated. */
+  second(differs: Trouble | 'outdated'): void
 }
 
 /** Text at the name of the claim that differs from the value it should have. */
@@ -125,7 +139,39 @@ export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
     says: 'The right record, but the name servers do not know the zone',
     plant: withTrouble('lame'),
   },
+  {
+    id: 'second_outdated',
+    says: 'The right record, but the second name server has an older zone',
+    plant: withSecond('outdated'),
+  },
+  {
+    id: 'second_servfail',
+    says: 'The right record, but the second name server fails',
+    plant: withSecond('servfail'),
+  },
+  {
+    id: 'second_refused',
+    says: 'The right record, but the second name server refuses',
+    plant: withSecond('refused'),
+  },
+  {
+    id: 'second_silent',
+    says: 'The right record, but the second name server does not answer',
+    plant: withSecond('silent'),
+  },
+  {
+    id: 'second_lame',
+    says: 'The right record, but the second name server does not know the zone',
+    plant: withSecond('lame'),
+  },
 ]
+
+function withSecond(differs: Trouble | 'outdated'): Mistake['plant'] {
+  return (place) => {
+    place.second(differs)
+    place.put(place.name, txtData([place.value]))
+  }
+}
 
 function withTrouble(trouble: Trouble): Mistake['plant'] {
   return (place) => {
@@ -134,8 +180,15 @@ function withTrouble(trouble: Trouble): Mistake['plant'] {
   }
 }
 
-/** Clears what was published for the claim before, and publishes its record in this way. */
-export function publish(zones: Zones, claim: DomainClaim, mistake: Mistake): void {
+/**
+ * Clears what was published for the claim before, and publishes its record in this way.
+ * @throws Problem 409 where a second name server is needed and this system has no address for it.
+ */
+export function publish(
+  { zones, dns }: Pick<World, 'zones' | 'dns'>,
+  claim: DomainClaim,
+  mistake: Mistake,
+): void {
   const { name, value } = claim.record
   const zone = zones.ensure(name)
   const [prefix = '', token = ''] = value.split('=')
@@ -144,6 +197,10 @@ export function publish(zones: Zones, claim: DomainClaim, mistake: Mistake): voi
   }
   for (const used of [name, `loop.${name}`]) zones.remove(used, 'CNAME')
   zone.trouble = undefined
+  if (zone.second !== undefined) {
+    zone.second = undefined
+    setServers(zones, zone.apex, NAME_SERVERS)
+  }
   mistake.plant({
     name,
     zone: zone.apex,
@@ -156,5 +213,20 @@ export function publish(zones: Zones, claim: DomainClaim, mistake: Mistake): voi
     trouble: (trouble) => {
       zone.trouble = trouble
     },
+    second: (differs) => {
+      if (!dns.hasOther) {
+        throw new Problem(
+          409,
+          'no_second_address',
+          `This system has no ${OTHER_SERVER.address} for a second server.`,
+        )
+      }
+      setServers(zones, zone.apex, [NAME_SERVERS[0], OTHER_SERVER.host])
+      zone.second = differs === 'outdated' ? copyOf(zone) : differs
+    },
   })
+}
+
+function setServers(zones: Zones, apex: string, hosts: readonly string[]): void {
+  zones.set(apex, 'NS', { ttl: NS_TTL, data: hosts.map((value) => ({ type: 'NS', value })) })
 }

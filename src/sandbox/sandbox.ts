@@ -148,8 +148,8 @@ function furnish(zones: World['zones'], name: string): void {
   const { apex, names } = zones.ensure(name)
   if (names.get(apex)?.has('A') === true || names.get(apex)?.has('CNAME') === true) return
   zones.set(apex, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.10' }] })
-  zones.set(apex, 'MX', { ttl: DEFAULT_TTL, data: [{ type: 'MX', preference: 10, value: `mail.${apex}` }] })
-  zones.set(`mail.${apex}`, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.25' }] })
+  zones.set(apex, 'MX', { ttl: DEFAULT_TTL, data: [{ type: 'MX', preference: 10, value: `mx1.${apex}` }] })
+  zones.set(`mx1.${apex}`, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.25' }] })
 }
 
 function buildApp(world: World, report: (error: unknown) => void): Hono {

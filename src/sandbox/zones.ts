@@ -26,13 +26,17 @@ export interface Zone {
   /** A parent of others, there only so that a walk from the root down finds a delegation. */
   readonly parent: boolean
   trouble: Trouble | undefined
+  /** How the second of its two name servers differs from the first: by trouble, or by an older copy of the zone. */
+  second: Trouble | Zone | undefined
 }
 
 export const NAME_SERVERS: readonly [string, string] = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
+/** A name server of its own address, for zones whose two servers are to differ. */
+export const OTHER_SERVER = { host: 'ns3.sandbox-dns.test', address: '127.0.0.2' } as const
 export const HOSTMASTER = 'hostmaster.sandbox-dns.test'
 /** Where the name servers themselves have their names. */
 export const INFRASTRUCTURE_ZONE = 'sandbox-dns.test'
-const NS_TTL = 3600
+export const NS_TTL = 3600
 export const DEFAULT_TTL = 300
 
 /**
@@ -73,7 +77,7 @@ export function createZones(): Zones {
   const zones = new Map<string, Zone>()
 
   function create(apex: string, parent: boolean): Zone {
-    const zone: Zone = { apex, serial: 1, names: new Map(), parent, trouble: undefined }
+    const zone: Zone = { apex, serial: 1, names: new Map(), parent, trouble: undefined, second: undefined }
     zones.set(apex, zone)
     put(zone, apex, 'NS', { ttl: NS_TTL, data: NAME_SERVERS.map((value) => ({ type: 'NS', value })) })
     return zone
@@ -114,6 +118,10 @@ export function createZones(): Zones {
   for (const host of NAME_SERVERS) {
     put(ensure(INFRASTRUCTURE_ZONE), host, 'A', { ttl: NS_TTL, data: [{ type: 'A', value: '127.0.0.1' }] })
   }
+  put(ensure(INFRASTRUCTURE_ZONE), OTHER_SERVER.host, 'A', {
+    ttl: NS_TTL,
+    data: [{ type: 'A', value: OTHER_SERVER.address }],
+  })
 
   return {
     holding,
@@ -140,6 +148,11 @@ export function createZones(): Zones {
       return false
     },
   }
+}
+
+/** What a zone is now, untouched by what becomes of it. */
+export function copyOf(zone: Zone): Zone {
+  return { ...zone, names: new Map([...zone.names].map(([name, types]) => [name, new Map(types)])) }
 }
 
 /** TXT data from text: one string, or the given ones; each cut where it is longer than 255 bytes (RFC 1035, 3.3.14). */

@@ -12,7 +12,12 @@ const TRANSPORTS: readonly Transport[] = ['udp', 'tcp']
 const portOf = ({ dns }: Sandbox) => Number(dns.split(':')[1])
 
 /** Sends bytes and gives the bytes of the answer; undefined where none comes. */
-function exchange(sandbox: Sandbox, transport: Transport, query: Buffer): Promise<Buffer | undefined> {
+function exchange(
+  sandbox: Sandbox,
+  transport: Transport,
+  query: Buffer,
+  address = '127.0.0.1',
+): Promise<Buffer | undefined> {
   return new Promise((done, fail) => {
     if (transport === 'udp') {
       const socket = createSocket('udp4')
@@ -23,10 +28,10 @@ function exchange(sandbox: Sandbox, transport: Transport, query: Buffer): Promis
       }
       const timer = setTimeout(() => finish(undefined), 300)
       socket.once('message', finish)
-      socket.send(query, portOf(sandbox), '127.0.0.1')
+      socket.send(query, portOf(sandbox), address)
       return
     }
-    const socket = connect(portOf(sandbox), '127.0.0.1')
+    const socket = connect(portOf(sandbox), address)
     const length = Buffer.alloc(2)
     length.writeUInt16BE(query.length)
     let received: Buffer = Buffer.alloc(0)
@@ -63,13 +68,14 @@ interface Ask {
   readonly transport?: Transport
   readonly edns?: OptAnswer
   readonly flags?: number
+  readonly address?: string
 }
 
 async function ask(
   sandbox: Sandbox,
   name: string,
   type: string,
-  { transport = 'udp', edns, flags = 0 }: Ask = {},
+  { transport = 'udp', edns, flags = 0, address }: Ask = {},
 ): Promise<DecodedPacket> {
   const query: Packet = {
     type: 'query',
@@ -78,7 +84,7 @@ async function ask(
     questions: [{ name, type: type as RecordType }],
     additionals: edns === undefined ? [] : [edns],
   }
-  const answer = await exchange(sandbox, transport, encode(query))
+  const answer = await exchange(sandbox, transport, encode(query), address)
   if (answer === undefined) throw new Error('no answer')
   return decode(answer)
 }
@@ -240,6 +246,46 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect([rcodeOf(answer), answer.flag_aa, answer.answers]).toEqual([rcode, false, []])
     await control(sandbox, 'PUT', '/zones/example.com/trouble', { trouble: null })
     expect((await ask(sandbox, 'example.com', 'SOA', { transport })).answers).toHaveLength(1)
+  })
+
+  test('asked as a resolver, it still knows the name servers of a zone in trouble, and fails for the rest', async () => {
+    const sandbox = await sandboxForTest()
+    await control(sandbox, 'PUT', '/zones/example.com/trouble', { trouble: 'silent' })
+    const asResolver = { transport, flags: 1 << 8 }
+    expect((await ask(sandbox, 'example.com', 'NS', asResolver)).answers).toHaveLength(2)
+    expect(rcodeOf(await ask(sandbox, 'example.com', 'TXT', asResolver))).toBe(2)
+  })
+
+  // Other systems give 127.0.0.2 to nobody.
+  test.runIf(process.platform === 'linux')('the second name server of a zone can differ', async () => {
+    const sandbox = await sandboxForTest()
+    await api(sandbox, 'POST', '/domains/claim', { body: { name: 'example.com' } })
+    const plant = (mistake: string) => control(sandbox, 'POST', '/claims/example.com/publish', { mistake })
+    const serversOf = async () =>
+      (await ask(sandbox, 'example.com', 'NS', { transport })).answers?.map(
+        (record) => record.type === 'NS' && record.data,
+      )
+    const fromSecond = (type: string) =>
+      ask(sandbox, 'example.com', type, { transport, address: '127.0.0.2' })
+    const serial = (packet: DecodedPacket) => {
+      const [record] = packet.answers ?? []
+      return record?.type === 'SOA' ? (record.data.serial ?? 0) : 0
+    }
+
+    await plant('second_outdated')
+    expect(await serversOf()).toEqual(['ns1.sandbox-dns.test', 'ns3.sandbox-dns.test'])
+    expect(textsOf(await ask(sandbox, 'example.com', 'TXT', { transport }))).toHaveLength(1)
+    expect(textsOf(await fromSecond('TXT'))).toEqual([])
+    const first = await ask(sandbox, 'example.com', 'SOA', { transport })
+    expect(serial(await fromSecond('SOA'))).toBeLessThan(serial(first))
+
+    await plant('second_refused')
+    expect(rcodeOf(await fromSecond('TXT'))).toBe(5)
+    expect(textsOf(await ask(sandbox, 'example.com', 'TXT', { transport }))).toHaveLength(1)
+
+    await plant('none')
+    expect(await serversOf()).toEqual(['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test'])
+    expect(textsOf(await fromSecond('TXT'))).toHaveLength(1)
   })
 
   test('a zone can be silent', async () => {
