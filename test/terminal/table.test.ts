@@ -32,21 +32,30 @@ describe('a table', () => {
 
   it('wraps the long column, never an id', () => {
     const items = [{ id: id(1), name: 'a rather long name of a client that does not fit', count: 1 }]
-    expect(render(items, 62))
-      .toMatchInlineSnapshot(
-        `
+    expect(render(items, 62)).toMatchInlineSnapshot(`
       "Id                                    Name               Count
       6f1c2a4e-0000-4000-8000-000000000001  a rather long          1
                                             name of a client
                                             that does not fit
       "
-    `,
-      )
-      .toMatchInlineSnapshot(`
-      "Id                                    Name               Count
-      6f1c2a4e-0000-4000-8000-000000000001  a rather long          1
-                                            name of a client
-                                            that does not fit
+    `)
+  })
+
+  it('becomes cards on 40 columns', () => {
+    const items = [
+      { id: id(1), name: 'Newsletter', count: 5 },
+      { id: id(2), name: 'Shop', count: 6 },
+    ]
+    expect(render(items, 40)).toMatchInlineSnapshot(`
+      "Id
+        6f1c2a4e-0000-4000-8000-000000000001
+      Name   Newsletter
+      Count  5
+
+      Id
+        6f1c2a4e-0000-4000-8000-000000000002
+      Name   Shop
+      Count  6
       "
     `)
   })
