@@ -1,0 +1,198 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { nextCommand } from '../../src/commands/lists.ts'
+import { createTransport } from '../../src/service/transport.ts'
+import { createFakeContext } from '../fake-context.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+
+/** A sandbox and a way to type commands at it. */
+async function sandboxWith(options: { imports?: number; grants?: number }) {
+  const sandbox = await sandboxForTest(options)
+  const http = createTransport({})
+  onTestFinished(() => http.close())
+  return {
+    async type(line: string, terminal?: number) {
+      const context = createFakeContext({
+        http,
+        ...(terminal === undefined ? {} : { terminal: { columns: terminal } }),
+        environment: { baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey },
+      })
+      const exit = await run(line.split(' '), context)
+      return { exit, out: context.stdout.text, err: context.stderr.text }
+    },
+    async fault(body: object) {
+      const answer = await fetch(`${sandbox.baseUrl}/_sandbox/faults`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      })
+      expect(answer.ok).toBe(true)
+    },
+    apiKey: sandbox.apiKey,
+  }
+}
+const lines = (text: string) => text.trimEnd().split('\n')
+const ids = (jsonl: string) => lines(jsonl).map((line) => JSON.parse(line).id as string)
+
+describe('a list of the service', () => {
+  it('gives ten imports unless told otherwise, and the command that goes on', async () => {
+    const { type } = await sandboxWith({ imports: 25 })
+    const first = await type('imports list --fields id --format jsonl')
+    expect(ids(first.out)).toHaveLength(10)
+    const next = /^hint: there are more: mailclaim (.*)$/m.exec(first.err)?.[1] ?? ''
+    expect(next).toBe(`imports list --fields id --format jsonl --after ${ids(first.out).at(-1)}`)
+
+    const all = [...ids(first.out)]
+    const second = await type(next)
+    all.push(...ids(second.out))
+    const third = await type(/mailclaim (.*)$/m.exec(second.err)?.[1] ?? '')
+    all.push(...ids(third.out))
+    expect(third.err).toBe('')
+    expect(new Set(all).size).toBe(25)
+    expect(all).toEqual(ids((await type('imports list --all --format jsonl')).out))
+  })
+
+  it('takes any limit, over as many pages as that needs', async () => {
+    const { type } = await sandboxWith({ imports: 250 })
+    const { out } = await type('imports list --limit 201 --json')
+    const envelope = JSON.parse(out)
+    expect(envelope.data).toHaveLength(201)
+    expect(envelope.has_more).toBe(true)
+    const all = JSON.parse((await type('imports list --all --json')).out)
+    expect(all).toMatchObject({ object: 'list', has_more: false })
+    const idsOf = (list: { data: { id: string }[] }) => list.data.map((item) => item.id)
+    expect(idsOf(all).slice(0, 201)).toEqual(idsOf(envelope))
+  })
+
+  it('goes backwards from a cursor, in the order of the list', async () => {
+    const { type } = await sandboxWith({ grants: 250 })
+    const all = ids((await type('grants list --format jsonl')).out)
+    const back = await type(`grants list --format jsonl --limit 150 --before ${all[200]}`)
+    expect(ids(back.out)).toEqual(all.slice(50, 200))
+    expect(back.err).toContain(`--before ${all[50]}`)
+  })
+
+  it('chooses grants by their state, and counts what it chose', async () => {
+    const { type } = await sandboxWith({ grants: 40 })
+    const every = lines((await type('grants list --format jsonl')).out).map((line) => JSON.parse(line))
+    const revoked = every.filter((grant) => grant.revoked_at !== null)
+    expect(revoked.length).toBeGreaterThan(2)
+    expect(ids((await type('grants list --state revoked --format jsonl')).out)).toEqual(
+      revoked.map((grant) => grant.id),
+    )
+    expect(ids((await type('grants list --state revoked --limit 2 --format jsonl')).out)).toEqual(
+      revoked.slice(0, 2).map((grant) => grant.id),
+    )
+  })
+
+  it('lets the service filter imports by status', async () => {
+    const { type } = await sandboxWith({ imports: 60 })
+    const { out } = await type('imports list --all --status failed --format jsonl')
+    for (const line of lines(out)) expect(JSON.parse(line).status).toBe('failed')
+  })
+
+  it('prints one import, as the service has it', async () => {
+    const { type } = await sandboxWith({ imports: 3 })
+    const [listed] = JSON.parse((await type('imports list --json --limit 1')).out).data
+    const { out, exit } = await type(`imports get ${listed.id} --json`)
+    expect(exit).toBe(0)
+    expect(JSON.parse(out).id).toBe(listed.id)
+  })
+
+  it.each([40, 80, 200])('fits a terminal of %d columns, ids whole', async (columns) => {
+    const { type } = await sandboxWith({ imports: 12, grants: 12 })
+    const wanted = ids((await type('grants list --format jsonl')).out)
+    for (const line of ['grants list --no-color', 'imports list --no-color']) {
+      const { out } = await type(line, columns)
+      for (const row of lines(out)) expect([...row].length).toBeLessThanOrEqual(columns)
+    }
+    const { out } = await type('grants list --no-color', columns)
+    for (const id of wanted) expect(out).toContain(id)
+  })
+})
+
+describe('bad input', () => {
+  it.each([
+    ['imports list --limit 0', 2],
+    ['imports list --limit -1', 2],
+    ['imports list --limit 1.5', 2],
+    ['imports list --limit 10abc', 2],
+    ['imports list --limit 1e3', 2],
+    ['grants list --limit 99999999999', 2],
+    ['imports list --after a --before b', 2],
+    ['grants list --before b --after a', 2],
+    ['imports list --all --limit 5', 2],
+    ['imports list --status done', 2],
+    ['grants list --state gone', 2],
+    ['imports get ..', 2],
+    ['imports get', 2],
+    ['imports get no-such-import', 5],
+    ['imports list --after no-such-import', 6],
+  ])('%s ends with exit %d and asks for nothing twice', async (line, exit) => {
+    const { type } = await sandboxWith({ imports: 3, grants: 3 })
+    const result = await type(line)
+    expect(result.exit).toBe(exit)
+    expect(result.out).toBe('')
+    expect(result.err).toMatch(/^error: /)
+  })
+})
+
+describe('a service that misbehaves', () => {
+  const faults: readonly [kind: string, more: object, exits: readonly number[]][] = [
+    ['status', { status: 500 }, [7]],
+    ['status', { status: 418, body: '<html>\u001b[31m' }, [6]],
+    ['status', { status: 429, headers: { 'retry-after': '86400000' } }, [7]],
+    ['hang', {}, [7]],
+    ['reset', {}, [7]],
+    ['drop', {}, [7]],
+    ['truncate', {}, [7]],
+    ['garbage', {}, [7]],
+    ['not_http', {}, [7]],
+    ['content_type', { content_type: 'text/html' }, [0, 7]],
+    ['drip', { interval_ms: 50 }, [7]],
+    ['flood', { bytes: 100_000_000 }, [7]],
+    ['redirect', { url: 'http://127.0.0.1:1/elsewhere' }, [7]],
+    ['gzip_bomb', { bytes: 500_000_000 }, [7]],
+    ['empty', {}, [7]],
+    ['not_json', {}, [7]],
+    ['merge', { fields: { data: 'no list' } }, [7]],
+    ['merge', { fields: { has_more: 'yes' } }, [7]],
+    ['merge', { fields: { has_more: true, data: [] } }, [7]],
+    ['merge', { item_fields: { status: 7, counts: 'none', client: [], scopes: 5 } }, [0]],
+  ]
+  it.each(faults)(
+    '(%s %j) ends with its exit code, one clean message and no secret',
+    async (kind, more, exits) => {
+      const { type, fault, apiKey } = await sandboxWith({ imports: 3, grants: 3 })
+      await fault({ kind, path: '/contacts/*', ...more })
+      await fault({ kind, path: '/oauth/grants', ...more })
+      for (const line of ['imports list --all', 'grants list']) {
+        for (const format of ['json', 'table']) {
+          const { exit, out, err } = await type(`${line} --format ${format} --http-timeout 0.5`)
+          expect(exits, err).toContain(exit)
+          expect(out + err).not.toContain(apiKey)
+          expect(out + err).not.toMatch(/\n\s+at |[\x00-\x08\x0b-\x1f\x7f-\x9f]/)
+          if (exit !== 0 && format === 'json') {
+            expect(JSON.parse(lines(err).at(-1) ?? '')).toMatchObject({ error: { exit } })
+          }
+        }
+      }
+    },
+  )
+})
+
+describe('the next command', () => {
+  it('keeps every word and quotes what a shell would take apart', () => {
+    expect(
+      nextCommand(
+        ['imports', 'list', '--profile', "o'brien", '--after', 'x', '--json'],
+        '--after',
+        'a b$c',
+        'linux',
+      ),
+    ).toBe(`mailclaim imports list --profile 'o'\\''brien' --json --after 'a b$c'`)
+    expect(nextCommand(['grants', 'list', '--before=x', '--limit=5'], '--before', 'y', 'linux')).toBe(
+      'mailclaim grants list --limit=5 --before y',
+    )
+  })
+})
