@@ -15,7 +15,7 @@ function shellWord(text: string): string {
 
 /** Text as a quoted template of Terraform's language, in which `${` and `%{` begin an expression. */
 function terraformString(text: string): string {
-  return JSON.stringify(text).replaceAll('${', '$${').replaceAll('%{', '%%{')
+  return JSON.stringify(text).replaceAll(/[$%]\{/g, (begin) => `${begin.charAt(0)}${begin}`)
 }
 
 const ttlOf = (record: TxtRecord) => record.ttl ?? USUAL_TTL
@@ -45,9 +45,10 @@ const cloudflare: Provider = {
 
 const route53: Provider = {
   title: 'Amazon Route 53 change batch',
-  snippet: (record, zone) => {
+  snippet: (record) => {
     const batch = {
-      Comment: `${KEEP} Apply with: aws route53 change-resource-record-sets --hosted-zone-id <id of ${zone}> --change-batch file://change.json`,
+      // Route 53 takes 256 characters here.
+      Comment: KEEP,
       Changes: [
         {
           Action: 'UPSERT',

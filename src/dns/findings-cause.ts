@@ -18,9 +18,9 @@ export function causeFindings(facts: Facts): Finding[] {
     const partial = without.length > 0 && !isDivided(facts, matching, without)
     return [...(partial ? [partialPropagation(matching, without)] : []), ...remarks(facts, matching)]
   }
+  if (facts.alias?.end === 'unknown') return [aliasUnknown(facts, facts.alias.targets)]
   if (without.length === 0) return []
   const cause = aliasCause(facts) ?? recordCause(facts, without)
-  if (cause === undefined) return []
   return [cause, ...staleBeside(facts, cause, without), providerHint(facts)]
 }
 
@@ -99,8 +99,6 @@ function aliasCause(facts: Facts): Finding | undefined {
       evidence: { ...evidence, wildcard_alias: target },
     }
   switch (alias.end) {
-    case 'unknown':
-      return undefined
     case 'loop':
       return {
         code: 'cname_loop',
@@ -128,10 +126,20 @@ function aliasCause(facts: Facts): Finding | undefined {
   }
 }
 
-function recordCause(facts: Facts, without: readonly Observation[]): Finding | undefined {
+/** The name is an alias, and nobody told what is at its end: a lead, but no verdict. */
+function aliasUnknown(facts: Facts, targets: readonly string[]): Finding {
+  const target = targets.at(-1)
+  return {
+    code: 'cname_at_name',
+    severity: 'error',
+    message: `${facts.name} is an alias (CNAME) of ${target}, whose name servers could not be asked: whether the record is there is not known`,
+    fix: `Check again. If the alias is a leftover, replace it by a TXT record ${quote(facts.expected)} at ${facts.name}`,
+    evidence: { chain: [...targets], end: 'unknown', certain: false },
+  }
+}
+
+function recordCause(facts: Facts, without: readonly Observation[]): Finding {
   const { name, zone, expected, probes } = facts
-  // An alias whose end could not be reached says nothing about the record.
-  if (facts.alias?.end === 'unknown') return undefined
   const values = distinct(without.flatMap((server) => server.values))
   const texts = values.map((value) => decodeValue(value.bytes))
   const isWildcard =

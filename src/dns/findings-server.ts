@@ -15,14 +15,16 @@ export function serverFindings(facts: Facts): Finding[] {
     findings.push(noNameservers(facts))
     return findings.filter((finding) => finding !== undefined)
   }
-  const cut = silent.filter((server) => server.tcpFailure !== undefined)
-  const dead = silent.filter((server) => server.tcpFailure === undefined)
+  const cut = silent.filter((server) => server.tcpFailure !== undefined && server.aliases.length === 0)
+  // A server that answered with an alias is not dead, whatever became of the alias.
+  const dead = silent.filter((server) => server.tcpFailure === undefined && server.aliases.length === 0)
+  const aliased = silent.length - dead.length - cut.length
   if (isIntercepted(facts.servers)) findings.push(intercepted(facts, lame))
   else if (lame.length > 0) findings.push(lameServers(facts, lame, answering === 0 && silent.length === 0))
   if (cut.length > 0 || matching.some((server) => server.tcpFailure !== undefined))
     findings.push(tcpBlocked(facts, cut, answering > 0))
-  if (dead.length > 0 || (answering === 0 && lame.length === 0 && cut.length === 0))
-    findings.push(unreachable(facts, dead, unchecked, answering + lame.length + cut.length === 0))
+  const heard = answering + lame.length + cut.length + aliased
+  if (dead.length > 0 || heard === 0) findings.push(unreachable(facts, dead, unchecked, heard === 0))
   findings.push(parentChild(facts), tooManyTxt(facts))
   return findings.filter((finding) => finding !== undefined)
 }

@@ -21,8 +21,10 @@ const TROUBLE: readonly Finding['code'][] = ['nameserver_unreachable', 'dns_inte
 function verdictOf(facts: Facts, findings: readonly Finding[]): Verdict {
   const { matching, without } = tally(facts.servers)
   const errors = findings.filter((finding) => finding.severity === 'error')
-  if (errors.some((finding) => !TROUBLE.includes(finding.code) || finding.evidence['certain'] === true))
-    return 'fix'
+  const isCertain = (finding: Finding) =>
+    finding.evidence['certain'] === true ||
+    (finding.evidence['certain'] === undefined && !TROUBLE.includes(finding.code))
+  if (errors.some(isCertain)) return 'fix'
   if (errors.length > 0) return 'unknown'
   if (findings.some((finding) => WAITING.includes(finding.code) && finding.severity === 'warning'))
     return 'wait'

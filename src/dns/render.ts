@@ -100,7 +100,7 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
   return (
     paragraph(`${capital(finding.message)}. [${finding.code}]`, `${sign} `, layout, paint) +
     markedDifference(report, finding, layout) +
-    paragraph(`${finding.fix}.`, '  → ', layout)
+    paragraph(sentence(finding.fix, report.expected), '  → ', layout)
   )
 }
 
@@ -110,7 +110,8 @@ function markedDifference(report: CheckReport, finding: Finding, layout: Layout)
   if (typeof seen !== 'string') return ''
   const parts = difference(report.expected, seen)
   const start = sanitizeLine(parts.start)
-  const differs = sanitizeLine(parts.seen)
+  // Where blanks are the difference, they have to be seen.
+  const differs = sanitizeLine(parts.seen).replace(/\p{White_Space}/gu, '␣')
   const line = `  seen      ${start}${differs}${sanitizeLine(parts.end)}`
   if (widthOf(line) > layout.width) return ''
   const { palette } = layout
@@ -136,6 +137,13 @@ function shorten(value: string): string {
   return value.length > 80 ? `${value.slice(0, 79)}…` : value
 }
 
+/** With a full stop, unless that would stand behind the value and be copied with it. */
+function sentence(text: string, value: string): string {
+  return text.endsWith(value) ? text : `${text}.`
+}
+
+/** A name at the start stays as it is. */
 function capital(text: string): string {
+  if (/^\S*\.\S/.test(text)) return text
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -1,0 +1,139 @@
+import { execFileSync } from 'node:child_process'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  quoteValue,
+  quoteValueOctal,
+  recordOf,
+  splitValue,
+  type TxtRecord,
+  zoneLine,
+} from '../../src/claims/record.ts'
+import { PROVIDER_NAMES, providerSnippet } from '../../src/claims/record-providers.ts'
+
+const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
+const long = `prefix=${'0123456789'.repeat(50)}`
+
+/** Reads a master file's strings back, as a DNS server does (RFC 1035 section 5.1). */
+function parseStrings(text: string, base: 8 | 10): Buffer[] {
+  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map(([, inner = '']) => {
+    const bytes: number[] = []
+    for (let at = 0; at < inner.length; at += 1) {
+      const digits = /^\\(\d{3})/.exec(inner.slice(at))?.[1]
+      if (digits !== undefined) {
+        bytes.push(Number.parseInt(digits, base))
+        at += 3
+      } else {
+        if (inner[at] === '\\') at += 1
+        bytes.push(inner.charCodeAt(at))
+      }
+    }
+    return Buffer.from(bytes)
+  })
+}
+
+describe('a value', () => {
+  test('is split at 255 bytes, no character in two', () => {
+    expect(splitValue(long).map((piece) => piece.length)).toEqual([255, 252])
+    expect(splitValue('é'.repeat(128)).map((piece) => Buffer.byteLength(piece))).toEqual([254, 2])
+  })
+
+  test('of any text is the same again when a server reads it', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 700 }), (value) => {
+        for (const [text, base] of [
+          [quoteValue(value), 10],
+          [quoteValueOctal(value), 8],
+        ] as const) {
+          const strings = parseStrings(text, base)
+          expect(Buffer.concat(strings).toString()).toBe(Buffer.from(value).toString())
+          for (const piece of strings) expect(piece.length).toBeLessThanOrEqual(255)
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('has its quotation marks and backslashes escaped', () => {
+    expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
+    expect(quoteValue('é')).toBe('"\\195\\169"')
+    expect(quoteValueOctal('é')).toBe('"\\303\\251"')
+  })
+})
+
+describe('the record of a claim', () => {
+  const claim = {
+    name: 'example.com',
+    record: { type: 'TXT', name: 'example.com.', value: 'a=b', ttl: 'Auto' },
+  }
+
+  test('has no trailing dot, and a TTL only where there is one', () => {
+    expect(recordOf(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
+    expect(recordOf({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
+  })
+
+  test('has the name of the domain where none is given', () => {
+    expect(recordOf({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
+  })
+
+  test.each([
+    {},
+    { record: null },
+    { ...claim, record: { ...claim.record, value: null } },
+    { ...claim, record: { ...claim.record, type: 'CNAME' } },
+  ])('is missed where it is not there: %j', (broken) => {
+    expect(() => recordOf(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
+  })
+})
+
+test('a line of a zone file', () => {
+  expect(zoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
+})
+
+describe('snippets', () => {
+  test.each(PROVIDER_NAMES)('%s', (provider) => {
+    expect(providerSnippet(provider, record, 'example.com')).toMatchSnapshot()
+  })
+
+  test.each(PROVIDER_NAMES)('%s: a value of more than 255 bytes is in two strings', (provider) => {
+    const snippet = providerSnippet(provider, { ...record, value: long }, 'example.com')
+    expect(snippet).toContain(long.slice(0, 255))
+    expect(snippet).not.toContain(long.slice(0, 256))
+  })
+
+  test('Route 53’s batch is JSON with the quoted value', () => {
+    const batch = JSON.parse(providerSnippet('route53', { ...record, value: 'a"b' }, 'example.com'))
+    expect(batch.Changes[0].ResourceRecordSet).toMatchObject({
+      Name: 'app.example.com.',
+      TTL: 300,
+      ResourceRecords: [{ Value: '"a\\"b"' }],
+    })
+  })
+
+  test('Azure and Terraform write the relative name', () => {
+    expect(providerSnippet('azure-dns', record, 'example.com')).toContain('--record-set-name app ')
+    expect(providerSnippet('azure-dns', { ...record, name: 'example.com' }, 'example.com')).toContain(
+      '--record-set-name @ ',
+    )
+    expect(providerSnippet('terraform', record, 'example.com')).toContain('name = "app"')
+    expect(providerSnippet('terraform', { ...record, name: 'example.com' }, 'example.com')).not.toContain(
+      'name =',
+    )
+  })
+
+  test('nothing in a value is run by a shell or by Terraform', () => {
+    const nasty = "a='$(touch x)`id`;\"${b}%{c}\\'"
+    for (const provider of ['cloudflare', 'google-cloud-dns', 'azure-dns'] as const) {
+      const snippet = providerSnippet(provider, { ...record, value: nasty }, 'example.com')
+      // A shell that only lists the words of the last command: what is in quotes comes through as it is.
+      const command = snippet
+        .split('\n')
+        .filter((line) => !line.startsWith('#'))
+        .join('\n')
+        .replace(/^(curl|gcloud|az) /, 'printf "%s\\n" ')
+      const words = execFileSync('sh', ['-c', command], { encoding: 'utf8' })
+      expect(words.includes('$(touch x)`id`')).toBe(true)
+    }
+    expect(providerSnippet('terraform', { ...record, value: nasty }, 'example.com')).toContain('$${b}%%{c}')
+  })
+})

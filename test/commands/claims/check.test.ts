@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest'
+import { command } from '../../../src/commands/claims/check.ts'
+import { CliError } from '../../../src/errors.ts'
+import type { GlobalOptions } from '../../../src/settings/settings.ts'
+import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
+import { createFakeClock, createFakeContext, fakeSettings } from '../../fake-context.ts'
+
+const OPTIONS = { name: 'example.com', value: 'prefix=token' }
+
+/** Runs `claims check` against a world with these TXT records. */
+async function check(
+  txt: () => readonly string[],
+  options: Record<string, unknown> = OPTIONS,
+  more: { global?: GlobalOptions; terminal?: { columns: number }; arguments?: string[] } = {},
+) {
+  const clock = createFakeClock()
+  const dns = createFakeDns(smallWorld(txt), clock)
+  const context = createFakeContext({
+    clock,
+    dns,
+    ...(more.terminal === undefined ? {} : { terminal: more.terminal }),
+  })
+  const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], ...more.global })
+  const failure = await command
+    .run({ arguments: more.arguments ?? [], options }, context, settings)
+    .then(() => undefined)
+    .catch((error: unknown) => error)
+  if (failure !== undefined && !(failure instanceof CliError)) throw failure
+  return { failure, stdout: context.stdout.text, stderr: context.stderr.text, asked: dns.asked, clock }
+}
+
+const right = () => ['prefix=token']
+const wrong = () => ['v=spf1 -all', 'prefix=older']
+
+describe('claims check --json', () => {
+  test('prints the report with its keys in order', async () => {
+    const { failure, stdout } = await check(right, OPTIONS, { global: { json: true } })
+    expect(failure).toBeUndefined()
+    const report = JSON.parse(stdout)
+    expect(Object.keys(report)).toEqual([
+      'name',
+      'expected',
+      'verdict',
+      'ready',
+      'retry_after_seconds',
+      'zone',
+      'nameservers',
+      'resolvers',
+      'findings',
+    ])
+    expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] })
+    expect(Object.entries(report.nameservers[0])).toEqual([
+      ['host', 'ns.example.com'],
+      ['address', '192.0.2.2'],
+      ['outcome', 'match'],
+      ['authoritative', true],
+      ['values', ['prefix=token']],
+      ['ttl', 300],
+      ['serial', 9],
+      ['ms', 0],
+    ])
+    expect(Object.entries(report.resolvers[0])).toEqual([
+      ['address', '192.0.2.53'],
+      ['outcome', 'match'],
+      ['values', ['prefix=token']],
+      ['ttl', 60],
+      ['ms', 0],
+    ])
+  })
+
+  test.each([
+    ['a mistake', wrong, OPTIONS, 8, 'record_not_visible', 'fix'],
+    ['an invalid name', right, { ...OPTIONS, name: 'https://example.com' }, 2, 'invalid_name', 'fix'],
+  ] as const)(
+    'prints the report for %s as well, and says how it ended',
+    async (_says, txt, options, exit, code, verdict) => {
+      const { failure, stdout } = await check(txt, options, { global: { json: true } })
+      expect(failure).toMatchObject({ exit, code })
+      expect(failure?.hint).not.toBe(undefined)
+      expect(JSON.parse(stdout)).toMatchObject({ verdict, ready: false })
+    },
+  )
+
+  test('is unknown, exit 7, where nobody answers', async () => {
+    const clock = createFakeClock()
+    const context = createFakeContext({ clock, dns: createFakeDns(() => 'silent', clock) })
+    const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], json: true })
+    const run = command.run({ arguments: [], options: OPTIONS }, context, settings)
+    await expect(run).rejects.toMatchObject({ exit: 7, code: 'dns_unavailable' })
+    expect(JSON.parse(context.stdout.text)).toMatchObject({ verdict: 'unknown', zone: null })
+    expect(clock.monotonic()).toBeLessThan(10_000)
+  })
+})
+
+describe('claims check on a terminal', () => {
+  test('shows who answered what, the differing part marked, cause and fix', async () => {
+    const { stdout, failure } = await check(wrong, OPTIONS, {
+      terminal: { columns: 100 },
+      global: { color: false },
+    })
+    expect(failure).toMatchObject({ exit: 8 })
+    expect(stdout).toMatchInlineSnapshot(`
+      "example.com: TXT prefix=token
+      Something has to be fixed
+
+      Name server     Address    Answer       TXT values                  TTL  Serial  ms
+      ns.example.com  192.0.2.2  other value  v=spf1 -all | prefix=older  300       9   0
+
+      ✗ The record holds another token: expected "prefix=token", seen "prefix=older". It may be from an
+        older claim. [stale_token]
+        expected  prefix=token
+        seen      prefix=older
+                         ^^^^^
+        → Replace the value of the TXT record (host @) by prefix=token
+
+      i The zone example.com is run by ns.example.com. [wrong_provider_hint]
+        → Edit the record there. Records added anywhere else (at the registrar, at the web host) have no
+          effect.
+
+      Caches may hold the old state for up to 5 minutes.
+      "
+    `)
+  })
+
+  test('says little where all is well', async () => {
+    const { stdout } = await check(right, OPTIONS, { terminal: { columns: 100 }, global: { color: false } })
+    expect(stdout).toMatchInlineSnapshot(`
+      "example.com: TXT prefix=token
+      Ready: the record is visible everywhere
+
+      Name server     Address    Answer  TXT values    TTL  Serial  ms
+      ns.example.com  192.0.2.2  has it  prefix=token  300       9   0
+
+      Resolver    Answer  TXT values    TTL  ms
+      192.0.2.53  has it  prefix=token   60   0
+      "
+    `)
+  })
+
+  test('shows nothing of what a zone put in to hurt a terminal', async () => {
+    const { stdout } = await check(() => ['prefix=\u001b]52;c;x\u0007\u202e\u009b31m'], OPTIONS, {
+      terminal: { columns: 60 },
+      global: { color: false },
+    })
+    expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    expect(stdout).toContain('\\u{202e}')
+  })
+
+  test('is no wider than the terminal', async () => {
+    for (const columns of [40, 80, 200]) {
+      const { stdout } = await check(wrong, OPTIONS, { terminal: { columns }, global: { color: false } })
+      const widest = Math.max(...stdout.split('\n').map((line) => line.length))
+      expect(widest).toBeLessThanOrEqual(columns)
+    }
+  })
+})
+
+test('claims check --format markdown is a report for a ticket', async () => {
+  const { stdout } = await check(() => ['prefix=`<b>|x'], OPTIONS, { global: { format: 'markdown' } })
+  expect(stdout).toMatchInlineSnapshot(`
+    "## DNS check of example.com
+
+    - **Result:** something has to be fixed
+    - **Cause:** The record holds another token: expected "prefix=token", seen "prefix=\\\`\\<b\\>\\|x". It may be from an older claim
+    - **Fix:** Replace the value of the TXT record (host @) by prefix=token
+    - **Asked for:** TXT record at \`example.com\` with the value \`prefix=token\`
+    - **Zone:** \`example.com\`
+    - **Caches:** may hold the old state for up to 5 minutes
+    - **Checked:** 2026-11-20T12:00:00.000Z by mailclaim 0.0.0-test, starting from \`192.0.2.53\`
+
+    ### Authoritative name servers
+
+    | Name server | Address | Answer | Authoritative | TXT values | TTL | Serial | ms |
+    | --- | --- | --- | --- | --- | ---: | ---: | ---: |
+    | \`ns.example.com\` | \`192.0.2.2\` | other value | yes | \`\`prefix=\`<b>\\|x\`\` | 300 | 9 | 0 |
+
+    ### Findings
+
+    1. **error** \`stale_token\`: The record holds another token: expected "prefix=token", seen "prefix=\\\`\\<b\\>\\|x". It may be from an older claim
+       - Fix: Replace the value of the TXT record (host @) by prefix=token
+       - Evidence: \`\`{"expected":"prefix=token","seen":"prefix=\`<b>|x","difference":{"at":8,"expected":"token","seen":"\`<b>|x"},"seen_hex":"7072656669783d603c623e7c78","old_state_ttl":300}\`\`
+
+    2. **info** \`wrong_provider_hint\`: The zone example.com is run by ns.example.com
+       - Fix: Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect
+       - Evidence: \`{"zone":"example.com","providers":[],"nameservers":["ns.example.com"]}\`
+    "
+  `)
+})
+
+test('claims check piped is one record of TSV', async () => {
+  const { stdout } = await check(wrong)
+  expect(stdout.split('\n')).toEqual([
+    'name\texpected\tverdict\tready\tretry_after_seconds\tzone\tfindings\tnameservers',
+    'example.com\tprefix=token\tfix\tfalse\t300\texample.com\tstale_token,wrong_provider_hint\tns.example.com/192.0.2.2=mismatch',
+    '',
+  ])
+})
+
+describe('claims check --wait', () => {
+  test('says what it waits for, and ends when the record is there', async () => {
+    let looks = 0
+    const { failure, stderr, stdout, clock } = await check(
+      () => {
+        looks += 1
+        return looks > 6 ? ['prefix=token'] : []
+      },
+      { ...OPTIONS, wait: true, timeout: 900 },
+      { global: { json: true } },
+    )
+    expect(failure).toBeUndefined()
+    expect(JSON.parse(stdout)).toMatchObject({ ready: true })
+    expect(stderr).toContain('waiting for the TXT record at example.com, for 15 minutes at most')
+    expect(stderr).toContain('next look in 5 seconds')
+    expect(clock.slept).toContain(5000)
+  })
+
+  test('ends with exit 8 when the time is over', async () => {
+    const { failure } = await check(() => [], { ...OPTIONS, wait: true, timeout: 7 })
+    expect(failure).toMatchObject({ exit: 8, code: 'record_not_visible' })
+  })
+})
+
+describe('what does not fit together is refused', () => {
+  test.each([
+    [['example.com'], OPTIONS, 'exclude each other'],
+    [[], { name: 'example.com' }, '--name needs --value'],
+    [[], { value: 'prefix=token' }, '--value needs --name'],
+    [[], { name: 'example.com', value: '' }, '--value is empty'],
+    [[], { ...OPTIONS, timeout: 5 }, 'it needs --wait'],
+  ])('%j %j', async (words, options, why) => {
+    const { failure, asked } = await check(right, options, { arguments: words })
+    expect(failure).toMatchObject({ exit: 2 })
+    expect(failure?.message).toContain(why)
+    expect(asked).toEqual([])
+  })
+})

@@ -1,0 +1,122 @@
+import packet from 'dns-packet'
+import { type Clock, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../src/context.ts'
+
+/**
+ * What a server does with a question: an answer; nothing, until the time is over (`silent`) or until somebody else has
+ * answered (`pending`); or a failure of the network.
+ */
+export type FakeReply = Partial<packet.Packet> | 'silent' | 'pending' | DnsTransportError['kind']
+
+/** One question as it left. */
+export interface Asked {
+  readonly transport: 'udp' | 'tcp'
+  readonly server: string
+  readonly name: string
+  readonly type: string
+  readonly recursionDesired: boolean
+  readonly checkingDisabled: boolean
+  readonly edns: number | undefined
+}
+
+export interface FakeDns extends DnsNetwork {
+  readonly asked: Asked[]
+}
+
+/** A network in memory. Silence takes the time it would take, on the clock that is given. */
+export function createFakeDns(
+  respond: (asked: Asked) => FakeReply,
+  clock: Clock,
+  resolvers: readonly { address: string; port: number }[] = [],
+): FakeDns {
+  const asked: Asked[] = []
+  const exchange =
+    (transport: Asked['transport']) =>
+    async ({ server, message, accept, timeoutMs, signal }: DnsExchange): Promise<Uint8Array> => {
+      const query = packet.decode(Buffer.from(message))
+      const [question] = query.questions ?? []
+      const opt = query.additionals?.find((record): record is packet.OptAnswer => record.type === 'OPT')
+      const one: Asked = {
+        transport,
+        server: server.address,
+        name: question?.name ?? '',
+        type: question?.type ?? '',
+        recursionDesired: query.flag_rd,
+        checkingDisabled: query.flag_cd,
+        edns: opt?.udpPayloadSize,
+      }
+      asked.push(one)
+      const reply = respond(one)
+      if (reply === 'silent') {
+        await clock.sleep(timeoutMs, signal)
+        throw new DnsTransportError('timeout', 'silent')
+      }
+      if (reply === 'pending')
+        return await new Promise((_, reject) => {
+          signal?.addEventListener('abort', () => reject(new DnsTransportError('aborted', 'withdrawn')))
+        })
+      if (typeof reply === 'string') throw new DnsTransportError(reply, reply)
+      const wire = packet.encode({
+        type: 'response',
+        ...(query.id === undefined ? {} : { id: query.id }),
+        ...(query.questions === undefined ? {} : { questions: query.questions }),
+        ...reply,
+      })
+      if (accept(wire)) return wire
+      throw new DnsTransportError('timeout', 'no accepted answer')
+    }
+  return { asked, udp: exchange('udp'), tcp: exchange('tcp'), systemResolvers: async () => resolvers }
+}
+
+/** Flags as dns-packet has them. Rcodes are their lower four bits. */
+export const AA = packet.AUTHORITATIVE_ANSWER
+export const TC = packet.TRUNCATED_RESPONSE
+export const RA = packet.RECURSION_AVAILABLE
+export const RCODE = { FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
+
+/**
+ * The smallest world: a resolver at 192.0.2.53, a registry for `com` at 192.0.2.1, and `example.com` at 192.0.2.2 with
+ * these TXT records.
+ */
+export function smallWorld(txt: () => readonly string[]): (asked: Asked) => FakeReply {
+  return ({ server, name, type }) => {
+    const records = (answers: packet.Answer[]): Partial<packet.Packet> => ({ answers })
+    if (server === '192.0.2.53') {
+      if (name === 'com' && type === 'NS')
+        return {
+          flags: RA,
+          answers: [{ name: 'com', type: 'NS', ttl: 60, data: 'a.registry.com' }],
+          additionals: [{ name: 'a.registry.com', type: 'A', ttl: 60, data: '192.0.2.1' }],
+        }
+      if (type === 'TXT')
+        return {
+          flags: RA,
+          ...records(txt().map((data) => ({ name, type: 'TXT', ttl: 60, data }) as packet.Answer)),
+        }
+      if (type === 'A' && name === 'ns.example.com')
+        return { flags: RA, ...records([{ name, type: 'A', ttl: 60, data: '192.0.2.2' }]) }
+      return { flags: RA }
+    }
+    if (server === '192.0.2.1')
+      return {
+        authorities: [{ name: 'example.com', type: 'NS', ttl: 60, data: 'ns.example.com' }],
+        additionals: [{ name: 'ns.example.com', type: 'A', ttl: 60, data: '192.0.2.2' }],
+      }
+    if (server !== '192.0.2.2') return 'refused'
+    const soa: packet.Answer = {
+      name: 'example.com',
+      type: 'SOA',
+      ttl: 3600,
+      data: { mname: 'ns.example.com', rname: 'h.example.com', serial: 9, refresh: 7200, minimum: 60 },
+    }
+    if (name !== 'example.com') return { flags: AA | RCODE.NXDOMAIN, authorities: [soa] }
+    if (type === 'SOA') return { flags: AA, ...records([soa]) }
+    if (type === 'NS')
+      return { flags: AA, ...records([{ name, type: 'NS', ttl: 60, data: 'ns.example.com' }]) }
+    if (type === 'TXT' && txt().length > 0)
+      return {
+        flags: AA,
+        ...records(txt().map((data) => ({ name, type: 'TXT', ttl: 300, data }) as packet.Answer)),
+      }
+    return { flags: AA, authorities: [soa] }
+  }
+}

@@ -1,0 +1,344 @@
+import { describe, expect, test } from 'vitest'
+import type { Facts, ResolverObservation } from '../../src/dns/facts.ts'
+import { judge } from '../../src/dns/findings.ts'
+import type { Observation, TxtValue } from '../../src/dns/observe.ts'
+import type { FindingCode, Severity, Verdict } from '../../src/dns/report.ts'
+
+const EXPECTED = 'prefix=token123'
+const bytes = (text: string) => new TextEncoder().encode(text)
+const txt = (text: string, strings = 1): TxtValue => ({ bytes: bytes(text), strings })
+
+function observation(more: Partial<Observation> = {}): Observation {
+  return {
+    host: 'ns1.example.com',
+    server: { address: '192.0.2.1', port: 53 },
+    outcome: 'absent',
+    authoritative: true,
+    values: [],
+    ttl: null,
+    soa: { zone: 'example.com', mname: 'ns1.example.com', serial: 1, refresh: 3600, negativeTtl: 60 },
+    negativeTtl: 60,
+    ms: 10,
+    size: 100,
+    rcode: 'NOERROR',
+    recursionAvailable: false,
+    extendedError: undefined,
+    tcpFailure: undefined,
+    aliases: [],
+    aliasEnd: undefined,
+    nsSet: undefined,
+    ...more,
+  }
+}
+
+const match = (more: Partial<Observation> = {}) =>
+  observation({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: undefined, ...more })
+const second = { host: 'ns2.example.com', server: { address: '192.0.2.2', port: 53 } }
+const seen = (...values: string[]) =>
+  observation({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300 })
+
+function facts(more: Partial<Facts> = {}): Facts {
+  return {
+    name: 'example.com',
+    expected: EXPECTED,
+    expectedBytes: bytes(EXPECTED),
+    zone: 'example.com',
+    servers: [match()],
+    parent: undefined,
+    childHosts: undefined,
+    alias: undefined,
+    probes: { places: [], wildcard: [], wildcardAlias: undefined },
+    resolvers: [],
+    ...more,
+  }
+}
+
+function resolver(more: Partial<ResolverObservation>): ResolverObservation {
+  return { ...match(), resolver: { address: '9.9.9.9', port: 53 }, unchecked: undefined, ...more }
+}
+
+const alias = (end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown') => ({
+  servers: [observation({ aliases: ['web.example.com'], aliasEnd: end })],
+  alias: { targets: ['web.example.com'], end, values: [], ttl: 300, negativeTtl: undefined },
+})
+
+const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Facts>])[] = [
+  ['missing', 'error', 'fix', { servers: [observation()] }],
+  ['missing', 'error', 'fix', { servers: [seen('v=spf1 -all')] }],
+  ['missing', 'error', 'fix', { servers: [observation({ outcome: 'nxdomain' })] }],
+  ['quoted', 'error', 'fix', { servers: [seen(`"${EXPECTED}"`)] }],
+  ['whitespace', 'error', 'fix', { servers: [seen(`${EXPECTED}\u00a0`)] }],
+  ['split_records', 'error', 'fix', { servers: [seen('token123', 'prefix=')] }],
+  ['truncated', 'error', 'fix', { servers: [seen('prefix=token')] }],
+  ['case_changed', 'error', 'fix', { servers: [seen('PREFIX=TOKEN123')] }],
+  ['stale_token', 'error', 'fix', { servers: [seen('prefix=older')] }],
+  ['token_only', 'error', 'fix', { servers: [seen('token123')] }],
+  ['prefix_only', 'error', 'fix', { servers: [seen('prefix=')] }],
+  ['pasted_line', 'error', 'fix', { servers: [seen(`example.com. IN TXT ${EXPECTED}`)] }],
+  ['extra_text', 'error', 'fix', { servers: [seen(`${EXPECTED} and more`)] }],
+  [
+    'doubled_name',
+    'error',
+    'fix',
+    {
+      servers: [observation()],
+      probes: {
+        places: [{ name: 'example.com.example.com', how: 'doubled', values: [txt(EXPECTED)] }],
+        wildcard: [],
+        wildcardAlias: undefined,
+      },
+    },
+  ],
+  [
+    'other_name',
+    'error',
+    'fix',
+    {
+      servers: [observation()],
+      probes: {
+        places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)] }],
+        wildcard: [],
+        wildcardAlias: undefined,
+      },
+    },
+  ],
+  [
+    'wildcard_answer',
+    'error',
+    'fix',
+    {
+      name: 'a.example.com',
+      servers: [seen('v=spf1 -all')],
+      probes: { places: [], wildcard: [txt('v=spf1 -all')], wildcardAlias: undefined },
+    },
+  ],
+  ['cname_at_name', 'error', 'fix', alias('absent')],
+  ['cname_dangling', 'error', 'fix', alias('nxdomain')],
+  ['cname_loop', 'error', 'fix', alias('loop')],
+  ['cname_at_name', 'info', 'ready', { servers: [match({ aliases: ['web.example.com'], aliasEnd: 'txt' })] }],
+  ['split_strings', 'info', 'ready', { servers: [match({ values: [txt(EXPECTED, 2)] })] }],
+  ['partial_propagation', 'warning', 'wait', { servers: [match(), observation(second)] }],
+  [
+    'lame_nameserver',
+    'warning',
+    'ready_with_warning',
+    { servers: [match(), observation({ ...second, outcome: 'refused', rcode: 'REFUSED' })] },
+  ],
+  [
+    'lame_nameserver',
+    'error',
+    'fix',
+    { servers: [observation({ outcome: 'servfail', rcode: 'SERVFAIL', authoritative: false })] },
+  ],
+  [
+    'nameserver_unreachable',
+    'warning',
+    'ready_with_warning',
+    { servers: [match(), observation({ ...second, outcome: 'timeout', rcode: undefined })] },
+  ],
+  [
+    'nameserver_unreachable',
+    'error',
+    'unknown',
+    { servers: [observation({ outcome: 'timeout', rcode: undefined })] },
+  ],
+  [
+    'nameserver_unreachable',
+    'error',
+    'unknown',
+    { servers: [observation({ outcome: 'not_checked', rcode: undefined })] },
+  ],
+  [
+    'parent_child_mismatch',
+    'warning',
+    'ready_with_warning',
+    {
+      servers: [match(), match(second)],
+      parent: { zone: 'com', hosts: ['ns1.example.com', 'ns2.example.com'] },
+      childHosts: ['ns1.example.com'],
+    },
+  ],
+  [
+    'parent_child_mismatch',
+    'error',
+    'fix',
+    {
+      servers: [match(), observation(second)],
+      parent: { zone: 'com', hosts: ['ns2.example.com'] },
+      childHosts: ['ns1.example.com'],
+    },
+  ],
+  [
+    'no_nameservers',
+    'error',
+    'fix',
+    { servers: [observation({ server: undefined, outcome: 'unreachable', rcode: undefined })] },
+  ],
+  ['cached_absence', 'warning', 'wait', { resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })] }],
+  [
+    'cached_old_value',
+    'warning',
+    'wait',
+    { resolvers: [resolver({ outcome: 'mismatch', values: [txt('prefix=older')], ttl: 42 })] },
+  ],
+  [
+    'dnssec_bogus',
+    'error',
+    'fix',
+    { resolvers: [resolver({ outcome: 'servfail', rcode: 'SERVFAIL', unchecked: match() })] },
+  ],
+  [
+    'resolver_broken',
+    'warning',
+    'ready_with_warning',
+    {
+      resolvers: [
+        resolver({
+          outcome: 'servfail',
+          rcode: 'SERVFAIL',
+          unchecked: observation({ outcome: 'servfail' }),
+        }),
+      ],
+    },
+  ],
+  ['resolver_broken', 'warning', 'ready_with_warning', { resolvers: [resolver({ outcome: 'timeout' })] }],
+  [
+    'tcp_blocked',
+    'error',
+    'unknown',
+    { servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })] },
+  ],
+  [
+    'tcp_blocked',
+    'error',
+    'fix',
+    {
+      servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })],
+      resolvers: [resolver({ outcome: 'servfail' })],
+    },
+  ],
+  [
+    'tcp_blocked',
+    'error',
+    'fix',
+    { servers: [observation({ outcome: 'unreachable', tcpFailure: 'refused' })] },
+  ],
+  [
+    'tcp_blocked',
+    'warning',
+    'ready_with_warning',
+    { servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })], resolvers: [resolver({})] },
+  ],
+  [
+    'dns_intercepted',
+    'error',
+    'unknown',
+    {
+      servers: [
+        observation({ outcome: 'lame', authoritative: false, recursionAvailable: true }),
+        observation({ ...second, outcome: 'lame', authoritative: false, recursionAvailable: true }),
+      ],
+    },
+  ],
+  ['too_many_txt', 'warning', 'ready_with_warning', { servers: [match({ size: 5000 })] }],
+]
+
+test.each(ROWS)('%s is an %s, the verdict %s', (code, severity, verdict, more) => {
+  const judged = judge(facts(more))
+  const finding = judged.findings.find((candidate) => candidate.code === code)
+  expect(finding?.severity).toBe(severity)
+  expect(judged.verdict).toBe(verdict)
+  expect(finding?.message).not.toBe('')
+  expect(finding?.fix).not.toBe('')
+  const others = judged.findings.filter((other) => other.severity === 'error' && other.code !== code)
+  expect(others).toEqual([])
+})
+
+describe('what a person reads', () => {
+  test('nothing where nothing is wrong', () => {
+    expect(judge(facts({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
+  })
+
+  test('expected and seen stand in the message', () => {
+    const [finding] = judge(facts({ servers: [seen('prefix=older')] })).findings
+    expect(finding?.message).toContain(`expected "${EXPECTED}"`)
+    expect(finding?.message).toContain('seen "prefix=older"')
+    expect(finding?.evidence).toMatchObject({
+      difference: { at: 8, expected: 'token123', seen: 'older' },
+      seen_hex: Buffer.from('prefix=older').toString('hex'),
+    })
+  })
+
+  test('who runs the zone, beside an error and only there', () => {
+    const hosts = { host: 'ns-42.awsdns-05.com' }
+    const missing = judge(facts({ servers: [observation(hosts)] })).findings
+    expect(missing.at(-1)).toMatchObject({
+      code: 'wrong_provider_hint',
+      severity: 'info',
+      evidence: { providers: ['Amazon Route 53'] },
+    })
+    expect(judge(facts({ servers: [match(hosts)] })).findings).toEqual([])
+  })
+
+  test('the place where the value is comes before an older token', () => {
+    const { findings } = judge(
+      facts({
+        servers: [seen('prefix=older')],
+        probes: {
+          places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)] }],
+          wildcard: [],
+          wildcardAlias: undefined,
+        },
+      }),
+    )
+    expect(findings.map((finding) => [finding.code, finding.severity])).toEqual([
+      ['other_name', 'error'],
+      ['stale_token', 'info'],
+      ['wrong_provider_hint', 'info'],
+    ])
+  })
+
+  test('a right value beside an older one is ready', () => {
+    const servers = [match({ values: [txt('prefix=older'), txt(EXPECTED)] })]
+    expect(judge(facts({ servers }))).toEqual({ verdict: 'ready', findings: [] })
+  })
+})
+
+describe('silence is no answer', () => {
+  test('an alias whose end nobody told is not "missing"', () => {
+    const { verdict, findings } = judge(
+      facts({
+        ...alias('unknown'),
+        servers: [observation({ aliases: ['web.example.com'], outcome: 'timeout' })],
+      }),
+    )
+    expect(verdict).toBe('unknown')
+    expect(findings).toMatchObject([{ code: 'cname_at_name', evidence: { end: 'unknown' } }])
+  })
+
+  test('IPv6 that is silent everywhere is blamed on this machine', () => {
+    const silent = match({
+      server: { address: '2001:db8::1', port: 53 },
+      outcome: 'timeout',
+      values: [],
+      rcode: undefined,
+    })
+    expect(judge(facts({ servers: [match(), silent] }))).toMatchObject({
+      verdict: 'ready',
+      findings: [{ code: 'nameserver_unreachable', severity: 'info' }],
+    })
+  })
+
+  test('IPv6 that cannot be asked is no finding', () => {
+    const unchecked = match({ server: { address: '2001:db8::1', port: 53 }, outcome: 'not_checked' })
+    expect(judge(facts({ servers: [match(), unchecked] }))).toEqual({ verdict: 'ready', findings: [] })
+  })
+
+  test('hosts that nobody could look up are not "no name servers"', () => {
+    const unknown = observation({ server: undefined, outcome: 'timeout', rcode: undefined })
+    expect(judge(facts({ servers: [unknown] }))).toMatchObject({
+      verdict: 'unknown',
+      findings: [{ code: 'nameserver_unreachable' }],
+    })
+  })
+})

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import { waitForRecord } from '../../src/dns/wait.ts'
+import { createFakeClock } from '../fake-context.ts'
+import { createFakeDns, smallWorld } from './fake-dns.ts'
+
+const resolver = { address: '192.0.2.53', port: 53 }
+
+/** Checks a record that appears when the clock says so. */
+async function waiting(appearsAfterMs: number, timeoutMs: number) {
+  const clock = createFakeClock()
+  const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
+  const dns = createFakeDns(smallWorld(txt), clock)
+  const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
+  const effects = { clock, dns, random, signal: new AbortController().signal }
+  const request = {
+    name: 'example.com',
+    expected: 'prefix=token',
+    resolvers: [resolver],
+    authoritativePort: 53,
+    publicResolvers: false,
+  }
+  const pauses: (number | null)[] = []
+  const checks = waitForRecord(request, timeoutMs, effects)
+  for (;;) {
+    const next = await checks.next()
+    if (next.done) return { report: next.value, pauses, asked: dns.asked, clock }
+    pauses.push(next.value.nextInMs)
+  }
+}
+
+describe('waiting for a record', () => {
+  test('looks after 5, 10, 20 and then every 30 seconds', async () => {
+    const { report, pauses } = await waiting(90_000, 3_600_000)
+    expect(pauses).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
+    expect(report.verdict).toBe('ready')
+  })
+
+  test('ends at once where the record is there', async () => {
+    expect((await waiting(0, 60_000)).pauses).toEqual([null])
+  })
+
+  test('ends when the time is over, with a last look then', async () => {
+    const { report, pauses, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
+    expect(pauses).toEqual([5000, 10_000, 5000, null])
+    expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }, {}] })
+    expect(clock.monotonic()).toBe(20_000)
+  })
+
+  test('asks no resolver about the name before an authoritative server has the record', async () => {
+    const { asked } = await waiting(40_000, 3_600_000)
+    const first = asked.findIndex((one) => one.server === resolver.address && one.name === 'example.com')
+    const aboutName = asked.filter((one) => one.server === resolver.address && one.name === 'example.com')
+    expect(aboutName).toHaveLength(1)
+    expect(
+      asked.slice(0, first).filter((one) => one.type === 'TXT' && one.server === '192.0.2.2').length,
+    ).toBeGreaterThan(3)
+  })
+})
