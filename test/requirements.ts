@@ -16,6 +16,8 @@ const PARTS = {
   strace: ['strace'],
   faketime: ['faketime'],
   groff: ['groff'],
+  script: ['script'],
+  curl: ['curl'],
 } as const
 
 export type Part = keyof typeof PARTS

@@ -1,0 +1,206 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { needs } from './requirements.ts'
+import { createServedWorld, install, program, type ServedWorld } from './stories/world.ts'
+
+/**
+ * Every command block of README and docs is run, from the top of a page to its end, against a sandbox of the page's own:
+ *
+ * - `sh` blocks are scripts: bash, `set -euo pipefail`, and they have to end with 0.
+ * - `console` blocks are transcripts: what stands after `$` is run on a terminal of 80 columns, and what it prints has to be
+ *   what follows. `…` stands for anything, and lines may break elsewhere. A command that fails has to be followed by `echo $?`.
+ * - `not-run: why` behind the word leaves a block out, and the test's name shows that.
+ * - `<!-- before: command -->` is run before the next block: what a reader would do elsewhere, as adding the record to DNS.
+ *
+ * Other blocks (`json`, `yaml`, `text`) hold no commands.
+ */
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+interface Block {
+  readonly line: number
+  readonly kind: 'sh' | 'console'
+  readonly notRun: string | undefined
+  readonly text: string
+  readonly before: readonly string[]
+}
+
+function blocksOf(page: string): Block[] {
+  const blocks: Block[] = []
+  let before: string[] = []
+  let open: { line: number; info: string; text: string[] } | undefined
+  readFileSync(join(ROOT, page), 'utf8')
+    .split('\n')
+    .forEach((line, at) => {
+      if (open === undefined) {
+        const fence = /^```(\S.*)?$/.exec(line)
+        if (fence !== null) open = { line: at + 1, info: fence[1] ?? '', text: [] }
+        else before.push(...(/^<!-- before: (.*) -->$/.exec(line)?.slice(1) ?? []))
+        return
+      }
+      if (line !== '```') {
+        open.text.push(line)
+        return
+      }
+      const [, kind, notRun] = /^(\w+)(?: not-run: (.+))?$/.exec(open.info) ?? []
+      if (kind === 'sh' || kind === 'console') {
+        blocks.push({ line: open.line, kind, notRun, text: open.text.join('\n'), before })
+        before = []
+      } else if (!['json', 'jsonl', 'yaml', 'text', 'ts', 'powershell'].includes(open.info)) {
+        throw new Error(
+          `${page}:${open.line}: a block of the kind "${open.info}" is neither run nor left out`,
+        )
+      }
+      open = undefined
+    })
+  return blocks
+}
+
+/** The commands of a transcript, each with what it printed. */
+function transcript(text: string): { command: string; printed: string }[] {
+  const steps: { command: string; printed: string }[] = []
+  for (const line of text.split('\n')) {
+    const step = steps.at(-1)
+    if (line.startsWith('$ ')) steps.push({ command: line.slice(2), printed: '' })
+    else if (step?.command.endsWith('\\') && step.printed === '') step.command += `\n${line}`
+    else if (step !== undefined) step.printed += `${line}\n`
+  }
+  return steps
+}
+
+/** `…` stands for anything; spaces and line breaks are one. */
+function pattern(printed: string): RegExp {
+  const words = printed
+    .trim()
+    .split(/\s+/)
+    .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '[^]*?'))
+  return new RegExp(
+    `^\\s*${words.join('\\s+').replaceAll('[^]*?\\s+', '[^]*?\\s*').replaceAll('\\s+[^]*?', '\\s*[^]*?')}\\s*$`,
+  )
+}
+
+/** A command on a terminal of 80 columns; both streams, as a person sees them. */
+function onTerminal(command: string, world: ServedWorld): { code: number; printed: string } {
+  writeFileSync(join(world.home, 'step.sh'), `set -o pipefail\n${command}\n`)
+  const { status, stdout } = spawnSync(
+    'script',
+    ['-qec', 'stty cols 80 rows 60 -onlcr; bash step.sh', '/dev/null'],
+    {
+      cwd: world.home,
+      env: { ...world.env, TERM: 'dumb', NO_COLOR: '1' },
+      encoding: 'utf8',
+      input: '',
+      timeout: 50_000,
+    },
+  )
+  return { code: status ?? -1, printed: stdout.replaceAll('\r', '') }
+}
+
+function asScript(text: string, world: ServedWorld): void {
+  const { status, signal, stdout, stderr } = spawnSync('bash', ['-euo', 'pipefail', '-c', text], {
+    cwd: world.home,
+    env: world.env,
+    encoding: 'utf8',
+    input: '',
+    timeout: 50_000,
+  })
+  expect({ code: signal ?? status, text: status === 0 ? '' : `${text}\n${stdout}${stderr}` }).toEqual({
+    code: 0,
+    text: '',
+  })
+}
+
+function asTranscript(text: string, world: ServedWorld): void {
+  let code = 0
+  for (const { command, printed } of transcript(text)) {
+    if (command === 'echo $?') {
+      expect(`${code}`).toBe(printed.trim())
+      code = 0
+      continue
+    }
+    expect(code, 'a command that fails has to be followed by echo $?').toBe(0)
+    const seen = onTerminal(command, world)
+    code = seen.code
+    expect(seen.printed, command).toMatch(pattern(printed))
+  }
+  expect(code, 'a command that fails has to be followed by echo $?').toBe(0)
+}
+
+async function createReader(): Promise<ServedWorld> {
+  const world = await createServedWorld([
+    '--auto-approve',
+    '--check-seconds',
+    '0.1',
+    '--transfer-seconds',
+    '0.1',
+  ])
+  install(world)
+  mkdirSync(join(world.home, 'bin'), { recursive: true })
+  world.env['MAILCLAIM_API_KEY'] = world.service.api_key
+  // What a reader does at the DNS provider.
+  const publish = (body: string) =>
+    `exec curl -sS -f -o /dev/null -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/\${2:-$1}/publish" --data ${body}`
+  program(join(world.home, 'bin'), 'publish', publish(`'{}'`))
+  program(
+    join(world.home, 'bin'),
+    'plant',
+    `set -- "$1" example.com; ${publish(`"{\\"mistake\\":\\"$1\\"}"`)}`,
+  )
+  return world
+}
+
+const PAGES = [
+  ...(existsSync(join(ROOT, 'README.md')) ? ['README.md'] : []),
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+]
+
+describe.runIf(needs('bash', 'script', 'curl'))('every command block does what it says', () => {
+  const pages = PAGES.map((page) => ({ page, blocks: blocksOf(page) })).filter(
+    ({ blocks }) => blocks.length > 0,
+  )
+
+  test.each(
+    pages.map(({ page, blocks }) => [page, blocks.filter((block) => block.notRun === undefined)] as const),
+  )(
+    '%s',
+    async (page, blocks) => {
+      const world = await createReader()
+      for (const { line, kind, text, before } of blocks) {
+        try {
+          for (const command of before) asScript(command, world)
+          if (kind === 'sh') asScript(text, world)
+          else asTranscript(text, world)
+        } catch (error) {
+          if (error instanceof Error) error.message = `${page}:${line}: ${error.message}`
+          throw error
+        }
+      }
+    },
+    180_000,
+  )
+
+  for (const { page, blocks } of pages) {
+    for (const { line, notRun } of blocks.filter((block) => block.notRun !== undefined)) {
+      test.skip(`${page}:${line} is shown, not run: ${notRun}`, () => {})
+    }
+  }
+})
+
+describe('the runner', () => {
+  test('takes a transcript apart and compares it leniently, but not more than that', () => {
+    const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
+    expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
+    expect(second).toEqual({ command: 'echo $?', printed: '8\n' })
+    expect('a and\nmore b').toMatch(pattern('a … b'))
+    expect('a\n  b').toMatch(pattern('a b'))
+    expect('a x').not.toMatch(pattern('a b'))
+    expect('a b c').not.toMatch(pattern('a b'))
+    expect('a b c').toMatch(pattern('a …'))
+    expect('a b c').toMatch(pattern('… c'))
+    expect('').toMatch(pattern(''))
+  })
+})
