@@ -36,6 +36,15 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
+/** The same in a list: a domain's name is enough for people to go on with, and leaves room for what the status means. */
+export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
+  (column) => column.field !== 'record',
+).map((column) =>
+  ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
+    ? { ...column, only: 'programs' }
+    : column,
+)
+
 function spokenRecord({ record }: DomainClaim): string | undefined {
   if (!record) return undefined
   return [record.type ?? 'TXT', record.name, record.value].filter((part) => part).join('  ')

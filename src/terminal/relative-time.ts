@@ -1,6 +1,7 @@
-const UNITS: readonly [seconds: number, name: string][] = [
-  [365 * 86_400, 'year'],
-  [30 * 86_400, 'month'],
+const UNITS: readonly [seconds: number, name: string, least?: number][] = [
+  // Two of them at least: "1 month" would hide whether it is 31 days or 59.
+  [365 * 86_400, 'year', 2],
+  [30 * 86_400, 'month', 3],
   [86_400, 'day'],
   [3600, 'hour'],
   [60, 'minute'],
@@ -14,8 +15,8 @@ const UNITS: readonly [seconds: number, name: string][] = [
  */
 export function relativeTime(at: number, now: number): string {
   const seconds = Math.abs(at - now) / 1000
-  for (const [unit, name] of UNITS) {
-    if (seconds < unit) continue
+  for (const [unit, name, least = 1] of UNITS) {
+    if (seconds < unit * least) continue
     // Rounded down: six days and 23 hours are not yet seven days.
     const count = Math.floor(seconds / unit)
     const words = `${count} ${name}${count === 1 ? '' : 's'}`

@@ -166,7 +166,9 @@ describe('a relative time', () => {
     [-60_000, '1 minute ago'],
     [-3 * 3600_000, '3 hours ago'],
     [-86_400_000, '1 day ago'],
-    [-400 * 86_400_000, '1 year ago'],
+    [-400 * 86_400_000, '13 months ago'],
+    [-800 * 86_400_000, '2 years ago'],
+    [60 * 86_400_000 - 1, 'in 59 days'],
     [30_000, 'in a moment'],
     [7 * 86_400_000 - 1, 'in 6 days'],
   ])('of %d ms is %s', (offset, words) => {

@@ -1,4 +1,4 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
 import { type LedgerEntry, readLedger, recordClaim } from '../../claims/ledger.ts'
 import { nameOf } from '../../claims/lifecycle.ts'
 import { CliError, Exit } from '../../errors.ts'
@@ -31,7 +31,7 @@ list; --refresh asks it for each.`,
     const writer = createListWriter({
       context,
       settings,
-      columns: CLAIM_COLUMNS.filter((column) => column.title !== 'Record' && column.field !== 'id'),
+      columns: CLAIM_LIST_COLUMNS,
       nothing: 'No claim is known on this machine.',
     })
     await writer.page({
