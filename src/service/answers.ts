@@ -131,7 +131,9 @@ export function refusal(
 ): CliError {
   const { status } = response
   if (status < 400) return redirected(response, asked)
-  const told = readRefusal(body)
+  // A service that quotes what it was sent must not bring it into a message.
+  const quoted = credential === undefined ? body.text : body.text.replaceAll(credential.value, '[left out]')
+  const told = readRefusal({ ...body, text: quoted })
   const said = [told.message, told.name === undefined ? undefined : `(${told.name})`]
     .filter(Boolean)
     .join(' ')

@@ -12,9 +12,11 @@ const REDACTED = '[redacted]'
  * tokens, authorization codes and PKCE verifiers in bodies and addresses.
  */
 export function logExchanges(context: Context): HttpTransport {
-  const { http, stderr, clock } = context
+  const { http, clock } = context
   return {
     async send(request) {
+      const sent = secretsIn(request)
+      const stderr = { write: (text: string) => context.stderr.write(leaveOut(text, sent)) }
       const started = clock.monotonic()
       const took = () => `${Math.round(clock.monotonic() - started)} ms`
       await stderr.write(describeRequest(request))
@@ -31,6 +33,21 @@ export function logExchanges(context: Context): HttpTransport {
     },
     close: () => http.close(),
   }
+}
+
+/** The secrets that a request carries: an answer that quotes one of them must not show it. */
+function secretsIn(request: HttpRequest): string[] {
+  const headers = Object.entries(request.headers)
+    .filter(([name]) => SECRET_HEADERS.test(name))
+    .map(([, value]) => value.replace(/^\w+ /, ''))
+  const fields = [...new URLSearchParams(request.body?.startsWith('{') ? '' : request.body)]
+    .filter(([name]) => SECRET_FIELDS.test(name))
+    .map(([, value]) => value)
+  return [...headers, ...fields].filter((secret) => secret.length >= 8)
+}
+
+function leaveOut(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((left, secret) => left.replaceAll(secret, REDACTED), text)
 }
 
 function describeRequest(request: HttpRequest): string {

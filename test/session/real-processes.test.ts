@@ -1,0 +1,260 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { readRecord } from '../../src/session/record.ts'
+import { needs } from '../requirements.ts'
+import { createProcessWorld, endingOf, type ProcessWorld, startKeyring } from './processes.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
+const run = promisify(execFile)
+
+describe('the hot path of `auth token`', () => {
+  it.runIf(needs('strace'))(
+    'touches no keychain, no lock and no network, and starts no process',
+    async () => {
+      const world = await createProcessWorld({ store: 'file' })
+      const trace = join(world.home, 'trace')
+      const calls = 'execve,open,openat,socket,connect,sendto,flock,fcntl,clone,fork,vfork'
+      await run(
+        'strace',
+        ['-f', '-qq', '-e', `trace=${calls}`, '-o', trace, process.execPath, PROGRAM, 'auth', 'token'],
+        {
+          env: world.env,
+        },
+      )
+      const lines = readFileSync(trace, 'utf8').split('\n')
+      const opened = lines.flatMap((line) => /open(?:at)?\(.*?"([^"]+)"/.exec(line)?.[1] ?? [])
+
+      expect(opened.filter((path) => path.startsWith(world.home))).toEqual([
+        join(world.home, 'config', 'config.json'),
+        world.session.paths.accessToken,
+      ])
+      expect(opened.filter((path) => /keytar|keychain|fs-native|libsecret|\.node$/.test(path))).toEqual([])
+      expect(lines.filter((line) => /\b(socket|connect|sendto)\(/.test(line))).toEqual([])
+      expect(lines.filter((line) => /\bflock\(|SETLK/.test(line))).toEqual([])
+      expect(lines.filter((line) => /\bexecve\(/.test(line))).toHaveLength(1)
+      expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
+    },
+  )
+
+  it('would be seen to lock and to use the network when it refreshes', async () => {
+    const world = await createProcessWorld({ store: 'file' })
+    world.session.expire()
+    expect((await world.run(['auth', 'token'])).code).toBe(0)
+    expect(await world.session.counts()).toMatchObject({ refreshes: 1 })
+  })
+})
+
+describe('a signal', () => {
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    '(%s) while the token is on its way takes effect when the answer is stored',
+    async (signal) => {
+      const world = await createProcessWorld({ store: 'file' })
+      world.session.expire()
+      await world.session.fault({ kind: 'delay', after_ms: 1_500 })
+      const running = world.start(['auth', 'token', '--json'])
+      while ((await world.session.counts()).refreshes === 0)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      running.child.kill(signal)
+      const ended = await running.ended
+      // The command may have had nothing left to do but to print.
+      expect([0, signal === 'SIGINT' ? 130 : 143]).toContain(ended.code)
+      await world.session.clearFaults()
+      expect(await readRecord(world.session.paths)).toMatchObject({ generation: 2, journal: null })
+      expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
+      expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
+    },
+  )
+})
+
+describe('a disk', () => {
+  it.runIf(needs('bash'))(
+    'that is full before the refresh sends nothing, says so and loses nothing',
+    async () => {
+      const world = await createProcessWorld({ store: 'file' })
+      world.session.expire()
+      // The limit of this process stands for the disk: the first byte of a file is one too many.
+      const { stderr, code } = await run(
+        'bash',
+        ['-c', 'ulimit -f 0; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'token', '--json'],
+        {
+          env: world.env,
+        },
+      ).then(
+        () => ({ stderr: '', code: 0 }),
+        (error: { stderr: string; code: number }) => error,
+      )
+      expect(endingOf({ code, stdout: '', stderr })).toBe('1 cannot_write')
+      expect(JSON.parse(stderr).error.message).toContain('larger than this process may write')
+      expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
+      world.readFiles()
+      expect((await world.run(['auth', 'token'])).code).toBe(0)
+    },
+  )
+
+  it('that is read-only before the refresh sends nothing, says so and loses nothing', async () => {
+    const world = await createProcessWorld({ store: 'file' })
+    world.session.expire()
+    const { directory } = world.session.paths
+    chmodSync(directory, 0o500)
+    const ended = await runUnprivileged(world, ['auth', 'token', '--json'])
+    expect(endingOf(ended)).toBe('1 cannot_write')
+    expect(JSON.parse(ended.stderr).error.message).toContain('permission denied')
+    expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
+    chmodSync(directory, 0o700)
+    expect((await runUnprivileged(world, ['auth', 'token'])).code).toBe(0)
+  })
+})
+
+/** Rights do not stop root, so what root runs here runs as another user, who is made the owner of the files. */
+async function runUnprivileged(world: ProcessWorld, words: readonly string[]) {
+  if (process.getuid?.() !== 0) return world.run(words)
+  const user = 65_534
+  const give = (path: string) => {
+    chownSync(path, user, user)
+    if (statSync(path).isDirectory()) for (const name of readdirSync(path)) give(join(path, name))
+  }
+  give(world.home)
+  // The program itself may lie in a folder that only root can enter.
+  const copy = join(world.home, 'program')
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  mkdirSync(copy, { recursive: true })
+  for (const part of ['bin', 'dist', 'package.json'])
+    cpSync(join(root, part), join(copy, part), { recursive: true })
+  for (const name of [
+    'fs-native-extensions',
+    'require-addon',
+    'which-runtime',
+    'bare-addon-resolve',
+    'bare-module-resolve',
+    'bare-semver',
+  ]) {
+    cpSync(join(root, 'node_modules', name), join(copy, 'node_modules', name), { recursive: true })
+  }
+  return run(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
+    env: world.env,
+    uid: user,
+    gid: user,
+    cwd: '/',
+  }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+}
+
+describe('secrets', () => {
+  /** Every secret that the session ever had, gathered while it goes on. */
+  async function secretsOf(world: ProcessWorld): Promise<string[]> {
+    const found = new Set<string>()
+    const text = JSON.stringify(world.readFiles())
+    for (const match of text.matchAll(/"(?:access_token|secret)":"([^"]+)"/g)) found.add(match[1] ?? '')
+    return [...found]
+  }
+
+  it('are in no message, log, argument, environment or readable file', async () => {
+    const world = await createProcessWorld({ store: 'file' })
+    const secrets = await secretsOf(world)
+    const said: string[] = []
+    const note = async (words: readonly string[], fault?: Record<string, unknown>) => {
+      if (fault !== undefined) await world.session.fault(fault)
+      const running = world.start([...words])
+      said.push(...(await watchProcess(running.child.pid ?? 0, () => running.child.exitCode !== null)))
+      const { stdout, stderr } = await running.ended
+      said.push(stdout, stderr)
+      await world.session.clearFaults()
+      secrets.push(...(await secretsOf(world)))
+    }
+    world.session.expire()
+    // A service that quotes what it was sent must not bring it into a message.
+    const [, refreshToken = ''] = /"secret":"([^"]+)"/.exec(JSON.stringify(world.readFiles())) ?? []
+    await note(['auth', 'refresh', '--verbose'], {
+      kind: 'status',
+      status: 400,
+      headers: { 'content-type': 'application/json' },
+      body: { error: 'invalid_request', error_description: `refresh_token ${refreshToken} is odd` },
+    })
+    await note(['auth', 'refresh', '--verbose'], { kind: 'delay', before_ms: 300 })
+    await note(['auth', 'status', '--online', '--verbose', '--json'])
+    await note(['auth', 'refresh', '--verbose', '--json'], { kind: 'truncate' })
+    await note(['auth', 'refresh', '--verbose', '--json'])
+    await note(['logout', '--verbose', '--json'])
+
+    expect(new Set(secrets).size).toBeGreaterThanOrEqual(4)
+    const everything = said.join('\n')
+    expect(everything).toContain('[redacted]')
+    for (const secret of secrets) expect(everything).not.toContain(secret)
+  })
+
+  it.runIf(needs('gnome-keyring'))(
+    'that a keychain holds are in no file, argument or environment',
+    async () => {
+      const keyring = await startKeyring({ state: 'unlocked' })
+      const world = await createProcessWorld({ store: 'keychain', keyring })
+      const record = await readRecord(world.session.paths)
+      const account = `default ${world.session.base.href.replace(/\/$/, '')} ${record?.id}`
+      const held = await keyring.keychain.call({
+        operation: 'get',
+        service: 'mailclaim',
+        account,
+        timeoutMs: 15_000,
+      })
+      const before = held.ok ? String(held.value).replace(/^\d+:/, '') : ''
+      expect(before).not.toBe('')
+      world.session.expire()
+      const running = world.start(['auth', 'token', '--verbose'])
+      const said = await watchProcess(running.child.pid ?? 0, () => running.child.exitCode !== null)
+      const { code, stderr } = await running.ended
+      expect(code).toBe(0)
+      const now = await keyring.keychain.call({
+        operation: 'get',
+        service: 'mailclaim',
+        account,
+        timeoutMs: 15_000,
+      })
+      const after = now.ok ? String(now.value).replace(/^\d+:/, '') : ''
+      expect(after).not.toBe(before)
+      // The helper has been seen, or this test would prove nothing.
+      expect(said.some((text) => text.includes('keychain-helper'))).toBe(true)
+      const everything = [...said, stderr, JSON.stringify(world.readFiles())].join('\n')
+      for (const secret of [before, after]) expect(everything).not.toContain(secret)
+    },
+  )
+
+  it('lie in files of 0600 in folders of 0700, under the loosest umask', async () => {
+    const world = await createProcessWorld({ store: 'file' })
+    await run('sh', ['-c', 'umask 000; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'refresh'], {
+      env: world.env,
+    })
+    const modes = (path: string): string[] =>
+      readdirSync(path).flatMap((name) => {
+        const found = statSync(join(path, name))
+        const mode = (found.mode & 0o777).toString(8)
+        return found.isDirectory() ? [mode, ...modes(join(path, name))] : [mode]
+      })
+    expect(new Set(modes(join(world.home, 'state')))).toEqual(new Set(['700', '600']))
+  })
+})
+
+/** Arguments and environments of a process and those it starts, looked at again and again until it has ended. */
+async function watchProcess(pid: number, ended: () => boolean): Promise<string[]> {
+  const seen = new Set<string>()
+  const look = (id: number) => {
+    try {
+      for (const file of ['cmdline', 'environ']) seen.add(readFileSync(`/proc/${id}/${file}`, 'utf8'))
+      for (const task of readdirSync(`/proc/${id}/task`)) {
+        const children = readFileSync(`/proc/${id}/task/${task}/children`, 'utf8')
+        for (const child of children.split(' ')) if (child !== '') look(Number(child))
+      }
+    } catch {
+      // It ended between two looks.
+    }
+  }
+  while (!ended()) {
+    look(pid)
+    await new Promise((resolve) => setTimeout(resolve, 3))
+  }
+  return [...seen]
+}
