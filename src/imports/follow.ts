@@ -116,8 +116,8 @@ function barOf(context: Context): (seen: ContactImport) => string {
   return (seen) => {
     const all = total(seen)
     const done = processed(seen)
-    // The spinner and the blank after it stand in front.
-    const columns = (context.stderr.columns ?? 80) - 3
+    // Room for the spinner in front, and for the ^C that a terminal writes behind: a broken line would stay.
+    const columns = (context.stderr.columns ?? 80) - 6
     if (all === undefined || all === 0 || done === undefined) {
       return renderBar(spokenStatus(seen), undefined, [], columns)
     }

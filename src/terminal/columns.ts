@@ -25,6 +25,8 @@ export interface Column {
   readonly text?: (value: unknown, look: Look) => string | undefined
   /** The colour of the cell. */
   readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
+  /** Left out of a table that would otherwise have to break words. */
+  readonly optional?: true
   /** Left out for the others: a column that only people, or only programs, have use for. */
   readonly only?: 'people' | 'programs'
 }
@@ -77,7 +79,11 @@ export function chooseColumns(
   reader: 'people' | 'programs',
 ): readonly Column[] {
   if (fields === undefined) return columns.filter((column) => (column.only ?? reader) === reader)
-  return fields.map((field) => columns.find((column) => column.field === field) ?? { field })
+  return fields.map((field) => {
+    // What was asked for is shown, however narrow the terminal.
+    const { optional: _, ...column } = columns.find((known) => known.field === field) ?? { field }
+    return column
+  })
 }
 
 export function columnValue(column: Column, item: Item): unknown {

@@ -6,6 +6,7 @@ import { widthOf, wrap } from './width.ts'
 
 const GAP = 2
 const NARROWEST_TEXT = 8
+const LONGEST_WHOLE_WORD = 20
 
 /**
  * Renders a list page by page. The first page decides the widths; the others keep them, so that nothing waits for the
@@ -69,25 +70,24 @@ export class TableRenderer {
       wrap(text, width)
         .map((line) => (paint === undefined ? standIns.put(line) : paint(standIns.put(line))))
         .join('\n')
+    const shown = this.#columns
+      .map((column, index) => ({ column, index, width: widths[index] ?? 0 }))
+      .filter(({ width }) => width > 0)
     const table = new Table({
       chars: BORDERLESS,
       style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
-      colWidths: [...widths],
-      colAligns: this.#columns.map((column) => (column.kind === 'number' ? 'right' : 'left')),
+      colWidths: shown.map(({ width }) => width),
+      colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
     })
     if (heading) {
-      table.push(
-        this.#columns.map((column, index) =>
-          paintLines(titleOf(column), widths[index] ?? 1, this.#palette.heading),
-        ),
-      )
+      table.push(shown.map(({ column, width }) => paintLines(titleOf(column), width, this.#palette.heading)))
     }
     items.forEach((item, at) => {
       table.push(
-        this.#columns.map((column, index) =>
+        shown.map(({ column, index, width }) =>
           paintLines(
             cells[at]?.[index] ?? '',
-            widths[index] ?? 1,
+            width,
             column.paint?.(columnValue(column, item), this.#palette),
           ),
         ),
@@ -116,23 +116,43 @@ const BORDERLESS = {
 }
 
 /**
- * The width of each column, or undefined where no table fits. Ids and numbers keep what they need; the widest of the
- * others give way first.
+ * The width of each column, 0 for one that is left out; or undefined where no table fits. Ids and numbers keep what they
+ * need; the widest of the others give way first, to where words would break; then optional columns go; then words break.
  */
 function fitWidths(
   columns: readonly Column[],
   cells: readonly (readonly string[])[],
   terminalWidth: number,
 ): number[] | undefined {
-  const widths = columns.map((column, index) =>
-    cells.reduce((widest, row) => Math.max(widest, widthOf(row[index] ?? '')), widthOf(titleOf(column))),
-  )
-  const least = columns.map((column, index) =>
-    column.kind === 'id' || column.kind === 'number'
-      ? (widths[index] ?? 0)
-      : Math.min(widths[index] ?? 0, Math.max(NARROWEST_TEXT, longestWord(titleOf(column)))),
-  )
-  let excess = sum(widths) + GAP * (columns.length - 1) - terminalWidth
+  const widest = (index: number, measure: (text: string) => number) =>
+    cells.reduce(
+      (most, row) => Math.max(most, measure(row[index] ?? '')),
+      measure(titleOf(columns[index] as Column)),
+    )
+  const attempts = [
+    { without: false, longest: LONGEST_WHOLE_WORD },
+    { without: true, longest: LONGEST_WHOLE_WORD },
+    { without: true, longest: NARROWEST_TEXT },
+  ]
+  for (const { without, longest } of attempts) {
+    const shown = columns.map((column) => !(without && column.optional))
+    const needed = columns.map((_, index) => (shown[index] ? widest(index, widthOf) : 0))
+    const least = columns.map(({ kind }, index) =>
+      kind === 'id' || kind === 'number'
+        ? (needed[index] ?? 0)
+        : Math.min(needed[index] ?? 0, longest, widest(index, longestWord)),
+    )
+    const gaps = GAP * (shown.filter((yes) => yes).length - 1)
+    const fitted = shrink(needed, least, terminalWidth - gaps)
+    if (fitted !== undefined) return fitted
+  }
+  return undefined
+}
+
+/** Takes from the widest until the sum is `room`; undefined where that would go below the least. */
+function shrink(needed: readonly number[], least: readonly number[], room: number): number[] | undefined {
+  const widths = [...needed]
+  let excess = sum(widths) - room
   while (excess > 0) {
     let widest = -1
     widths.forEach((width, index) => {
@@ -145,8 +165,8 @@ function fitWidths(
   return widths
 }
 
-function longestWord(title: string): number {
-  return Math.max(...title.split(' ').map(widthOf))
+function longestWord(text: string): number {
+  return text.split(' ').reduce((longest, word) => Math.max(longest, widthOf(word)), 0)
 }
 
 function sum(numbers: readonly number[]): number {

@@ -41,6 +41,27 @@ describe('a table', () => {
     `)
   })
 
+  it('leaves out an optional column rather than break words', () => {
+    const columns: readonly Column[] = [...COLUMNS.slice(0, 2), { field: 'created', optional: true }]
+    const items = [{ id: id(1), name: 'contacts:write', created: '3 hours ago' }]
+    expect(render(items, 60, columns)).toMatchInlineSnapshot(`
+      "Id                                    Name
+      6f1c2a4e-0000-4000-8000-000000000001  contacts:write
+      "
+    `)
+    expect(render(items, 56, columns)).toMatchInlineSnapshot(`
+      "Id                                    Name
+      6f1c2a4e-0000-4000-8000-000000000001  contacts:write
+      "
+    `)
+    expect(render(items, 48, columns)).toMatchInlineSnapshot(`
+      "Id                                    Name
+      6f1c2a4e-0000-4000-8000-000000000001  contacts:w
+                                            rite
+      "
+    `)
+  })
+
   it('becomes cards on 40 columns', () => {
     const items = [
       { id: id(1), name: 'Newsletter', count: 5 },

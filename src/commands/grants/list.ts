@@ -25,7 +25,7 @@ const GRANT_COLUMNS: readonly Column[] = [
     paint: (value, palette) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
-  { field: 'created_at', title: 'Created', text: spokenTime },
+  { field: 'created_at', title: 'Created', text: spokenTime, optional: true },
   { field: 'revoked_at', title: 'Revoked', text: spokenTime, only: 'programs' },
   { field: 'revoked_reason', title: 'Reason', only: 'programs' },
 ]
