@@ -190,6 +190,7 @@ async function sendAndSettle(
   secret: Secret,
   options: RenewOptions,
 ): Promise<Settled> {
+  const base = parseBaseUrl(record.issuer)
   // Step 5. All that may have to be written after the answer gets its place on the disk before the token leaves.
   const room = await reserveRoom(paths, record)
   let after: PreparedFile | undefined
@@ -204,7 +205,7 @@ async function sendAndSettle(
   const before = moment(context.clock)
   // Step 6.
   const outcome = await refresh(context, {
-    base: parseBaseUrl(record.issuer),
+    base,
     clientId: record.clientId,
     settings,
     refreshToken: secret.value,

@@ -1,0 +1,260 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  ensurePrivateDirectory,
+  prepareDurable,
+  readJson,
+  removeDurable,
+  removeLeftovers,
+  writeDurable,
+} from '../../src/settings/files.ts'
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'mailclaim-files-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
+const asIs = (value: unknown) => value
+const ROOT = process.getuid?.() === 0
+
+function withUmask(mask: number): void {
+  const before = process.umask(mask)
+  onTestFinished(() => void process.umask(before))
+}
+
+describe('a private folder', () => {
+  it.each([0o000, 0o022, 0o077, 0o777])(
+    'is ours alone under umask %o, and so are those made above it',
+    async (mask) => {
+      const root = folder()
+      withUmask(mask)
+      await ensurePrivateDirectory(join(root, 'a', 'b', 'c'))
+      expect([mode(join(root, 'a')), mode(join(root, 'a', 'b')), mode(join(root, 'a', 'b', 'c'))]).toEqual([
+        '700',
+        '700',
+        '700',
+      ])
+    },
+  )
+
+  it('that others can enter is closed to them', async () => {
+    const path = join(folder(), 'open')
+    mkdirSync(path)
+    chmodSync(path, 0o777)
+    await ensurePrivateDirectory(path)
+    expect(mode(path)).toBe('700')
+  })
+
+  it('can be reached through a link of our own', async () => {
+    const root = folder()
+    mkdirSync(join(root, 'real'))
+    symlinkSync(join(root, 'real'), join(root, 'link'))
+    await ensurePrivateDirectory(join(root, 'link'))
+  })
+
+  /** Another user's folder: made so by root, found ready by everybody else. */
+  const plantForeign = (path: string) => {
+    if (!ROOT) return symlinkSync('/usr', path)
+    mkdirSync(path)
+    chownSync(path, 4711, 4711)
+  }
+
+  it.each<[string, (path: string) => void, string]>([
+    ['a file in its place', (path) => writeFileSync(path, ''), 'it is not a folder'],
+    ['a link that leads nowhere', (path) => symlinkSync('/nonexistent/x', path), 'it is not a folder'],
+    ['another owner', plantForeign, 'it belongs to another user'],
+  ])('is refused for %s', async (_name, plant, why) => {
+    const path = join(folder(), 'planted')
+    plant(path)
+    await expect(ensurePrivateDirectory(path)).rejects.toMatchObject({
+      code: 'directory_unusable',
+      exit: 1,
+      message: `the folder ${path} cannot be used: ${why}`,
+      hint: expect.stringContaining('MAILCLAIM_STATE_DIR'),
+    })
+  })
+})
+
+describe('a file of ours', () => {
+  it('that is not there is nothing', async () => {
+    expect(await readJson(join(folder(), 'none.json'), asIs)).toBeUndefined()
+  })
+
+  it.each([
+    ['empty', '', 'it is empty'],
+    ['white space', ' \n', 'it is empty'],
+    ['cut short', '{"version":1,"token":"gehe', 'it is damaged: it is not whole JSON'],
+    ['noise', '\u0000\u0001\u0002', 'it is damaged: it is not whole JSON'],
+    ['of another shape', '{"version":2}', 'it was written by a later version'],
+  ])('that is %s is refused with its path and a remedy, and kept', async (_name, text, why) => {
+    const path = join(folder(), "it's.json")
+    writeFileSync(path, text)
+    const reading = readJson(path, () => {
+      throw new Error('it was written by a later version')
+    })
+    await expect(reading).rejects.toMatchObject({
+      code: 'file_unusable',
+      exit: 1,
+      message: `the file ${path} cannot be used: ${why}`,
+      hint: expect.stringContaining(`mv '${path.replace("'", `'\\''`)}' `),
+    })
+    await expect(reading).rejects.not.toThrow('geheim')
+    expect(readFileSync(path, 'utf8')).toBe(text)
+  })
+
+  it('that is a link is refused: somebody else may have planted it', async () => {
+    const root = folder()
+    writeFileSync(join(root, 'elsewhere'), '{}')
+    symlinkSync(join(root, 'elsewhere'), join(root, 'link.json'))
+    await expect(readJson(join(root, 'link.json'), asIs)).rejects.toThrow('it is a link')
+  })
+
+  it('that is a folder or a pipe is refused without waiting', async () => {
+    const root = folder()
+    mkdirSync(join(root, 'folder.json'))
+    execFileSync('mkfifo', [join(root, 'pipe.json')])
+    await expect(readJson(join(root, 'folder.json'), asIs)).rejects.toThrow('it is not a file')
+    await expect(readJson(join(root, 'pipe.json'), asIs)).rejects.toThrow('it is not a file')
+  })
+
+  it('that belongs to another user is refused', async () => {
+    let path = '/etc/passwd'
+    if (ROOT) {
+      path = join(folder(), 'foreign.json')
+      writeFileSync(path, '{}')
+      chownSync(path, 4711, 4711)
+    }
+    await expect(readJson(path, asIs)).rejects.toThrow('it belongs to another user')
+  })
+
+  it('that is far too large is refused without being read', async () => {
+    const path = join(folder(), 'large.json')
+    writeFileSync(path, ' '.repeat(5 * 1024 * 1024))
+    await expect(readJson(path, asIs)).rejects.toThrow('which is too much')
+  })
+})
+
+describe('a durable write', () => {
+  it.each([0o000, 0o022, 0o777])(
+    'makes a file of 0600 under umask %o and leaves nothing else',
+    async (mask) => {
+      const root = folder()
+      withUmask(mask)
+      await writeDurable(join(root, 'a.json'), '{"n":1}')
+      expect(mode(join(root, 'a.json'))).toBe('600')
+      expect(readdirSync(root)).toEqual(['a.json'])
+      expect(await readJson(join(root, 'a.json'), asIs)).toEqual({ n: 1 })
+    },
+  )
+
+  it('replaces a link instead of following it', async () => {
+    const root = folder()
+    writeFileSync(join(root, 'elsewhere'), 'untouched')
+    symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
+    await writeDurable(join(root, 'a.json'), '{}')
+    expect(readFileSync(join(root, 'elsewhere'), 'utf8')).toBe('untouched')
+    expect(await readJson(join(root, 'a.json'), asIs)).toEqual({})
+  })
+
+  it('never shows a reader half a text', async () => {
+    const path = join(folder(), 'a.json')
+    const long = (n: number) => JSON.stringify({ n, text: 'x'.repeat(200_000) })
+    await writeDurable(path, long(0))
+    let writing = true
+    const writer = (async () => {
+      for (let n = 1; n <= 15; n++) await writeDurable(path, long(n))
+      writing = false
+    })()
+    while (writing) {
+      const read = (await readJson(path, asIs)) as { text: string }
+      expect(read.text).toHaveLength(200_000)
+    }
+    await writer
+  })
+
+  it('that fails leaves the old file, says where and why, and removes what it began', async () => {
+    const root = folder()
+    mkdirSync(join(root, 'a.json'))
+    writeFileSync(join(root, 'a.json', 'inside'), '')
+    await expect(writeDurable(join(root, 'a.json'), '{}')).rejects.toMatchObject({
+      code: 'cannot_write',
+      exit: 1,
+      message: expect.stringContaining(join(root, 'a.json')),
+    })
+    expect(readdirSync(root)).toEqual(['a.json'])
+  })
+
+  it('into a folder that is not there says so', async () => {
+    await expect(writeDurable(join(folder(), 'none', 'a.json'), '{}')).rejects.toMatchObject({
+      code: 'cannot_write',
+    })
+  })
+
+  it('removes what a dead process left long ago, and nothing younger or of another name', async () => {
+    const root = folder()
+    const old = new Date(Date.now() - 3600_000)
+    for (const name of [
+      '.a.json.1-0123456789ab.tmp',
+      '.b.json.1-0123456789ab.tmp',
+      '.a.json.2-0123456789ab.tmp',
+      'a.json.bad',
+    ]) {
+      writeFileSync(join(root, name), '')
+      if (!name.includes('.2-')) utimesSync(join(root, name), old, old)
+    }
+    await writeDurable(join(root, 'a.json'), '{}')
+    expect(readdirSync(root).sort()).toEqual([
+      '.a.json.2-0123456789ab.tmp',
+      '.b.json.1-0123456789ab.tmp',
+      'a.json',
+      'a.json.bad',
+    ])
+    await removeLeftovers(root, { olderThanMs: 0 })
+    expect(readdirSync(root).sort()).toEqual(['a.json', 'a.json.bad'])
+  })
+
+  it('that was prepared takes its room at once and needs no more of it later', async () => {
+    const root = folder()
+    const prepared = await prepareDurable(join(root, 'a.json'), 4096)
+    const [temporary = ''] = readdirSync(root)
+    expect(statSync(join(root, temporary)).size).toBe(4096)
+    expect(mode(join(root, temporary))).toBe('600')
+    await prepared.commit('{"n":1}\n')
+    expect(statSync(join(root, 'a.json')).size).toBe(4096)
+    expect(await readJson(join(root, 'a.json'), asIs)).toEqual({ n: 1 })
+  })
+
+  it('that was prepared can be given up', async () => {
+    const root = folder()
+    await (await prepareDurable(join(root, 'a.json'), 10)).discard()
+    expect(readdirSync(root)).toEqual([])
+  })
+})
+
+describe('a removal', () => {
+  it('says whether there was something', async () => {
+    const path = join(folder(), 'a')
+    writeFileSync(path, '')
+    expect(await removeDurable(path)).toBe(true)
+    expect(existsSync(path)).toBe(false)
+    expect(await removeDurable(path)).toBe(false)
+  })
+})
