@@ -1,0 +1,220 @@
+import { writeFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { createFakeKeychain, type FakeContextOptions } from '../fake-context.ts'
+import { createSessionWorld, type SessionWorld } from '../session/world.ts'
+
+/** Runs the program in a world and says what it printed. */
+async function mailclaim(world: SessionWorld, ...words: string[]) {
+  const { stdout, stderr } = world.context
+  const before = { stdout: stdout.text.length, stderr: stderr.text.length }
+  const base = world.base.href.replace(/\/$/, '')
+  const exit = await run([...words, '--base-url', base, '--client-id', world.clientId], world.context)
+  return { exit, stdout: stdout.text.slice(before.stdout), stderr: stderr.text.slice(before.stderr) }
+}
+
+async function signedIn(options: FakeContextOptions = {}, store: 'file' | 'keychain' = 'file') {
+  const world = await createSessionWorld(options)
+  await world.signIn(store)
+  return world
+}
+
+const interrupt = async (world: SessionWorld) => {
+  world.expire()
+  await world.fault({ kind: 'drop', count: 1 })
+  await mailclaim(world, 'auth', 'token')
+}
+
+describe('auth token', () => {
+  it('prints the access token and nothing else', async () => {
+    const { exit, stdout, stderr } = await mailclaim(await signedIn(), 'auth', 'token')
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
+    expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  })
+
+  it('prints the API key where one is in force', async () => {
+    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
+  })
+
+  it('says how to sign in where nobody is', async () => {
+    const { exit, stdout, stderr } = await mailclaim(await createSessionWorld(), 'auth', 'token')
+    expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
+    expect(stderr).toMatchInlineSnapshot(`
+      "error: profile default is not signed in
+      hint: run mailclaim login, or set MAILCLAIM_API_KEY
+      "
+    `)
+  })
+})
+
+describe('auth status', () => {
+  const state = async (world: SessionWorld) => {
+    const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
+    const status = JSON.parse(stdout) as { state: string; message: string | null }
+    return { exit, state: status.state, message: status.message }
+  }
+
+  it('shows a person who is signed in, until when, and where the secret lives', async () => {
+    const world = await signedIn({ terminal: { columns: 100 } })
+    const { exit, stdout } = await mailclaim(world, 'auth', 'status')
+    expect(exit).toBe(0)
+    expect(
+      stdout
+        .replace(/127\.0\.0\.1:\d+/, '127.0.0.1:PORT')
+        .replace(/\/\S*(profiles)\/default\/secret\.\w+/, '/STATE/$1/default/secret.ID'),
+    ).toMatchInlineSnapshot(`
+      "[2mProfile[22m           default
+      [2mState[22m             [32mfine[39m
+      [2mCommands use[22m      session
+      [2mService[22m           http://127.0.0.1:PORT
+      [2mClient[22m            4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
+      [2mScope[22m             emails:send contacts:read contacts:write domains:read domains:write grants:read
+      [2mResource[22m          –
+      [2mStore[22m             a file
+      [2mSecret at[22m         /STATE/profiles/default/secret.ID.json
+      [2mSigned in[22m         just now
+      [2mRenewed[22m           just now
+      [2mEnds unless used[22m  in 60 days
+      [2mAccess token[22m      valid for 900 seconds
+      [2mOnline[22m            –
+      "
+    `)
+  })
+
+  it('tells each state by its name and by the exit code', async () => {
+    const world = await createSessionWorld()
+    expect(await state(world)).toMatchObject({ state: 'none', exit: 4 })
+    await world.signIn()
+    expect(await state(world)).toMatchObject({ state: 'fine', exit: 0, message: null })
+    world.expire()
+    expect(await state(world)).toMatchObject({ state: 'needs_refresh', exit: 0, message: null })
+    await interrupt(world)
+    expect(await state(world)).toMatchObject({
+      state: 'interrupted',
+      exit: 4,
+      message: expect.stringContaining('was cut off'),
+    })
+    await mailclaim(world, 'auth', 'refresh', '--retry-interrupted')
+    expect(await state(world)).toMatchObject({
+      state: 'ended',
+      exit: 4,
+      message: expect.stringContaining('whose answer was lost'),
+    })
+    await world.signIn()
+    world.expire()
+    world.context.clock.advance(61 * 24 * 3600_000)
+    expect(await state(world)).toMatchObject({
+      state: 'expired',
+      exit: 4,
+      message: expect.stringContaining('60 days'),
+    })
+    writeFileSync(world.paths.session, '')
+    expect(await state(world)).toMatchObject({
+      state: 'unusable',
+      exit: 4,
+      message: expect.stringContaining(world.paths.session),
+    })
+  })
+
+  it('tells a store that is locked or missing from one that nobody signed in to', async () => {
+    const keychain = createFakeKeychain()
+    const world = await signedIn({ keychain }, 'keychain')
+    keychain.trouble = 'locked'
+    expect(await state(world)).toMatchObject({
+      state: 'store_unavailable',
+      exit: 4,
+      message: expect.stringContaining('locked, or the secret of this session is missing'),
+    })
+  })
+
+  it('says that the API key of the environment is in force', async () => {
+    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
+    expect(exit).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ in_force: 'MAILCLAIM_API_KEY', state: 'none' })
+    expect(stdout).not.toContain('key-1')
+  })
+
+  it('asks the service only with --online', async () => {
+    const world = await signedIn()
+    const online = async () => await mailclaim(world, 'auth', 'status', '--online', '--json')
+    expect(JSON.parse((await online()).stdout)).toMatchObject({ online: 'accepted' })
+    await world.fault({ path: '/oauth/grants', kind: 'status', status: 403 })
+    const { exit, stdout } = await online()
+    expect(exit).toBe(6)
+    expect(JSON.parse(stdout)).toMatchObject({ online: 'forbidden', state: 'fine' })
+  })
+})
+
+describe('auth refresh', () => {
+  it('narrows the access token, and the next one brings the whole scope back', async () => {
+    const world = await signedIn()
+    const narrowed = await mailclaim(world, 'auth', 'refresh', '--scope', 'emails:send', '--json')
+    expect(JSON.parse(narrowed.stdout)).toMatchObject({
+      scope: 'emails:send',
+      narrowed: true,
+      expires_in: 900,
+    })
+    const whole = await mailclaim(world, 'auth', 'refresh', '--json')
+    expect(JSON.parse(whole.stdout).scope.split(' ').length).toBeGreaterThan(1)
+  })
+
+  it('does not use an interrupted token unless it is told to', async () => {
+    const world = await signedIn()
+    await interrupt(world)
+    expect((await mailclaim(world, 'auth', 'refresh')).exit).toBe(4)
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+})
+
+describe('logout', () => {
+  it('removes the session and says that the grant lives on', async () => {
+    const world = await signedIn()
+    const { exit, stderr, stdout } = await mailclaim(world, 'logout')
+    expect({ exit, stdout }).toEqual({ exit: 0, stdout: '' })
+    expect(stderr).toMatchInlineSnapshot(`
+      "Profile default is signed out: its tokens are removed from this machine.
+      The grant itself stays active at the service. Revoke it there, among the connected apps of your account, if it is not to be used again.
+      "
+    `)
+    expect(await mailclaim(world, 'logout')).toMatchObject({
+      exit: 0,
+      stderr: 'Profile default was not signed in.\n',
+    })
+  })
+
+  it('ends with 4 and says so when a locked keychain kept the secret', async () => {
+    const keychain = createFakeKeychain()
+    const world = await signedIn({ keychain }, 'keychain')
+    keychain.trouble = 'locked'
+    const locked = await mailclaim(world, 'logout')
+    expect(locked.exit).toBe(4)
+    expect(locked.stderr).toContain('may still hold a secret of profile default')
+    keychain.trouble = 'none'
+    expect(await mailclaim(world, 'logout', '--all', '--json')).toMatchObject({ exit: 0 })
+    expect(keychain.items.size).toBe(0)
+  })
+})
+
+describe('auth list and auth switch', () => {
+  it('know the profiles that are signed in, and the one that is used', async () => {
+    const world = await signedIn()
+    const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
+    expect(JSON.parse(stdout).data).toEqual([
+      { profile: 'default', current: false, credential: 'session', store: 'file', base_url: null },
+      { profile: 'work', current: true, credential: 'none', store: null, base_url: null },
+    ])
+    expect(await mailclaim(world, 'auth', 'switch', 'work')).toMatchObject({ exit: 5 })
+    expect(await mailclaim(world, 'auth', 'switch', 'default')).toMatchObject({ exit: 0 })
+    expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
+  })
+
+  it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
+    'take %j for no profile',
+    async (name) => {
+      const world = await createSessionWorld()
+      expect(await mailclaim(world, 'auth', 'token', `--profile=${name}`)).toMatchObject({ exit: 2 })
+    },
+  )
+})
