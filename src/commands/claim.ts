@@ -4,13 +4,13 @@ import { sayNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
 import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
-import { Exit, usageError } from '../errors.ts'
+import { Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
-import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
+import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
 import { parseSpan } from './claims/watch.ts'
 import { defineCommand } from './definition.ts'
 import { connect } from './service.ts'
@@ -79,12 +79,6 @@ any point and run again.`,
     await sayNextSteps(claim, context, settings)
   },
 })
-
-async function askForDomain(context: Context, settings: Settings): Promise<string> {
-  if (!settings.interactive)
-    throw usageError('which domain? It is missing', 'run: mailclaim claim example.com')
-  return context.prompts.input({ message: 'Domain to claim:' })
-}
 
 type Events = AsyncGenerator<RoadEvent, DomainClaim, void>
 

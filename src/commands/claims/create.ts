@@ -1,10 +1,12 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { nameOf, standingOf } from '../../claims/lifecycle.ts'
+import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/name.ts'
 import { Exit, usageError } from '../../errors.ts'
 import { createClaim } from '../../service/claims.ts'
 import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+import type { Settings } from '../../settings/settings.ts'
 import { hint, note } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
@@ -45,7 +47,7 @@ export const command = defineCommand<CreateFlags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
 The service creates a placeholder domain in your team; the claim is open until it expires. Where an identical claim is
 pending, that one is returned. A claim is canceled by deleting its placeholder domain, outside this program.`,
-  arguments: [{ syntax: '<domain>', says: 'the domain to claim' }],
+  arguments: [{ syntax: '[domain]', says: 'the domain to claim' }],
   options: CREATE_OPTIONS,
   examples: [
     { command: 'mailclaim claims create example.com', says: 'start a claim' },
@@ -55,8 +57,8 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
     },
   ],
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
-  async run({ arguments: [domain = ''], options }, context, settings) {
-    const request = claimRequest(domain, options)
+  async run({ arguments: [domain], options }, context, settings) {
+    const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const { claim, created } = await createClaim(connect(context, settings), request)
     await recordClaim(claim, context, settings)
     if (!created)
@@ -69,6 +71,19 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
     await hint(`add the TXT record, then run: mailclaim claims check ${request.name}`, context, settings)
   },
 })
+
+/** Asks a person for the domain that was left out. @throws CliError exit 2 where nobody can be asked. */
+export async function askForDomain(context: Context, settings: Settings): Promise<string> {
+  if (!settings.interactive)
+    throw usageError('which domain? It is missing', 'give it as in: mailclaim claims create example.com')
+  return context.prompts.input({
+    message: 'Domain to claim:',
+    validate: (text) => {
+      const name = checkName(text)
+      return name.ok || `${name.problem}. ${name.fix}`
+    },
+  })
+}
 
 /** What is sent to start a claim: only what was asked for, so that the service's defaults hold. @throws CliError exit 2. */
 export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
