@@ -106,7 +106,7 @@ complete -c mailclaim -e
 complete -k -c mailclaim -f -a '(__mailclaim_complete)'
 `
 
-const POWERSHELL = String.raw`# PowerShell completion for mailclaim
+const POWERSHELL = `# PowerShell completion for mailclaim
 Register-ArgumentCompleter -Native -CommandName mailclaim -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
     # A dot goes in front of each word: empty arguments are dropped on their way to a program.

@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { parseBaseUrl, parsePort, parseServerAddress, type ServerAddress } from './addresses.ts'
 import { type Config, type ProfileConfig, parseTimeout, readConfig, readUsableConfig } from './config.ts'
+import { requireAbsolute } from './paths.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'tsv'] as const
@@ -67,7 +68,7 @@ const DEFAULT_HTTP_TIMEOUT_SECONDS = 30
  *
  * @param formats the formats that the command knows beside the usual ones.
  * @param tolerateDamagedConfig goes on with what can be read of a damaged configuration; `configProblem` tells of it.
- * @throws CliError exit 2 for a bad value, or what `readConfig` throws.
+ * @throws CliError exit 2 for a bad value, `no_home`, or what `readConfig` throws.
  */
 export async function resolveSettings(
   options: GlobalOptions,
@@ -77,6 +78,7 @@ export async function resolveSettings(
   tolerateDamagedConfig = false,
 ): Promise<Settings> {
   const { environment } = context
+  requireAbsolute(context.directories)
   const { config, problem } = tolerateDamagedConfig
     ? await readUsableConfig(context)
     : { config: await readConfig(context), problem: undefined }
