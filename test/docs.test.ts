@@ -9,10 +9,10 @@ import { createServedWorld, install, program, type ServedWorld } from './stories
 /**
  * Every command block of README and docs is run, from the top of a page to its end, against a sandbox of the page's own:
  *
- * - `sh` blocks are scripts: bash, `set -euo pipefail`, and they have to end with 0.
+ * - `sh` blocks are scripts: bash, `set -euo pipefail`, and they have to end with 0, or with N where `exit=N` follows the word.
  * - `console` blocks are transcripts: what stands after `$` is run on a terminal of 80 columns, and what it prints has to be
  *   what follows. `…` stands for anything, and lines may break elsewhere. A command that fails has to be followed by `echo $?`.
- * - `not-run: why` behind the word leaves a block out, and the test's name shows that.
+ * - `skip="why"` behind the word leaves a block out, and the name of a skipped test says so.
  * - `<!-- before: command -->` is run before the next block: what a reader would do elsewhere, as adding the record to DNS.
  *
  * Other blocks (`json`, `yaml`, `text`) hold no commands.
@@ -22,7 +22,9 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 interface Block {
   readonly line: number
   readonly kind: 'sh' | 'console'
-  readonly notRun: string | undefined
+  /** Why it is shown only. */
+  readonly skip: string | undefined
+  readonly exit: number
   readonly text: string
   readonly before: readonly string[]
 }
@@ -44,9 +46,10 @@ function blocksOf(page: string): Block[] {
         open.text.push(line)
         return
       }
-      const [, kind, notRun] = /^(\w+)(?: not-run: (.+))?$/.exec(open.info) ?? []
+      const [, kind, exit, skip] = /^(\w+)(?: exit=(\d+))?(?: skip="(.+)")?$/.exec(open.info) ?? []
       if (kind === 'sh' || kind === 'console') {
-        blocks.push({ line: open.line, kind, notRun, text: open.text.join('\n'), before })
+        const { line: start, text } = open
+        blocks.push({ line: start, kind, skip, exit: Number(exit ?? 0), text: text.join('\n'), before })
         before = []
       } else if (!['json', 'jsonl', 'yaml', 'text', 'ts', 'powershell'].includes(open.info)) {
         throw new Error(
@@ -98,7 +101,7 @@ function onTerminal(command: string, world: ServedWorld): { code: number; printe
   return { code: status ?? -1, printed: stdout.replaceAll('\r', '') }
 }
 
-function asScript(text: string, world: ServedWorld): void {
+function asScript(text: string, exit: number, world: ServedWorld): void {
   const { status, signal, stdout, stderr } = spawnSync('bash', ['-euo', 'pipefail', '-c', text], {
     cwd: world.home,
     env: world.env,
@@ -106,10 +109,11 @@ function asScript(text: string, world: ServedWorld): void {
     input: '',
     timeout: 50_000,
   })
-  expect({ code: signal ?? status, text: status === 0 ? '' : `${text}\n${stdout}${stderr}` }).toEqual({
-    code: 0,
-    text: '',
-  })
+  if (status !== exit) {
+    throw new Error(`ended with ${signal ?? status} instead of ${exit}:
+${text}
+${stdout}${stderr}`)
+  }
 }
 
 function asTranscript(text: string, world: ServedWorld): void {
@@ -164,15 +168,15 @@ describe.runIf(needs('bash', 'script', 'curl'))('every command block does what i
   )
 
   test.each(
-    pages.map(({ page, blocks }) => [page, blocks.filter((block) => block.notRun === undefined)] as const),
+    pages.map(({ page, blocks }) => [page, blocks.filter((block) => block.skip === undefined)] as const),
   )(
     '%s',
     async (page, blocks) => {
       const world = await createReader()
-      for (const { line, kind, text, before } of blocks) {
+      for (const { line, kind, exit, text, before } of blocks) {
         try {
-          for (const command of before) asScript(command, world)
-          if (kind === 'sh') asScript(text, world)
+          for (const command of before) asScript(command, 0, world)
+          if (kind === 'sh') asScript(text, exit, world)
           else asTranscript(text, world)
         } catch (error) {
           if (error instanceof Error) error.message = `${page}:${line}: ${error.message}`
@@ -184,8 +188,8 @@ describe.runIf(needs('bash', 'script', 'curl'))('every command block does what i
   )
 
   for (const { page, blocks } of pages) {
-    for (const { line, notRun } of blocks.filter((block) => block.notRun !== undefined)) {
-      test.skip(`${page}:${line} is shown, not run: ${notRun}`, () => {})
+    for (const { line, skip } of blocks.filter((block) => block.skip !== undefined)) {
+      test.skip(`${page}:${line} is shown, not run: ${skip}`, () => {})
     }
   }
 })
