@@ -6,7 +6,7 @@ import { type AliasPath, type Facts, oldStateTtl, type ResolverObservation, tall
 import { judge } from './findings.ts'
 import { checkName, isWithin } from './name.ts'
 import { hasValue, judgeResolver, type Observation, readTxt, survey } from './observe.ts'
-import { probe } from './probe.ts'
+import { probe, probeWildcard } from './probe.ts'
 import type { CheckReport, Finding, ResolverReport, Verdict } from './report.ts'
 import { decodeValue } from './value.ts'
 import { below } from './withdraw.ts'
@@ -38,11 +38,12 @@ const LOCATE_MS = 4000
 const PATIENCE_MS = 2500
 const RESOLVER_MS = 3000
 /** Silence of one server ends here, so that a dead one among several costs five seconds and no more … */
-const SERVER_MS = 4900
+const SERVER_MS = 4700
 /** … of the whole check, as long as every server is given this much. */
-const DEAD_SERVER_END_MS = 5300
+const DEAD_SERVER_END_MS = 5000
 const SERVER_LEAST_MS = 3500
 const MAX_ALIASES = 8
+const LEAST_WAIT_SECONDS = 1
 
 /**
  * Finds out whether a TXT record is visible, and if not, why. Asks the authoritative servers; a recursive resolver is
@@ -94,6 +95,7 @@ async function gather(
   const spent = clock.monotonic() - start
   const serverMs = Math.max(SERVER_LEAST_MS, Math.min(SERVER_MS, DEAD_SERVER_END_MS - spent))
   const surveyed = survey(located, { name, expected: expectedBytes, serverMs }, route)
+  surveyed.done.catch(() => undefined)
   const askResolvers = () =>
     Promise.all(resolvers.map((resolver) => askResolver(resolver, name, expectedBytes, route)))
 
@@ -116,11 +118,16 @@ async function gather(
   const seen = await throughAliases(surveyed.seen(), located, name, expectedBytes, route)
   const servers = seen.servers
   const { matching, without, silent } = tally(servers)
-  const good = without[0]
-  const probes =
-    matching.length === 0 && good !== undefined
-      ? await probe(good, name, located.cut.zone, request.expected, route)
-      : undefined
+  const [good] = without
+  const [having] = matching
+  const lookAround = async () => {
+    const zone = located.cut.zone
+    if (having !== undefined)
+      return name === zone ? undefined : await probeWildcard(having, name, zone, route)
+    return good === undefined ? undefined : await probe(good, name, zone, request.expected, route)
+  }
+  const probes = lookAround()
+  probes.catch(() => undefined)
   // A cut answer proves that there are TXT records at the name: no cache can learn that there are none.
   const unreadable =
     matching.length === 0 && without.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
@@ -134,8 +141,8 @@ async function gather(
     parent: located.parent,
     childHosts: surveyed.childHosts(),
     alias: seen.alias,
-    probes,
     resolvers: wanted ? await (early ?? askResolvers()) : [],
+    probes: await probes,
   }
 }
 
@@ -300,9 +307,11 @@ function retryAfter(facts: Facts, verdict: Verdict, findings: readonly Finding[]
     const seconds = finding.evidence['seconds_left']
     return typeof seconds === 'number' ? [seconds] : []
   })
-  if (left.length > 0) return Math.max(...left)
+  if (left.length > 0) return Math.max(LEAST_WAIT_SECONDS, ...left)
   const { without } = tally(facts.servers)
-  return oldStateTtl(without)
+  const seconds = oldStateTtl(without)
+  // A script that waits for so long must not spin.
+  return verdict === 'wait' ? Math.max(seconds ?? 0, LEAST_WAIT_SECONDS) : seconds
 }
 
 /** A report that ends before any name server was asked. */

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import { type Clock, type DnsAddress, type DnsNetwork, DnsTransportError, type Random } from '../context.ts'
 import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
 import { below } from './withdraw.ts'
@@ -97,7 +98,7 @@ async function askOnce(
     return await askWhole(message, via, elapsed)
   } catch (error) {
     effects.signal.throwIfAborted()
-    return { kind: replyKind(error), ms: elapsed() }
+    return { kind: replyKind(error, isIPv6(server.address)), ms: elapsed() }
   } finally {
     round.end()
   }
@@ -158,8 +159,9 @@ function failureOf(error: unknown): DnsTransportError['kind'] {
   throw error
 }
 
-function replyKind(error: unknown): 'silent' | 'unreachable' | 'no-route' {
+/** A machine without IPv6 is usual and says nothing about the server; without a route over IPv4 it is offline. */
+function replyKind(error: unknown, ipv6: boolean): 'silent' | 'unreachable' | 'no-route' {
   const kind = failureOf(error)
-  if (kind === 'no-route') return 'no-route'
-  return kind === 'refused' || kind === 'unreachable' || kind === 'closed' ? 'unreachable' : 'silent'
+  if (kind === 'no-route') return ipv6 ? 'no-route' : 'unreachable'
+  return kind === 'timeout' || kind === 'aborted' ? 'silent' : 'unreachable'
 }

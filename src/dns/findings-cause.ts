@@ -38,6 +38,14 @@ function remarks(facts: Facts, matching: readonly Observation[]): Finding[] {
       fix: 'Nothing has to be done',
       evidence: { strings: own.strings },
     })
+  if (own !== undefined && facts.probes !== undefined && hasValue(facts.probes.wildcard, facts.expectedBytes))
+    findings.push({
+      code: 'wildcard_answer',
+      severity: 'info',
+      message: `The value comes from a wildcard: every unused name beside ${facts.name} has it`,
+      fix: 'Nothing has to be done as long as the wildcard stays',
+      evidence: { values: facts.probes.wildcard.map((value) => decodeValue(value.bytes)) },
+    })
   const target = matching.find((server) => server.aliases.length > 0)?.aliases.at(-1)
   if (target !== undefined)
     findings.push({

@@ -262,6 +262,8 @@ export function survey(
   const question = { ...asked, zone: located.cut.zone }
   const servers = unique([...located.cut.hosts.values()].flat())
   const observations = new Map<string, Observation>()
+  // Two hosts at one address: it is asked once, and both are shown.
+  const alsoKnownAs = new Map<string, Set<string>>()
   const started = new Map<string, Promise<void>>()
   const hosts = new Map<string, Promise<void>>()
   const childHosts = new Set<string>()
@@ -275,6 +277,7 @@ export function survey(
 
   const observe = (host: string, server: DnsAddress): Promise<void> => {
     const key = `${server.address} ${server.port}`
+    alsoKnownAs.set(key, (alsoKnownAs.get(key) ?? new Set()).add(host))
     const running = started.get(key)
     if (running !== undefined) return running
     const task = observeServer(host, server, question, route).then(async (observation) => {
@@ -290,7 +293,7 @@ export function survey(
     if (running !== undefined) return running
     // Two servers may name each other: nothing here waits for a host that waits for it.
     const task = (async () => {
-      const first = known.map((server) => observe(host, server))
+      track(...known.map((server) => observe(host, server)))
       const found = await route.lookUp(host)
       const addresses = unique([
         ...known,
@@ -299,7 +302,7 @@ export function survey(
       ])
       if (addresses.length === 0)
         observations.set(host, withoutAddress(host, found.certain ? 'unreachable' : 'timeout'))
-      track(...first, ...addresses.map((server) => observe(host, server)))
+      track(...addresses.map((server) => observe(host, server)))
     })()
     hosts.set(host, task)
     track(task)
@@ -310,7 +313,10 @@ export function survey(
     for (let index = 0; index < pending.length; index += 1) await pending[index]
   })()
   return {
-    seen: () => [...observations.values()],
+    seen: () =>
+      [...observations].flatMap(([key, observation]) =>
+        [...(alsoKnownAs.get(key) ?? [observation.host])].map((host) => ({ ...observation, host })),
+      ),
     childHosts: () => (childHosts.size > 0 ? [...childHosts] : undefined),
     done,
   }

@@ -72,26 +72,35 @@ export async function probe(
   expected: string,
   route: Route,
 ): Promise<ProbeResult> {
-  const server = at.server
-  if (server === undefined) return { places: [], wildcard: [], wildcardAlias: undefined }
-  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
-  const txtAt = async (place: string) => {
-    const reply = await ask(server, { name: place, type: 'TXT' }, { deadline }, route.effects)
-    return reply.kind === 'answer' && reply.message.aa ? readTxt(reply.message, place) : undefined
-  }
-  // Wildcards belong to the closest encloser (RFC 4592): a name beside this one falls under the same.
-  const beside = `${randomLabel(route.effects.random)}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`
-  const [unused, ...found] = await Promise.all([
-    txtAt(beside),
+  const txtAt = txtReader(at, route)
+  const [wildcard, ...found] = await Promise.all([
+    probeWildcard(at, name, zone, route),
     ...wrongPlaces(name, zone, expected).map(async (place) => {
       const answer = await txtAt(place.name)
       return { ...place, values: answer?.aliases.length === 0 ? answer.values : [] }
     }),
   ])
-  return {
-    places: found.filter((place) => place.values.length > 0),
-    wildcard: unused?.values ?? [],
-    wildcardAlias: unused?.aliases[0],
+  return { ...wildcard, places: found.filter((place) => place.values.length > 0) }
+}
+
+/** Looks for a wildcard that covers names beside this one: under the same closest encloser (RFC 4592). */
+export async function probeWildcard(
+  at: Observation,
+  name: string,
+  zone: string,
+  route: Route,
+): Promise<ProbeResult> {
+  const beside = `${randomLabel(route.effects.random)}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`
+  const unused = await txtReader(at, route)(beside)
+  return { places: [], wildcard: unused?.values ?? [], wildcardAlias: unused?.aliases[0] }
+}
+
+function txtReader({ server }: Observation, route: Route) {
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
+  return async (name: string) => {
+    if (server === undefined || !isAskable(name)) return undefined
+    const reply = await ask(server, { name, type: 'TXT' }, { deadline }, route.effects)
+    return reply.kind === 'answer' && reply.message.aa ? readTxt(reply.message, name) : undefined
   }
 }
 

@@ -136,7 +136,6 @@ describe('snippets', () => {
       expect(words.includes('$(touch x)`id`')).toBe(true)
     }
     const terraform = providerSnippet('terraform', { ...record, value: nasty }, 'example.com')
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: as above.
     expect(terraform).toContain('$${b}%%{c}')
   })
 })

@@ -112,6 +112,12 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Facts>])
       probes: { places: [], wildcard: [txt('v=spf1 -all')], wildcardAlias: undefined },
     },
   ],
+  [
+    'wildcard_answer',
+    'info',
+    'ready',
+    { probes: { places: [], wildcard: [txt(EXPECTED)], wildcardAlias: undefined } },
+  ],
   ['cname_at_name', 'error', 'fix', alias('absent')],
   ['cname_dangling', 'error', 'fix', alias('nxdomain')],
   ['cname_loop', 'error', 'fix', alias('loop')],

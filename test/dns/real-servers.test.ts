@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkDns } from '../../src/dns/check.ts'
+import { ask } from '../../src/dns/exchange.ts'
 import type { CheckReport, FindingCode, Verdict } from '../../src/dns/report.ts'
 import { needs } from '../requirements.ts'
+import { realEffects } from './real-effects.ts'
 import { startWorld, type World } from './servers/world.ts'
 import { HOSTS } from './servers/zone-file.ts'
 import { EXPECTED, OTHER_TOKEN, ZONES } from './servers/zones.ts'
@@ -19,6 +22,7 @@ const HEALTHY: readonly (readonly [says: string, name: string])[] = [
   ['one name server', 'one.test'],
   ['four name servers', 'four.test'],
   ['a name server with IPv6 alone', 'six.test'],
+  ['two name server names at one address', 'twins.test'],
   ['a subdomain', 'app.sub.test'],
   ['a name below an alias', '_mc.www.aliasparent.test'],
   ['an SPF record beside it', 'spf.test'],
@@ -587,6 +591,20 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
     })
   })
 
+  test.each([0, 3, 20, 300, 2600])('an interrupt after %i ms ends it at once', async (ms) => {
+    const controller = new AbortController()
+    const reason = new Error('interrupted')
+    setTimeout(() => controller.abort(reason), ms)
+    const request = { resolvers: [world.unbound], authoritativePort: world.port, publicResolvers: false }
+    const start = performance.now()
+    const checks = ['allsilent.test', 'silentone.test'].map((name) =>
+      checkDns({ ...request, name, expected: EXPECTED }, realEffects(controller.signal)),
+    )
+    for (const ended of await Promise.allSettled(checks))
+      expect(ended).toMatchObject({ status: 'rejected', reason })
+    expect(performance.now() - start).toBeLessThan(ms + 500)
+  })
+
   test('no resolver is ever asked about a name that the authoritative servers do not have', async () => {
     const names = [
       'a.b.missing.test',
@@ -616,8 +634,6 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
 
 /** Lets a resolver learn, and remember, what the zone has now. */
 async function primeResolver(world: World, name: string, which: 'unbound' | 'bind'): Promise<void> {
-  const { ask } = await import('../../src/dns/exchange.ts')
-  const { realEffects } = await import('./real-effects.ts')
   const effects = realEffects()
   const reply = await ask(
     world[which],

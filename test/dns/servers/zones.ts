@@ -29,6 +29,8 @@ const healthy: readonly TestZone[] = [
     ns: ['a', 'b', 'c', 'd'],
   },
   onA('six.test', RIGHT, { ipv6: '::1' }),
+  // Two names, one server.
+  onA('twins.test', `${RIGHT}\nns-two A 127.0.53.11`, { ns: ['a', 'ns-two.twins.test.'] }),
   onBoth('sub.test', `app TXT "${EXPECTED}"`),
   onBoth('aliasparent.test', `www CNAME web\nweb A 192.0.2.1\n_mc.www TXT "${EXPECTED}"`),
   onBoth('spf.test', `${SPF}\n${RIGHT}`),
