@@ -126,6 +126,9 @@ function readDirectories(variables: NodeJS.ProcessEnv): Directories {
   }
 }
 
+/** 24.8 days: what a timer of Node holds. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 const clock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -137,10 +140,14 @@ const clock: Clock = {
         clearTimeout(timer)
         reject(signal?.reason)
       }
-      const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', abort)
-        resolve()
-      }, ms)
+      const timer = setTimeout(
+        () => {
+          signal?.removeEventListener('abort', abort)
+          resolve()
+          // A longer timer would go off at once.
+        },
+        Math.min(ms, LONGEST_TIMER_MS),
+      )
       signal?.addEventListener('abort', abort, { once: true })
     }),
 }

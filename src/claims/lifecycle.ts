@@ -1,5 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { clip } from '../terminal/sanitize.ts'
 
 /** Where a claim stands, whatever the service calls it. */
 export type Standing =
@@ -20,9 +21,13 @@ const BLOCKED_REASONS: Readonly<Record<string, string>> = {
   pending_scheduled_emails: 'its present owner has e-mails scheduled from it',
 }
 
+/** Characters that a message shows of a name (RFC 1035 section 2.3.4) and of a status or reason: more is no honest answer. */
+const LONGEST_NAME = 255
+const LONGEST_WORD = 120
+
 /** The domain's name, or words that stand for it where the service sent none. */
 export function nameOf(claim: DomainClaim): string {
-  return claim.name ?? 'the domain'
+  return claim.name ? clip(claim.name, LONGEST_NAME) : 'the domain'
 }
 
 const AGAIN = 'start a new claim with: mailclaim claims create'
@@ -32,7 +37,7 @@ const AGAIN = 'start a new claim with: mailclaim claims create'
  * none is required: a status never heard of is in flight unless a reason says that it is over.
  */
 export function standingOf(claim: DomainClaim): Standing {
-  const failure = claim.failure_reason ? ` (${claim.failure_reason})` : ''
+  const failure = claim.failure_reason ? ` (${clip(claim.failure_reason, LONGEST_WORD)})` : ''
   switch (claim.status) {
     case 'pending':
       return { phase: 'in_flight', says: `waiting for the TXT record${failure}` }
@@ -59,7 +64,7 @@ export function standingOf(claim: DomainClaim): Standing {
     case 'failed':
       return { phase: 'ended', says: `the claim failed${failure}`, next: AGAIN }
     default: {
-      const status = claim.status ? `"${claim.status}"` : 'no status'
+      const status = claim.status ? `"${clip(claim.status, LONGEST_WORD)}"` : 'no status'
       if (claim.failure_reason)
         return { phase: 'ended', says: `the claim ended with ${status}${failure}`, next: AGAIN }
       if (claim.blocked_reason) return { phase: 'blocked', says: blockedBy(claim) }
@@ -74,8 +79,8 @@ function blockedBy(claim: DomainClaim): string {
     ? BLOCKED_REASONS[claim.blocked_reason]
     : undefined
   return known === undefined
-    ? `a safety check stopped the claim (${claim.blocked_reason})`
-    : `${known} (${claim.blocked_reason})`
+    ? `a safety check stopped the claim (${clip(claim.blocked_reason, LONGEST_WORD)})`
+    : `${known} (${clip(claim.blocked_reason, LONGEST_WORD)})`
 }
 
 /** The error with which a command ends whose claim has come to a bad end: exit 9. */

@@ -2,10 +2,13 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { poll } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
+import { clip } from '../terminal/sanitize.ts'
 
 /** An import moves faster than a claim: the pauses grow from one second to ten, in milliseconds. */
 const PAUSES = { firstMs: 1000, maxMs: 10_000 } as const
+
+/** Characters of a status that a message shows: it is one word, unless the service is broken. */
+const LONGEST_STATUS = 80
 
 export interface ImportWatchOptions {
   /** A fixed pause between two questions, in milliseconds; undefined: growing. */
@@ -85,7 +88,7 @@ export function summary(seen: ContactImport): string {
 }
 
 export function spokenStatus(seen: ContactImport): string {
-  return seen.status ? sanitizeLine(seen.status).replaceAll('_', ' ') : 'without a status'
+  return seen.status ? clip(seen.status, LONGEST_STATUS).replaceAll('_', ' ') : 'without a status'
 }
 
 /** The rows that have an outcome. How the counts relate is not stated, so this is a measure of progress, not a sum. */

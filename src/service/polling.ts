@@ -14,6 +14,9 @@ export const USUAL_PAUSES = { firstMs: 2_000, maxMs: 30_000 } as const
 /** Without any answer for this long, what is asked is taken to be gone rather than late, in milliseconds. */
 const SILENCE_MS = 15 * 60_000
 
+/** A longer Retry-After is not waited for while something is followed, in milliseconds: it is asked again sooner. */
+const LONGEST_PAUSE_MS = 5 * 60_000
+
 export type PollEvent<T> =
   | { readonly kind: 'value'; readonly value: T }
   /** The answer could not be had this time; the next try comes in `nextMs`. */
@@ -22,7 +25,7 @@ export type PollEvent<T> =
   | { readonly kind: 'timeout' }
 
 /**
- * Asks again and again: pauses grow and jitter, so that many pollers spread; a Retry-After is heeded; a network
+ * Asks again and again: pauses grow and jitter, so that many pollers spread; a Retry-After is heeded up to five minutes; a network
  * that comes and goes is survived. The caller leaves the loop when it has seen enough.
  *
  * @param fetch one question. A `CliError` of exit 7 is survived, except on the first try; all else is passed on.
@@ -48,7 +51,7 @@ export async function* poll<T>(
       interrupts.signal.throwIfAborted()
       const survivable = error instanceof CliError && error.exit === Exit.unavailable
       if (!survivable || heard === undefined || clock.monotonic() - heard > SILENCE_MS) throw error
-      retryAfterMs = error.retryAfterMs ?? 0
+      retryAfterMs = Math.min(error.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
       yield { kind: 'problem', error, nextMs: Math.max(pause, retryAfterMs) }
     }
     const left =

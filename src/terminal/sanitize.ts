@@ -53,6 +53,13 @@ export function sanitizeLines(text: string): string {
   return PLAIN.test(text) ? text : escapeUnsafe(text.replaceAll('\r\n', '\n'), '\n')
 }
 
+/** The beginning of a text for one line, clean; a text that is longer than `length` characters ends in an ellipsis. */
+export function clip(text: string, length: number): string {
+  // A character takes two units at most: nothing beyond is looked at, however long the text is.
+  const characters = Array.from(text.slice(0, 2 * length + 2))
+  return sanitizeLine(characters.length > length ? `${characters.slice(0, length).join('')}…` : text)
+}
+
 /**
  * A short, clean piece of a text that may be long or markup (an error page of a proxy, say), on one line.
  * `length` counts characters before escaping.

@@ -43,6 +43,12 @@ describe('polling', () => {
     expect((await take(['on', down(120_000), 'end'], undefined)).slept).toEqual([2000, 120_000])
   })
 
+  it('does not let an absurd Retry-After stop it for years', async () => {
+    const { slept, seen } = await take(['on', down(999_999_999_000), 'end'], undefined)
+    expect(slept).toEqual([2000, 300_000])
+    expect(seen).toEqual(['on', 'problem', 'end'])
+  })
+
   it('passes on a problem with the very first question', async () => {
     await expect(take([down()], undefined)).rejects.toMatchObject({ code: 'network' })
   })

@@ -1,0 +1,262 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { createDnsNetwork } from '../../src/dns/network.ts'
+import type { Sandbox } from '../../src/sandbox/sandbox.ts'
+import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
+import { sessionPaths } from '../../src/session/paths.ts'
+import { replaceSession } from '../../src/session/replace.ts'
+import { createFakeContext, type FakeClock, type FakeContext, fakeSettings } from '../fake-context.ts'
+import { expireAccessToken, withEffects } from '../session/world.ts'
+
+/** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */
+export function createHastyClock(): FakeClock {
+  let ahead = 0
+  const slept: number[] = []
+  const real = () => performance.timeOrigin + performance.now()
+  return {
+    slept,
+    now: () => Math.floor(real() + ahead),
+    monotonic: () => performance.now() + ahead,
+    sinceBoot: () => ({ seconds: 1000 + (performance.now() + ahead) / 1000, boot: 'boot-1' }),
+    advance(ms) {
+      ahead += ms
+    },
+    setWall() {
+      throw new Error('this clock is not set')
+    },
+    async sleep(ms, signal) {
+      signal?.throwIfAborted()
+      slept.push(ms)
+      // What waits for a person or for a browser really waits; its timer ends with the work.
+      if (ms > 600_000) {
+        return new Promise((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+        })
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+      signal?.throwIfAborted()
+      ahead += ms
+    },
+  }
+}
+
+/** A clock that takes the time it takes. */
+export function createRealClock(): FakeClock {
+  return {
+    slept: [],
+    now: () => Date.now(),
+    monotonic: () => performance.now(),
+    sinceBoot: () => ({ seconds: 1000 + performance.now() / 1000, boot: 'boot-1' }),
+    advance() {},
+    setWall() {},
+    sleep: (ms, signal) => sleep(ms, undefined, signal === undefined ? {} : { signal }),
+  }
+}
+
+export interface Ran {
+  readonly words: readonly string[]
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly ms: number
+}
+
+export interface Client {
+  readonly context: FakeContext
+  /** Runs one command in this process, as the program would. */
+  run(words: readonly string[], terminal?: { columns: number }): Promise<Ran>
+  signIn(): Promise<void>
+  /** As if the access token had been received 15 minutes earlier. */
+  expire(): void
+  /** Everything that must never be printed: the tokens that this client holds now, and the API key. */
+  secrets(): string[]
+}
+
+export interface ClientOptions {
+  /** Where the client goes; the sandbox itself where absent. */
+  readonly baseUrl?: string
+  readonly proxies?: ProxySettings
+  /** Sends the sandbox's API key instead of a session. */
+  readonly apiKey?: true
+  /** The hasty clock where absent: DNS, whose deadlines are sleeps, needs a real one. */
+  readonly clock?: FakeClock
+}
+
+/** A client with a home of its own: real HTTP, DNS and files, a clock on which no pause is waited for. */
+export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Client {
+  const http = createTransport(options.proxies ?? {})
+  onTestFinished(() => http.close())
+  const baseUrl = options.baseUrl ?? sandbox.baseUrl
+  const base = createFakeContext({
+    clock: options.clock ?? createHastyClock(),
+    http,
+    environment: {
+      baseUrl,
+      clientId: sandbox.clientId,
+      resolver: sandbox.dns,
+      authoritativePort: sandbox.dns.split(':').at(-1) ?? '',
+      store: 'file',
+      ...(options.apiKey ? { apiKey: sandbox.apiKey } : {}),
+    },
+  })
+  const context = withEffects(base, {
+    random: { bytes: (length) => randomBytes(length), fraction: Math.random },
+    dns: createDnsNetwork(),
+    browser: {
+      // The person's browser: the sandbox approves by itself and redirects to the listener.
+      open: async (url) => {
+        await fetch(url).then(
+          (page) => page.arrayBuffer(),
+          () => {},
+        )
+      },
+    },
+  })
+  const paths = sessionPaths(context, 'default')
+  return {
+    context,
+    async run(words, terminal) {
+      const stdout = collector(terminal)
+      const stderr = collector(terminal)
+      const began = performance.now()
+      const code = await run(words, { ...context, stdout, stderr })
+      return { words, code, stdout: stdout.text, stderr: stderr.text, ms: performance.now() - began }
+    },
+    async signIn() {
+      const answer = await fetch(`${sandbox.baseUrl}/_sandbox/sessions`, { method: 'POST', body: '{}' })
+      const tokens = (await answer.json()) as Record<string, never>
+      await replaceSession(context, await fakeSettings(context, { baseUrl }), {
+        base: new URL(baseUrl),
+        clientId: sandbox.clientId,
+        scope: undefined,
+        resource: undefined,
+        tokens: {
+          accessToken: tokens['access_token'] ?? '',
+          refreshToken: tokens['refresh_token'] ?? '',
+          expiresInSeconds: tokens['expires_in'] ?? 0,
+          scope: tokens['scope'],
+        },
+        store: 'file',
+      })
+    },
+    expire: () => expireAccessToken(paths.accessToken),
+    secrets() {
+      const found = [sandbox.apiKey]
+      for (const file of filesBelow(context.directories.state)) {
+        const fields = JSON.parse(readFileSync(file, 'utf8') || '{}') as Record<string, unknown>
+        for (const name of ['secret', 'access_token']) {
+          if (typeof fields[name] === 'string') found.push(fields[name])
+        }
+      }
+      return found
+    },
+  }
+}
+
+function collector(terminal: { columns: number } | undefined) {
+  let text = ''
+  return {
+    isTTY: terminal !== undefined,
+    columns: terminal?.columns,
+    get text() {
+      return text
+    },
+    async write(piece: string) {
+      text += piece
+    },
+  }
+}
+
+/** Every JSON file below a folder. */
+export function filesBelow(directory: string): string[] {
+  if (!existsSync(directory)) return []
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(directory, name))
+    .filter((path) => path.endsWith('.json') && statSync(path).isFile())
+}
+
+/** The folders of a client hold whole files of their own rights, and nothing temporary. */
+export function expectWholeFiles(client: Client): void {
+  for (const root of Object.values(client.context.directories)) {
+    if (!existsSync(root)) continue
+    for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
+      const path = join(root, name)
+      const found = statSync(path)
+      expect(name, 'a temporary file is left').not.toMatch(/\.tmp$/)
+      expect(found.mode & 0o777, path).toBe(found.isDirectory() ? 0o700 : 0o600)
+      if (name.endsWith('.json')) expect(() => JSON.parse(readFileSync(path, 'utf8')), path).not.toThrow()
+    }
+  }
+}
+
+/** What was printed fits what is promised for a failure: one message, one next step, no trace of the program's inside. */
+export function expectCalmFailure(ran: Ran): void {
+  const where = `${ran.words.join(' ')}\n${ran.stderr}`
+  const lines = ran.stderr.split('\n')
+  const errors = lines.filter((line) => line.startsWith('error: ') || line.startsWith('{"error":{'))
+  expect(errors.length, where).toBe(ran.code === 0 ? 0 : 1)
+  expect(lines.filter((line) => line.startsWith('hint: ')).length, where).toBeLessThan(2)
+  expect(ran.code, where).not.toBe(1)
+  expect(ran.stderr, where).not.toMatch(/^\s+at .+:\d+/m)
+  expect(ran.stderr, where).not.toMatch(/\[object |\bundefined\b|\bNaN\b|Invalid Date/)
+  expect(harmfulIn(ran.stdout + ran.stderr)).toEqual([])
+  expect(ran.stderr.length, where).toBeLessThan(4000)
+}
+
+/** First and last code points of what no output may hold. Line feeds are ours; everything else here is an attack. */
+const HARMFUL: readonly (readonly [number, number, string])[] = [
+  [0x00, 0x08, 'C0'],
+  [0x0b, 0x1f, 'C0'],
+  [0x7f, 0x9f, 'DEL or C1'],
+  [0xad, 0xad, 'soft hyphen'],
+  [0x34f, 0x34f, 'joiner'],
+  [0x61c, 0x61c, 'bidi mark'],
+  [0x115f, 0x1160, 'filler'],
+  [0x17b4, 0x17b5, 'invisible vowel'],
+  [0x180b, 0x180f, 'selector'],
+  [0x200b, 0x200f, 'zero-width or bidi'],
+  [0x2028, 0x202e, 'separator or bidi'],
+  [0x2060, 0x206f, 'invisible'],
+  [0x3164, 0x3164, 'filler'],
+  [0xd800, 0xdfff, 'lone surrogate'],
+  [0xfeff, 0xfeff, 'byte order mark'],
+  [0xffa0, 0xffa0, 'filler'],
+  [0xfff0, 0xfffb, 'annotation'],
+  [0xe0000, 0xe0fff, 'tag'],
+]
+
+/** What could act on a terminal, as `name U+XXXX in its surroundings`; nothing where a text is harmless. */
+export function harmfulIn(text: string): string[] {
+  const found: string[] = []
+  let at = 0
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0
+    const range = HARMFUL.find(([first, last]) => code >= first && code <= last)
+    if (range !== undefined) {
+      const near = JSON.stringify(text.slice(Math.max(0, at - 20), at + 20))
+      found.push(`${range[2]} U+${code.toString(16).toUpperCase()} in ${near}`)
+    }
+    at += character.length
+  }
+  return found
+}
+
+/** A request to the control plane of a sandbox. */
+export async function control(
+  sandbox: Sandbox,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<unknown> {
+  const answer = await fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+  return text === '' ? undefined : JSON.parse(text)
+}
