@@ -70,14 +70,12 @@ describe('auth status', () => {
       [2mService[22m           http://127.0.0.1:PORT
       [2mClient[22m            4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
       [2mScope[22m             emails:send contacts:read contacts:write domains:read domains:write grants:read
-      [2mResource[22m          –
       [2mStore[22m             a file
       [2mSecret at[22m         /STATE/profiles/default/secret.ID.json
       [2mSigned in[22m         just now
       [2mRenewed[22m           just now
       [2mEnds unless used[22m  in 60 days
-      [2mAccess token[22m      valid for 900 seconds
-      [2mOnline[22m            –
+      [2mAccess token[22m      valid for 15 min
       "
     `)
   })

@@ -1,4 +1,5 @@
 import { Exit } from '../../errors.ts'
+import { spokenSpan } from '../../service/retry.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
 import { writeObject } from '../../terminal/output.ts'
@@ -53,7 +54,7 @@ less than the session was granted; commands use it until it ends or is renewed, 
         { field: 'profile' },
         { field: 'scope' },
         { field: 'narrowed' },
-        { field: 'expires_in', title: 'Valid for', text: (value) => `${String(value)} seconds` },
+        { field: 'expires_in', title: 'Valid for', text: (value) => spokenSpan(Number(value) * 1000) },
       ],
     )
   },

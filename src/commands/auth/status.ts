@@ -1,10 +1,11 @@
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { createServiceClient } from '../../service/client.ts'
+import { spokenSpan } from '../../service/retry.ts'
 import { createAuthorizer } from '../../session/authorizer.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
 import type { Settings } from '../../settings/settings.ts'
-import type { Column } from '../../terminal/columns.ts'
+import { type Column, valueAt } from '../../terminal/columns.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { relativeTime } from '../../terminal/relative-time.ts'
 import { defineCommand } from '../definition.ts'
@@ -25,7 +26,8 @@ export const command = defineCommand<StatusFlags>({
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined
     const description = await describeSession(context, settings)
-    await writeObject(context, settings, statusOf(description, online), columns())
+    const status = statusOf(description, online)
+    await writeObject(context, settings, status, columnsFor(status))
     if (online !== undefined && online !== 'accepted') throw online
     if (description.problem !== undefined && !description.apiKeyInForce) throw description.problem
   },
@@ -92,6 +94,13 @@ function statusOf(description: SessionDescription, online: 'accepted' | CliError
   }
 }
 
+/** The columns of a status. What does not apply is no line of a card, and an empty cell for programs. */
+function columnsFor(status: ReturnType<typeof statusOf>): Column[] {
+  return columns().map((column) =>
+    valueAt(status, column.field) === null ? { ...column, only: 'programs' } : column,
+  )
+}
+
 function columns(): Column[] {
   const when: NonNullable<Column['text']> = (value, look) =>
     look.now === undefined ? undefined : relativeTime(Date.parse(String(value)), look.now)
@@ -118,7 +127,7 @@ function columns(): Column[] {
       text: (value) => {
         const token = value as { expires_in: number; narrowed: boolean; scope: string | null }
         if (token.expires_in <= 0) return 'has ended'
-        return `valid for ${token.expires_in} seconds${token.narrowed ? `, narrowed to ${token.scope}` : ''}`
+        return `valid for ${spokenSpan(token.expires_in * 1000)}${token.narrowed ? `, narrowed to ${token.scope}` : ''}`
       },
     },
     { field: 'message', only: 'programs' },
