@@ -108,6 +108,11 @@ export interface HttpRequest {
   /** Milliseconds until the answer's headers must be there, and between two pieces of its body. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
+  /**
+   * Never on a kept-alive connection: one that the service is just closing would leave open whether it has read the
+   * request.
+   */
+  readonly freshConnection?: true
 }
 
 export interface HttpResponse {

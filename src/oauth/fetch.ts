@@ -16,7 +16,12 @@ interface FetchOptions {
  */
 export function transportFetch(
   http: HttpTransport,
-  options: { readonly timeoutMs: number; readonly userAgent: string; readonly signal?: AbortSignal },
+  options: {
+    readonly timeoutMs: number
+    readonly userAgent: string
+    readonly signal?: AbortSignal
+    readonly freshConnection?: true
+  },
 ): (url: string, init: FetchOptions) => Promise<Response> {
   return async (url, init) => {
     const answer = await http.send({
@@ -26,6 +31,7 @@ export function transportFetch(
       ...(init.body === undefined || init.body === null ? {} : { body: String(init.body) }),
       timeoutMs: options.timeoutMs,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
+      ...(options.freshConnection ? { freshConnection: true } : {}),
     })
     const pieces: Uint8Array[] = []
     let size = 0

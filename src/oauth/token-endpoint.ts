@@ -104,6 +104,7 @@ function sending(context: Context, { base, settings }: TokenRequest) {
       {
         timeoutMs: settings.httpTimeoutMs,
         userAgent: userAgent(context),
+        freshConnection: true,
       },
     ),
   }

@@ -33,10 +33,12 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
   return {
     async send(request) {
       const proxy = request.url.protocol === 'https:' ? proxies.httpsProxy : proxies.httpProxy
-      let dispatcher = dispatchers.get(proxy ?? '')
+      // Connections of this pool are closed after each exchange (see `reset` below), so that each begins with a new one.
+      const pool = request.freshConnection ? `fresh ${proxy ?? ''}` : (proxy ?? '')
+      let dispatcher = dispatchers.get(pool)
       if (dispatcher === undefined) {
         dispatcher = createDispatcher(proxy, proxies.noProxy)
-        dispatchers.set(proxy ?? '', dispatcher)
+        dispatchers.set(pool, dispatcher)
       }
       return new Exchange(request, await dispatcher).response
     },
@@ -108,6 +110,7 @@ class Exchange implements Dispatcher.DispatchHandler {
           method: request.method,
           headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...request.headers },
           body: request.body ?? null,
+          reset: request.freshConnection === true,
           // The one timer above bounds everything.
           headersTimeout: 0,
           bodyTimeout: 0,

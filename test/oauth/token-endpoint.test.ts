@@ -1,9 +1,12 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import * as oauth from 'oauth4webapi'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import type { CliError } from '../../src/errors.ts'
 import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
+import { createTransport } from '../../src/service/transport.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
 
 const BASE = new URL('https://api.example.com/v1')
@@ -226,5 +229,32 @@ describe('a refresh', () => {
     })
     expect(outcome.kind).not.toBe('success')
     expect(context.requests).toEqual([])
+  })
+
+  it('never goes over a connection that was used before, which may just be closing', async () => {
+    const connections = new Set<unknown>()
+    const server = createServer((request, response) => {
+      connections.add(request.socket)
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(WHOLE))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const http = createTransport({})
+    onTestFinished(async () => {
+      await http.close()
+      server.close()
+    })
+    const context = createFakeContext({ http })
+    for (let count = 0; count < 3; count++) {
+      const outcome = await refresh(context, {
+        base: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+        clientId: 'client-1',
+        settings: await fakeSettings(context),
+        refreshToken: `refresh-${count}`,
+        scope: undefined,
+        grantedScope: undefined,
+      })
+      expect(outcome.kind).toBe('success')
+    }
+    expect(connections.size).toBe(3)
   })
 })
