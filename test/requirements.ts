@@ -11,6 +11,7 @@ const PARTS = {
   named: ['named'],
   tmux: ['tmux'],
   bash: ['bash'],
+  dash: ['dash'],
   zsh: ['zsh'],
   fish: ['fish'],
   strace: ['strace'],
