@@ -55,8 +55,10 @@ const RESOLVER_COLUMNS: readonly Column[] = [
 export function renderReport(report: CheckReport, layout: Layout): string {
   const { palette } = layout
   const blocks = [headline(report, layout)]
-  const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) =>
-    new TableRenderer(columns, palette, { now: undefined }, layout.width).render(rows)
+  const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) => {
+    const renderer = new TableRenderer(columns, palette, { now: undefined }, layout.width)
+    return renderer.render(renderer.read(rows), { widthOf, wrap })
+  }
   if (report.nameservers.length > 0) blocks.push(table(SERVER_COLUMNS, report.nameservers))
   if (report.resolvers.length > 0) blocks.push(table(RESOLVER_COLUMNS, report.resolvers))
   for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))

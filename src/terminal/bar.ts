@@ -1,8 +1,7 @@
-import { widthOf } from './width.ts'
-
 /**
  * A bar of one line that fits `columns`: what does not fit is left out, from the end of `details`.
  *
+ * @param label ASCII, as everything else in the line
  * @param fraction from 0 to 1; undefined where it is not known, then there is no bar
  * @param details in the order of their worth
  */
@@ -15,7 +14,7 @@ export function renderBar(
   const kept = [...details]
   const percent = fraction === undefined ? [] : [`${String(Math.floor(clamp(fraction) * 100)).padStart(3)}%`]
   const line = (bar: string) => [label, ...(bar === '' ? [] : [bar]), ...percent, ...kept].join('  ')
-  const room = () => columns - widthOf(line('')) - GAP
+  const room = () => columns - line('').length - GAP
   const least = fraction === undefined ? 0 : NARROWEST_BAR
   while (kept.length > 0 && room() < least) kept.pop()
   if (fraction === undefined) return line('')

@@ -1,6 +1,6 @@
 import type { Palette } from './color.ts'
 import { type Column, columnValue, humanText, type Item, type Look, titleOf } from './columns.ts'
-import { widthOf, wrap } from './width.ts'
+import type { Ruler } from './ruler.ts'
 
 const GAP = 2
 const NARROWEST_VALUE = 16
@@ -18,6 +18,7 @@ export function renderCard(
   columns: number,
   palette: Palette,
   look: Look,
+  { widthOf, wrap }: Ruler,
 ): string {
   const titles = shown.map(titleOf)
   const label = Math.max(0, ...titles.map(widthOf)) + GAP
@@ -41,4 +42,9 @@ export function renderCard(
     }
   })
   return lines.map((line) => `${line}\n`).join('')
+}
+
+/** The texts of a card, for which a ruler has to be found. */
+export function cardTexts(item: Item, shown: readonly Column[], look: Look): string[] {
+  return shown.flatMap((column) => [titleOf(column), humanText(column, columnValue(column, item), look)])
 }

@@ -10,6 +10,7 @@ import {
   stdoutPalette,
   warnOfAbsentFields,
 } from './output.ts'
+import { rulerFor } from './ruler.ts'
 
 /** A page as it comes from the service, with what is known by then about the end of the list. */
 export interface WrittenPage {
@@ -115,7 +116,9 @@ function tableWriter({ context, settings, columns, nothing }: ListWriterOptions)
   return {
     async page({ items }) {
       count += items.length
-      const text = (await renderer).render(items)
+      const table = await renderer
+      const page = table.read(items)
+      const text = table.render(page, await rulerFor(page.texts))
       if (text !== '') await context.stdout.write(text)
     },
     async end() {

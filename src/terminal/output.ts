@@ -12,6 +12,7 @@ import {
   plainText,
   valueAt,
 } from './columns.ts'
+import { rulerFor } from './ruler.ts'
 import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
 
 /** What decides the form of the data on stdout. */
@@ -109,9 +110,14 @@ export async function writeObject(
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncovered(item, columns))
-  const [{ renderCard }, palette] = await Promise.all([import('./card.ts'), stdoutPalette(context, settings)])
+  const [{ cardTexts, renderCard }, palette] = await Promise.all([
+    import('./card.ts'),
+    stdoutPalette(context, settings),
+  ])
   const width = stdout.columns ?? Number.POSITIVE_INFINITY
-  await stdout.write(renderCard(item, shown, width, palette, lookOf(context)))
+  const look = lookOf(context)
+  const ruler = await rulerFor(cardTexts(item, shown, look))
+  await stdout.write(renderCard(item, shown, width, palette, look, ruler))
 }
 
 function uncovered(item: Item, columns: readonly Column[]): Column[] {

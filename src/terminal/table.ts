@@ -2,11 +2,19 @@ import Table from 'cli-table3'
 import { renderCard } from './card.ts'
 import type { Palette } from './color.ts'
 import { type Column, columnValue, humanText, type Item, type Look, titleOf } from './columns.ts'
-import { widthOf, wrap } from './width.ts'
+import { isSimple, type Ruler } from './ruler.ts'
 
 const GAP = 2
 const NARROWEST_TEXT = 8
 const LONGEST_WHOLE_WORD = 20
+
+/** A page as it will be shown. */
+export interface TablePage {
+  readonly items: readonly Item[]
+  readonly cells: readonly (readonly string[])[]
+  /** Everything that has to be measured. */
+  readonly texts: readonly string[]
+}
 
 /**
  * Renders a list page by page. The first page decides the widths; the others keep them, so that nothing waits for the
@@ -28,34 +36,44 @@ export class TableRenderer {
     this.#terminalWidth = terminalWidth
   }
 
-  /** @returns whole lines; nothing for an empty page */
-  render(items: readonly Item[]): string {
-    if (items.length === 0 || this.#columns.length === 0) return ''
+  /** The texts of a page, for which a ruler has to be found. */
+  read(items: readonly Item[]): TablePage {
     const cells = items.map((item) =>
       this.#columns.map((column) => humanText(column, columnValue(column, item), this.#look)),
     )
+    return { items, cells, texts: [...this.#columns.map(titleOf), ...cells.flat()] }
+  }
+
+  /** @returns whole lines; nothing for an empty page */
+  render({ items, cells }: TablePage, ruler: Ruler): string {
+    if (items.length === 0 || this.#columns.length === 0) return ''
     let heading = !this.#printed
-    if (this.#widths === undefined || (this.#widths !== 'cards' && !this.#idsFit(cells, this.#widths))) {
-      this.#widths = fitWidths(this.#columns, cells, this.#terminalWidth) ?? 'cards'
+    if (
+      this.#widths === undefined ||
+      (this.#widths !== 'cards' && !this.#idsFit(cells, this.#widths, ruler))
+    ) {
+      this.#widths = fitWidths(this.#columns, cells, this.#terminalWidth, ruler) ?? 'cards'
       heading = true
     }
     const text =
-      this.#widths === 'cards' ? this.#cards(items) : this.#table(items, cells, this.#widths, heading)
+      this.#widths === 'cards'
+        ? this.#cards(items, ruler)
+        : this.#table(items, cells, this.#widths, heading, ruler)
     this.#printed = true
     return text
   }
 
-  #cards(items: readonly Item[]): string {
+  #cards(items: readonly Item[], ruler: Ruler): string {
     const cards = items.map((item) =>
-      renderCard(item, this.#columns, this.#terminalWidth, this.#palette, this.#look),
+      renderCard(item, this.#columns, this.#terminalWidth, this.#palette, this.#look, ruler),
     )
     return (this.#printed ? '\n' : '') + cards.join('\n')
   }
 
-  #idsFit(cells: readonly (readonly string[])[], widths: readonly number[]): boolean {
+  #idsFit(cells: readonly (readonly string[])[], widths: readonly number[], ruler: Ruler): boolean {
     return this.#columns.every(
       (column, index) =>
-        column.kind !== 'id' || cells.every((row) => widthOf(row[index] ?? '') <= (widths[index] ?? 0)),
+        column.kind !== 'id' || cells.every((row) => ruler.widthOf(row[index] ?? '') <= (widths[index] ?? 0)),
     )
   }
 
@@ -64,10 +82,12 @@ export class TableRenderer {
     cells: readonly (readonly string[])[],
     widths: readonly number[],
     heading: boolean,
+    ruler: Ruler,
   ): string {
-    const standIns = new StandIns()
+    const standIns = new StandIns(ruler)
     const paintLines = (text: string, width: number, paint: ((piece: string) => string) | undefined) =>
-      wrap(text, width)
+      ruler
+        .wrap(text, width)
         .map((line) => (paint === undefined ? standIns.put(line) : paint(standIns.put(line))))
         .join('\n')
     const shown = this.#columns
@@ -123,7 +143,10 @@ function fitWidths(
   columns: readonly Column[],
   cells: readonly (readonly string[])[],
   terminalWidth: number,
+  ruler: Ruler,
 ): number[] | undefined {
+  const longestWord = (text: string) =>
+    text.split(' ').reduce((most, word) => Math.max(most, ruler.widthOf(word)), 0)
   const widest = (index: number, measure: (text: string) => number) =>
     cells.reduce(
       (most, row) => Math.max(most, measure(row[index] ?? '')),
@@ -136,7 +159,7 @@ function fitWidths(
   ]
   for (const { without, longest } of attempts) {
     const shown = columns.map((column) => !(without && column.optional))
-    const needed = columns.map((_, index) => (shown[index] ? widest(index, widthOf) : 0))
+    const needed = columns.map((_, index) => (shown[index] ? widest(index, ruler.widthOf) : 0))
     const least = columns.map(({ kind }, index) =>
       kind === 'id' || kind === 'number'
         ? (needed[index] ?? 0)
@@ -165,10 +188,6 @@ function shrink(needed: readonly number[], least: readonly number[], room: numbe
   return widths
 }
 
-function longestWord(text: string): number {
-  return text.split(' ').reduce((longest, word) => Math.max(longest, widthOf(word)), 0)
-}
-
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
 }
@@ -182,16 +201,22 @@ const FILLER = '\uf8ff'
  * table out, every character beyond ASCII is stood in for by private-use characters, one for each column it takes.
  */
 class StandIns {
-  readonly #segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
+  readonly #ruler: Ruler
+  #segmenter: Intl.Segmenter | undefined
   readonly #codes = new Map<string, string>()
   readonly #texts = new Map<string, string>()
 
+  constructor(ruler: Ruler) {
+    this.#ruler = ruler
+  }
+
   put(line: string): string {
-    if (/^[\x20-\x7e]*$/.test(line)) return line
+    if (isSimple(line)) return line
+    this.#segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
     let replaced = ''
     for (const { segment } of this.#segmenter.segment(line)) {
-      const width = widthOf(segment)
-      replaced += /^[\x20-\x7e]$/.test(segment) || width === 0 ? segment : this.#codeOf(segment, width)
+      const width = this.#ruler.widthOf(segment)
+      replaced += isSimple(segment) || width === 0 ? segment : this.#codeOf(segment, width)
     }
     return replaced
   }

@@ -5,7 +5,9 @@ import { renderBar } from '../../src/terminal/bar.ts'
 import { colorLevel, createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import type { Column } from '../../src/terminal/columns.ts'
 import { relativeTime } from '../../src/terminal/relative-time.ts'
+import { isSimple, simpleRuler } from '../../src/terminal/ruler.ts'
 import { TableRenderer } from '../../src/terminal/table.ts'
+import * as everyRuler from '../../src/terminal/width.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
@@ -14,7 +16,12 @@ const COLUMNS: readonly Column[] = [
 ]
 const id = (index: number) => `6f1c2a4e-0000-4000-8000-${String(index).padStart(12, '0')}`
 const render = (items: readonly object[], width: number, columns = COLUMNS) =>
-  new TableRenderer(columns, PLAIN_PALETTE, { now: undefined }, width).render(items)
+  draw(new TableRenderer(columns, PLAIN_PALETTE, { now: undefined }, width), items)
+
+function draw(renderer: TableRenderer, items: readonly object[]): string {
+  const page = renderer.read(items)
+  return renderer.render(page, page.texts.every(isSimple) ? simpleRuler : everyRuler)
+}
 
 describe('a table', () => {
   it('is as wide as it needs to be', () => {
@@ -126,8 +133,8 @@ describe('a table', () => {
 
   it('keeps its widths over pages, and says the heading once', () => {
     const renderer = new TableRenderer(COLUMNS, PLAIN_PALETTE, { now: undefined }, 100)
-    const first = renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
-    const second = renderer.render([{ id: id(2), name: 'a name that is longer than before', count: 6 }])
+    const first = draw(renderer, [{ id: id(1), name: 'Newsletter', count: 5 }])
+    const second = draw(renderer, [{ id: id(2), name: 'a name that is longer than before', count: 6 }])
     expect(first + second).toMatchInlineSnapshot(`
       "Id                                    Name        Count
       6f1c2a4e-0000-4000-8000-000000000001  Newsletter      5
@@ -142,8 +149,8 @@ describe('a table', () => {
 
   it('starts anew rather than cut an id that is longer than those before', () => {
     const renderer = new TableRenderer(COLUMNS, PLAIN_PALETTE, { now: undefined }, 100)
-    renderer.render([{ id: 'short', name: 'n', count: 5 }])
-    const second = renderer.render([{ id: id(2), name: 'n', count: 6 }])
+    draw(renderer, [{ id: 'short', name: 'n', count: 5 }])
+    const second = draw(renderer, [{ id: id(2), name: 'n', count: 6 }])
     expect(second).toContain(id(2))
     expect(second).toContain('Id  ')
   })
@@ -154,11 +161,26 @@ describe('a table', () => {
       { field: 'id' },
     ]
     const palette = await createPalette(1)
-    const text = new TableRenderer(columns, palette, { now: undefined }, 30).render([
+    const text = draw(new TableRenderer(columns, palette, { now: undefined }, 30), [
       { name: 'long enough to be wrapped twice or so', id: 'x' },
     ])
     for (const line of text.split('\n').slice(1, -1))
       expect(line).toMatch(/^\x1b\[32m[^\x1b]+\x1b\[39m( +x)?$/)
+  })
+})
+
+describe('the quick ruler', () => {
+  it('measures and breaks ASCII as the thorough one does', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'd', ' ', '-'), maxLength: 60 })
+    fc.assert(
+      fc.property(text, fc.integer({ min: 1, max: 30 }), (line, width) => {
+        expect(simpleRuler.widthOf(line)).toBe(everyRuler.widthOf(line))
+        const pieces = simpleRuler.wrap(line, width)
+        for (const piece of pieces) expect(piece.length).toBeLessThanOrEqual(width)
+        expect(pieces.join('').replaceAll(' ', '')).toBe(line.replaceAll(' ', ''))
+      }),
+      { numRuns: 1000 },
+    )
   })
 })
 
