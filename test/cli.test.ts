@@ -180,9 +180,12 @@ describe('the bare program', () => {
     expect(context.stdout.text).not.toContain('Nothing is configured')
   })
 
-  test.each(['--version', '-V'])('%s prints the version and nothing else', async (flag) => {
-    expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
-  })
+  test.each(['--version', '-V', '--quiet --version', 'config list -V'])(
+    '%s prints the version and nothing else',
+    async (flag) => {
+      expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
+    },
+  )
 })
 
 describe('a bare group', () => {

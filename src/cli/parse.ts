@@ -74,6 +74,7 @@ function buildProgram(
   program
     .description(reflow(PROGRAM.description))
     .usage('<command> [options]')
+    .version(context.program.version, '-V, --version', 'print the version')
     .configureHelp(helpLayout(helpWidth(context.stdout), palette))
     .exitOverride()
     .showSuggestionAfterError(true)
@@ -106,7 +107,6 @@ function buildProgram(
         ].join('\n')
       : '',
   )
-  program.addOption(new Option('-V, --version', 'print the version').helpGroup('Global options:'))
   if (definition === undefined) addOptions(program, GLOBAL_OPTIONS, 'Global options:')
   addLevel(program, tree, [])
   return program

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { recordClaim } from '../../src/claims/ledger.ts'
 import { complete } from '../../src/cli/complete.ts'
@@ -74,6 +75,60 @@ describe('what can stand at the cursor', () => {
     expect(await offers('claims get --profile work ', context)).toEqual(['other.example'])
     expect(await offers('claims get one.example ', context)).toEqual([])
   })
+})
+
+/** Words as people and their shells may leave them: known ones, halves of them, anything. */
+const anyWord = fc.oneof(
+  fc.constantFrom(
+    '',
+    '-',
+    '--',
+    '--json',
+    '--format',
+    '--format=',
+    '--profile',
+    'help',
+    'config',
+    'set',
+    'claims',
+    'get',
+  ),
+  fc.constantFrom(...[...everyCommand()].flatMap(({ words }) => words)),
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.string({ maxLength: 8 }).map((text) => `--${text}`),
+)
+
+test('whatever is typed, what is offered continues it on one line', async () => {
+  const context = createFakeContext()
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyWord, { maxLength: 6 }), async (words) => {
+      const { candidates } = await complete(words, context)
+      for (const { value, says } of candidates) {
+        expect(value.startsWith(words.at(-1) ?? '')).toBe(true)
+        expect(value + says).not.toMatch(/[\t\n]/)
+      }
+      expect(await run(['__complete', '--', ...words], context)).toBe(0)
+    }),
+    { numRuns: 500 },
+  )
+  expect(context.stderr.text).toBe('')
+})
+
+test('a command that does not exist is a usage error, whatever surrounds it', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyWord, { maxLength: 4 }), async (words) => {
+      const context = createFakeContext({ environment: {} })
+      // None of these can do anything: the word that would name the command is none.
+      const code = await run(
+        ['no-such-command', ...words.filter((word) => word !== '-V' && word !== '--version')],
+        context,
+      )
+      expect(code).toBe(2)
+      expect(context.stdout.text).toBe('')
+      expect(context.stderr.text).not.toMatch(/bug|[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+    }),
+    { numRuns: 200 },
+  )
 })
 
 describe('the hidden command that shells ask', () => {
