@@ -58,8 +58,16 @@ export function secondsLeft(token: AccessToken, clock: Clock): number {
   return token.expiresInSeconds - secondsSince(token.received, clock)
 }
 
-/** Whether it can be sent: a minute left, or a quarter of its life where that is shorter. */
+/** Whether a command can start out with it: a minute is left (docs/token-safety.md, step 1). */
 export function isFresh(token: AccessToken, clock: Clock): boolean {
+  return secondsLeft(token, clock) >= MARGIN_SECONDS
+}
+
+/**
+ * Whether one that another process has just got will do: where tokens live for less than a few minutes, a quarter of
+ * their life is enough, or fifty processes would renew one after the other.
+ */
+export function isAdoptable(token: AccessToken, clock: Clock): boolean {
   return secondsLeft(token, clock) >= Math.min(MARGIN_SECONDS, token.expiresInSeconds / 4)
 }
 

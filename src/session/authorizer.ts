@@ -33,7 +33,13 @@ export async function currentCredential(context: Context, settings: Settings): P
   const key = await storedApiKey(context, settings)
   if (key !== undefined) return key
   const { renew } = await import('./refresh.ts')
-  return asCredential(await renew(context, settings, { reason: 'stale' }), settings)
+  return asCredential(
+    await renew(context, settings, {
+      reason: 'stale',
+      ...(token === undefined ? {} : { outdated: token.value }),
+    }),
+    settings,
+  )
 }
 
 async function nextCredential(
@@ -43,7 +49,7 @@ async function nextCredential(
 ): Promise<Credential | undefined> {
   if (credential.kind === 'api_key') return undefined
   const { renew } = await import('./refresh.ts')
-  const next = await renew(context, settings, { reason: 'refused', refused: credential.value })
+  const next = await renew(context, settings, { reason: 'refused', outdated: credential.value })
   return asCredential(next, settings)
 }
 

@@ -8,7 +8,7 @@ import { type PreparedFile, prepareDurable, removeLeftovers } from '../settings/
 import type { Settings } from '../settings/settings.ts'
 import {
   type AccessToken,
-  isFresh,
+  isAdoptable,
   type Moment,
   moment,
   readAccessToken,
@@ -41,8 +41,8 @@ import { placesOf, readNewest, removeCopies, reserveRoom, storeSuccessor } from 
 export interface RenewOptions {
   /** `stale`: the access token ends soon. `refused`: the service did not take it. `asked`: a person wants a new one. */
   readonly reason: 'stale' | 'refused' | 'asked'
-  /** The access token that was refused. */
-  readonly refused?: string
+  /** The access token that is stale or was refused: another one in its place can be adopted. */
+  readonly outdated?: string
   /** Narrows the new access token (interface 4.1); separated by spaces. */
   readonly scope?: string
   /** Sends a token whose last use has no known outcome: the person said so. */
@@ -83,7 +83,8 @@ export async function renew(
   if (before.kind === 'api_key') {
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   }
-  const adopt = () => adoptable(context, paths, options)
+  requireSameService(before, settings)
+  const adopt = () => adoptable(context, settings, paths, options)
   return withLock(
     paths.lock,
     context,
@@ -95,13 +96,16 @@ export async function renew(
 /** Step 3: an access token that another process stored since we looked. */
 async function adoptable(
   context: Context,
+  settings: Settings,
   paths: SessionPaths,
   options: RenewOptions,
 ): Promise<AccessToken | undefined> {
   if (options.reason === 'asked') return undefined
   const stored = await readAccessToken(paths)
-  if (stored === undefined || stored.value === options.refused) return undefined
-  return isFresh(stored, context.clock) ? stored : undefined
+  if (stored === undefined || stored.value === options.outdated || !isAdoptable(stored, context.clock))
+    return undefined
+  requireSameService(stored, settings)
+  return stored
 }
 
 async function renewLocked(

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../src/context.ts'
-import { type AccessToken, isFresh, type Moment, secondsSince } from '../../src/session/access-token.ts'
+import {
+  type AccessToken,
+  isAdoptable,
+  isFresh,
+  type Moment,
+  secondsSince,
+} from '../../src/session/access-token.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { createSessionWorld } from './world.ts'
 
@@ -53,17 +59,23 @@ describe('an access token', () => {
   })
 
   it.each([
-    [900, 0, true],
-    [900, 840, true],
-    [900, 841, false],
-    [900, 900, false],
-    [40, 30, true],
-    [40, 31, false],
-    [2, 1, true],
-    [2, 2, false],
-  ])('of %i seconds is fresh after %i seconds: %s', (lifetime, passed, fresh) => {
-    expect(isFresh(token(lifetime), at(passed, 5_000 + passed, 'a'))).toBe(fresh)
-  })
+    [900, 0, true, true],
+    [900, 840, true, true],
+    [900, 841, false, false],
+    [900, 900, false, false],
+    [59, 0, false, true],
+    [40, 30, false, true],
+    [40, 31, false, false],
+    [2, 1, false, true],
+    [2, 2, false, false],
+  ])(
+    'of %i seconds, after %i seconds, is fresh: %s, can be adopted: %s',
+    (lifetime, passed, fresh, adoptable) => {
+      const clock = at(passed, 5_000 + passed, 'a')
+      expect(isFresh(token(lifetime), clock)).toBe(fresh)
+      expect(isAdoptable(token(lifetime), clock)).toBe(adoptable)
+    },
+  )
 })
 
 describe('a wall clock that is moved by hours', () => {

@@ -212,6 +212,14 @@ describe('a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 0 })
   })
 
+  it('that another process has just renewed is not sent to another service either', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const settings = await world.settingsWith({ baseUrl: 'http://127.0.0.1:9' })
+    const renewed = renew(world.context, settings, { reason: 'stale', outdated: 'the one before' })
+    await expect(renewed).rejects.toMatchObject({ code: 'session_of_another_service', exit: 4 })
+  })
+
   it('stays in its profile', async () => {
     const world = await createSessionWorld()
     await world.signIn()
