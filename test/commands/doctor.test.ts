@@ -256,3 +256,11 @@ test('the password of a proxy is not shown', async () => {
   expect(of('network')?.message).toContain('proxy.example:3128')
   expect(context.stdout.text).not.toContain('hunter2')
 })
+
+test('Ctrl-C ends it at once', async () => {
+  const context = createSetUp({ keychain: { call: () => new Promise(() => {}) } })
+  const ended = run(['doctor'], context)
+  setImmediate(() => context.interrupt())
+  expect(await ended).toBe(130)
+  expect(context.stdout.text).toBe('')
+})
