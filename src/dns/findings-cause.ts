@@ -21,7 +21,9 @@ export function causeFindings(facts: Facts): Finding[] {
   if (facts.alias?.end === 'unknown') return [aliasUnknown(facts, facts.alias.targets)]
   if (without.length === 0) return []
   const cause = aliasCause(facts) ?? recordCause(facts, without)
-  return [cause, ...staleBeside(facts, cause, without), providerHint(facts)]
+  // A record that is in the zone, though wrong, was added at the right provider.
+  const elsewhere = cause.code === 'missing' || cause.code === 'stale_token'
+  return [cause, ...staleBeside(facts, cause, without), ...(elsewhere ? [providerHint(facts)] : [])]
 }
 
 /** Facts about a record that is there. */

@@ -275,7 +275,7 @@ describe('what a person reads', () => {
     })
   })
 
-  test('who runs the zone, beside an error and only there', () => {
+  test('who runs the zone, where the record may have been added elsewhere, and only there', () => {
     const hosts = { host: 'ns-42.awsdns-05.com' }
     const missing = judge(facts({ servers: [observation(hosts)] })).findings
     expect(missing.at(-1)).toMatchObject({
@@ -284,6 +284,8 @@ describe('what a person reads', () => {
       evidence: { providers: ['Amazon Route 53'] },
     })
     expect(judge(facts({ servers: [match(hosts)] })).findings).toEqual([])
+    const quoted = judge(facts({ servers: [seen(`"${EXPECTED}"`)] })).findings
+    expect(quoted.map((finding) => finding.code)).toEqual(['quoted'])
   })
 
   test('the place where the value is comes before an older token', () => {
@@ -300,7 +302,6 @@ describe('what a person reads', () => {
     expect(findings.map((finding) => [finding.code, finding.severity])).toEqual([
       ['other_name', 'error'],
       ['stale_token', 'info'],
-      ['wrong_provider_hint', 'info'],
     ])
   })
 
