@@ -37,10 +37,8 @@ function paragraphs(text: string): string[] {
     .map((paragraph) => paragraph.replace(/\s*\n\s*/g, ' '))
 }
 
-/** What an option or argument says, with the values that it takes. */
 function says(item: ArgumentDefinition | OptionDefinition): string {
-  const choices = 'choices' in item ? item.choices : undefined
-  return choices === undefined ? item.says : `${item.says} (${choices.join(', ')})`
+  return 'flags' in item ? optionText(item) : item.says
 }
 
 /** The formats that only this command knows, beside the usual ones. */

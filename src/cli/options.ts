@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { OptionDefinition } from '../commands/definition.ts'
+import { optionText } from '../commands/program.ts'
 import { usageError } from '../errors.ts'
 import { longFlag } from './line.ts'
 
@@ -9,8 +10,7 @@ import { longFlag } from './line.ts'
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {
-    const option = new Option(definition.flags, definition.says).helpGroup(heading)
-    if (definition.choices !== undefined) option.choices(definition.choices)
+    const option = new Option(definition.flags, optionText(definition)).helpGroup(heading)
     if (definition.flags.includes('<')) {
       option.argParser((text: string, before: unknown) => {
         const value = readValue(text, definition, command)

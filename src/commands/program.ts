@@ -89,3 +89,8 @@ export function globalOptions(definition: CommandDefinition | undefined): readon
       : option,
   )
 }
+
+/** What an option says, with the values that it takes where it does not name them itself. */
+export function optionText({ says, choices = [] }: OptionDefinition): string {
+  return choices.every((choice) => says.includes(choice)) ? says : `${says} (${choices.join(', ')})`
+}
