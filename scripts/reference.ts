@@ -6,6 +6,7 @@ import {
   EXIT_MEANINGS,
   GLOBAL_OPTIONS,
   globalOptions,
+  optionText,
   PROGRAM,
 } from '../src/commands/program.ts'
 import { Exit, type ExitCode } from '../src/errors.ts'
