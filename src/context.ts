@@ -105,7 +105,7 @@ export interface HttpRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Milliseconds until the answer's headers must be there, and between two pieces of its body. */
+  /** Milliseconds for the whole exchange, the body included. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
