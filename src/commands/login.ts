@@ -187,7 +187,7 @@ type KeptSession = Awaited<ReturnType<typeof replaceSession>> | Awaited<ReturnTy
 
 async function keepApiKey(store: StoreKind, context: Context, settings: Settings): Promise<void> {
   const base = settings.baseUrl === undefined ? undefined : requireBaseUrl(settings)
-  await proveStore(context, settings, store)
+  await proveStore(context, settings, store, 'api_key')
   const value = context.stdin.isTTY
     ? await askForKey(context, settings)
     : (await readAll(context.stdin.stream)).replace(/\r?\n$/, '')

@@ -100,6 +100,17 @@ export function tokenLost(profile: string, cause: unknown): CliError {
   )
 }
 
+/** The disk cannot take what a refresh has to write before it sends the token. */
+export function nothingSent(profile: string, error: unknown): unknown {
+  if (!(error instanceof CliError)) return error
+  return new CliError(
+    error.code,
+    error.exit,
+    `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, and the session is untouched`,
+    { hint: error.hint, cause: error },
+  )
+}
+
 /** Writes a warning on stderr, unless `--quiet`. */
 export async function warn(
   context: Pick<Context, 'stderr'>,

@@ -19,6 +19,7 @@ import { withLock } from './lock.ts'
 import {
   interrupted,
   interruptedQuestion,
+  nothingSent,
   notSignedIn,
   outcomeUnknown,
   REFRESH_TOKEN_DAYS,
@@ -196,7 +197,9 @@ async function sendAndSettle(
 ): Promise<Settled> {
   const base = parseBaseUrl(record.issuer)
   // Step 5. All that may have to be written after the answer gets its place on the disk before the token leaves.
-  const room = await reserveRoom(paths, record)
+  const room = await reserveRoom(paths, record).catch((error: unknown) => {
+    throw nothingSent(record.profile, error)
+  })
   let after: PreparedFile | undefined
   const journal: Journal = { sha256: fingerprint(secret.value), sentAt: context.clock.now() }
   try {
@@ -204,7 +207,7 @@ async function sendAndSettle(
     await writeRecord(paths, { ...record, journal })
   } catch (error) {
     await Promise.all([room.discard(), after?.discard()])
-    throw error
+    throw nothingSent(record.profile, error)
   }
   const before = moment(context.clock)
   // Step 6.
@@ -282,6 +285,8 @@ async function storeRenewed(
   const renewed: OAuthRecord = {
     ...record,
     generation: successor.generation,
+    // The service may have taken scopes away from the grant.
+    scope: token.narrowed ? record.scope : token.scope,
     issuedAt: token.received.wall,
     journal: null,
   }

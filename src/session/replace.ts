@@ -10,7 +10,7 @@ import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, moment, removeAccessToken, writeAccessToken } from './access-token.ts'
 import { noteLeftovers, readLeftovers, removeLeftoverSecrets } from './leftovers.ts'
 import { withLock } from './lock.ts'
-import { type SessionPaths, sessionPaths } from './paths.ts'
+import { profilesDirectory, type SessionPaths, sessionPaths } from './paths.ts'
 import {
   type ApiKeyRecord,
   newSessionId,
@@ -40,17 +40,24 @@ export function chosenStore(
  * Proves that a store works before a person is sent through a browser: the folder can be written, the lock can be
  * loaded, and the keychain takes an item, gives it back and forgets it.
  *
+ * @param secret an API key needs no lock.
  * @throws CliError, exit 1 or 4, naming the cause and the ways on.
  */
-export async function proveStore(context: Context, settings: Settings, store: StoreKind): Promise<void> {
+export async function proveStore(
+  context: Context,
+  settings: Settings,
+  store: StoreKind,
+  secret: 'refresh_token' | 'api_key' = 'refresh_token',
+): Promise<void> {
   const paths = sessionPaths(context, settings.profile.value)
   await prepareDirectory(context, paths)
-  await withLock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, async () => undefined)
+  await withLockIfAny(paths, context, settings, secret === 'api_key', async () => undefined)
   if (store === 'keychain') await proveKeychain(context)
 }
 
 async function prepareDirectory(context: Context, paths: SessionPaths): Promise<void> {
-  await ensurePrivateDirectory(context.directories.state)
+  await ensurePrivateDirectory(context.directories.state, 'leave')
+  await ensurePrivateDirectory(profilesDirectory(context))
   await ensurePrivateDirectory(paths.directory)
 }
 

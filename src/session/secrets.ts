@@ -43,23 +43,25 @@ export async function readNewest(
 ): Promise<Secret> {
   const copies: Secret[] = []
   let failure: unknown
+  let fromKeychain = false
   for (const place of placesOf(paths, record)) {
     try {
       const secret = await readSecret(context, place)
       if (secret !== undefined) copies.push(secret)
+      fromKeychain ||= secret !== undefined && place.store === 'keychain'
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       failure ??= error
     }
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]
-  if (newest === undefined) {
-    if (failure !== undefined) throw failure
-    const place = placeOf(paths, record)
-    throw place.store === 'keychain' ? lockedOrMissing(place.name) : secretMissing(record.profile, place.name)
-  }
-  if (record.kind === 'oauth' && newest.generation < record.generation) throw staleCopy(record.profile)
-  return newest
+  const known = record.kind === 'oauth' ? record.generation : 1
+  if (newest !== undefined && newest.generation >= known) return newest
+  if (failure !== undefined) throw failure
+  const place = placeOf(paths, record)
+  // An old copy beside a keychain that gives none is what spilled once; the newer one is in the keychain.
+  if (newest !== undefined && (place.store === 'file' || fromKeychain)) throw staleCopy(record.profile)
+  throw place.store === 'keychain' ? lockedOrMissing(place.name) : secretMissing(record.profile, place.name)
 }
 
 /** Takes the room on the disk that a new secret needs if it has to go into a file, now or when the keychain refuses. */
@@ -98,8 +100,8 @@ export async function storeSuccessor(
     return error.message
   }
   await room.discard()
-  // What spilled at an earlier refresh is outdated from here on.
-  await removeSecret(context, spill)
+  // What spilled at an earlier refresh is outdated from here on, and its number says so if it stays.
+  await removeSecret(context, spill).catch(() => undefined)
   return undefined
 }
 

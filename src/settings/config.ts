@@ -164,7 +164,7 @@ export async function readUsableConfig(
  * @throws CliError as `readConfig`, where the file is not even JSON; `cannot_write` and `directory_unusable`, exit 1.
  */
 export async function updateConfig(context: Context, change: (config: Config) => void): Promise<Config> {
-  await ensurePrivateDirectory(context.directories.config)
+  await ensurePrivateDirectory(context.directories.config, 'leave')
   return withConfigLock(context, async () => {
     const config = (await readFile(context, (_error, value) => value)) ?? { version: 1, profiles: {} }
     change(config)

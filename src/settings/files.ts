@@ -18,9 +18,14 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
  * Makes sure that a folder exists, is ours alone (0700, whatever the umask) and is no link that another user planted.
  * Folders above it that do not exist are made in the same way; those that exist are left as they are.
  *
+ * @param existing `leave` for a folder that a person may have named, and which may be their home or `/tmp`: what is
+ *   there keeps its rights, and the system's own will do.
  * @throws CliError `directory_unusable`, exit 1, with the path and a remedy.
  */
-export async function ensurePrivateDirectory(path: string): Promise<void> {
+export async function ensurePrivateDirectory(
+  path: string,
+  existing: 'tighten' | 'leave' = 'tighten',
+): Promise<void> {
   await makeDirectory(path)
   if (!POSIX) return
   const link = await lstat(path)
@@ -29,8 +34,9 @@ export async function ensurePrivateDirectory(path: string): Promise<void> {
   }
   const target = await stat(path).catch(() => undefined)
   if (target === undefined || !target.isDirectory()) throw directoryUnusable(path, 'it is not a folder')
-  if (target.uid !== ownUser()) throw directoryUnusable(path, 'it belongs to another user')
-  if ((target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
+  const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
+  if (!fits) throw directoryUnusable(path, 'it belongs to another user')
+  if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
 }
 
 async function makeDirectory(path: string): Promise<void> {

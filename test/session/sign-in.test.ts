@@ -278,6 +278,11 @@ describe('a session', () => {
     writeFileSync(world.paths.session, journaled.text ?? '')
     renameSync(world.paths.accessToken, `${world.paths.accessToken}.gone`)
     expect((await describeSession(world.context, world.settings)).state).toBe('needs_refresh')
+    // A refusal shows what the next command made of it: the new token is current, and its fate is known.
+    await world.fault({ kind: 'status', status: 429, headers: { 'retry-after': '999' } })
+    await expect(currentCredential(world.context, world.settings)).rejects.toMatchObject({ exit: 7 })
+    expect(await readRecord(world.paths)).toMatchObject({ id: record?.id, generation: 2, journal: null })
+    await world.clearFaults()
     await currentCredential(world.context, world.settings)
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
     expect(await readRecord(world.paths)).toMatchObject({ id: record?.id, generation: 3, journal: null })

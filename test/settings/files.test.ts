@@ -63,6 +63,14 @@ describe('a private folder', () => {
     expect(mode(path)).toBe('700')
   })
 
+  it('that a person named keeps its rights: it may be their home', async () => {
+    const path = join(folder(), 'home')
+    mkdirSync(path)
+    chmodSync(path, 0o755)
+    await ensurePrivateDirectory(path, 'leave')
+    expect(mode(path)).toBe('755')
+  })
+
   it('can be reached through a link of our own', async () => {
     const root = folder()
     mkdirSync(join(root, 'real'))
