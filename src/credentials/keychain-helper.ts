@@ -44,7 +44,11 @@ function reasonOf(message: string): Extract<KeychainAnswer, { ok: false }>['reas
   if (/org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i.test(message)) {
     return 'no_service'
   }
-  if (/autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed/i.test(message)) {
+  if (
+    /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element/i.test(
+      message,
+    )
+  ) {
     return 'no_bus'
   }
   return 'refused'

@@ -1,11 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Context, KeychainRequest } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { needs } from '../requirements.ts'
-import { keychainIn, startKeyring } from '../session/processes.ts'
+import { createProcessWorld, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
 
 const request = (
   operation: KeychainRequest['operation'],
@@ -90,6 +91,61 @@ describe('the helper process of the keychain', () => {
   })
 })
 
+describe('the real helper process', () => {
+  it('without the native module says that it is not installed', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+    cpSync(fileURLToPath(new URL('../../dist', import.meta.url)), directory, { recursive: true })
+    writeFileSync(join(directory, 'package.json'), '{"type":"module"}')
+    const script = join(directory, 'keychain-helper.js')
+    const keychain = createKeychain({ node: process.execPath, script, environment: {} })
+    expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_module' })
+  })
+})
+
+describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
+  it('that was locked meanwhile says so, in every command that needs the secret', async () => {
+    const open = await startKeyring({ state: 'unlocked' })
+    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    world.session.expire()
+    await open.stop()
+    const locked = await startKeyring({ state: 'locked', home: open.home })
+    const inIt = { env: locked.env }
+    const token = await world.run(['auth', 'token', '--json'], inIt)
+    expect(endingOf(token)).toBe('4 keychain_locked_or_missing')
+    expect(JSON.parse(token.stderr).error.hint).toMatch(/unlock.*--store file.*MAILCLAIM_API_KEY/)
+    const status = await world.run(['auth', 'status', '--json'], inIt)
+    expect(JSON.parse(status.stdout).state).toBe('store_unavailable')
+    expect(
+      endingOf(await world.run(['auth', 'token', '--json'], { env: { DBUS_SESSION_BUS_ADDRESS: '' } })),
+    ).toBe('4 keychain_no_bus')
+    expect(endingOf(await world.run(['logout', '--json', '--quiet'], inIt))).toBe('4 secret_kept')
+    expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
+  })
+
+  it('leaves no helper process behind when it is killed while a prompt is open', async () => {
+    const open = await startKeyring({ state: 'unlocked' })
+    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    world.session.expire()
+    await open.stop()
+    const prompting = await startKeyring({ state: 'prompting', home: open.home })
+    const running = world.start(['auth', 'token'], { env: prompting.env })
+    const helper = await childOf(running.child.pid ?? 0)
+    running.child.kill('SIGKILL')
+    await running.ended
+    expect(await isGone(helper)).toBe(true)
+  })
+})
+
+/** The process that a process starts, waited for. */
+async function childOf(pid: number): Promise<number> {
+  for (;;) {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    if (children !== '') return Number(children.split(' ')[0])
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
 describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
   it('stores, gives and forgets a secret', async () => {
     const { keychain } = await startKeyring({ state: 'unlocked' })
@@ -148,6 +204,8 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
 
   it.each([
     ['no bus at all', {}],
+    ['an address that is empty', { DBUS_SESSION_BUS_ADDRESS: '' }],
+    ['an address that is none', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of a bus that is gone', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
   ])('behind %s says that there is no bus', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_bus' })
