@@ -221,9 +221,12 @@ async function walk(name: string, start: Cut, route: Route): Promise<Location | 
       cut = referral
       continue
     }
-    const soa = soaOf(message) ?? (await enclosingSoa(name, cut.zone, server, deadline, route))
+    // With an alias at the name, code and SOA are those of the zone where it leads (RFC 6604 section 3).
+    const isAlias = message.answers.some((record) => record.type === 'CNAME' || record.type === 'DNAME')
+    const soa =
+      (isAlias ? undefined : soaOf(message)) ?? (await enclosingSoa(name, cut.zone, server, deadline, route))
     const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : cut.zone
-    if (message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
+    if (!isAlias && message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
       return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
     // A server that holds parent and child answers for the child at once: the delegation between them stays unseen.
     return zone === cut.zone

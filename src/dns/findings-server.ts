@@ -5,6 +5,8 @@ import type { Finding } from './report.ts'
 
 /** More than this does not even fit the largest UDP answer that servers give; some verifiers stop there. */
 const LARGE_ANSWER = 4096
+/** Nor do people find their way among so many. */
+const MANY_RECORDS = 40
 
 /** What is wrong with the name servers themselves, whatever the record. */
 export function serverFindings(facts: Facts): Finding[] {
@@ -211,7 +213,8 @@ export function isDivided(
 
 function tooManyTxt(facts: Facts): Finding | undefined {
   const largest = [...facts.servers].sort((a, b) => b.size - a.size)[0]
-  if (largest === undefined || largest.size <= LARGE_ANSWER || largest.values.length === 0) return undefined
+  if (largest === undefined || largest.values.length === 0) return undefined
+  if (largest.size <= LARGE_ANSWER && largest.values.length < MANY_RECORDS) return undefined
   return {
     code: 'too_many_txt',
     severity: 'warning',

@@ -164,6 +164,14 @@ const CAUSES: readonly Scenario[] = [
     evidence: { chain: ['nobody.nosuchdomain.test'] },
   },
   {
+    says: 'an alias from a zone into its parent, on the same server',
+    name: 'app.child.family.test',
+    verdict: 'fix',
+    code: 'cname_dangling',
+    evidence: { chain: ['gone.family.test'] },
+    report: { zone: 'child.family.test' },
+  },
+  {
     says: 'aliases in a circle',
     name: 'app.loop.test',
     verdict: 'fix',
@@ -431,6 +439,17 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
     test.each(CAUSES)('$says: $code', async (scenario) => {
       expectScenario(await world.check(scenario.name, EXPECTED), scenario)
     })
+
+    test.each(['app.dangling.test', 'app.danglingout.test', 'app.loop.test', 'app.cname.test'])(
+      'of the alias %s as well where an authoritative server is named as the resolver',
+      async (name) => {
+        const resolvers = [{ address: HOSTS.a, port: world.port }]
+        const report = await world.check(name, EXPECTED, { resolvers })
+        expect(report.zone).toBe(name.slice(4))
+        expect(report.findings[0]?.code).toMatch(/^cname_/)
+        expect(report.nameservers).toHaveLength(2)
+      },
+    )
 
     test('bytes that are no text come through as they are', async () => {
       const report = await world.check('binary.test', EXPECTED)

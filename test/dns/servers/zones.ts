@@ -74,6 +74,8 @@ const causes: readonly TestZone[] = [
   onBoth('dangling.test', 'app CNAME gone'),
   onBoth('danglingout.test', 'app CNAME nobody.nosuchdomain.test.'),
   onBoth('loop.test', 'app CNAME two\ntwo CNAME three\nthree CNAME app'),
+  onBoth('family.test', 'child NS ns-a.child\nns-a.child A 127.0.53.11'),
+  onBoth('child.family.test', 'app CNAME gone.family.test.', { undelegated: true }),
   onBoth('quoted.test', `@ TXT "\\"${EXPECTED}\\""`),
   onBoth('blank.test', `@ TXT "${EXPECTED} "`),
   onBoth('nbsp.test', `@ TXT "${EXPECTED}\\194\\160"`),
