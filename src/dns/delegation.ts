@@ -93,12 +93,16 @@ export async function locate(name: string, route: Route): Promise<Location> {
   let candidate: Located | undefined
   let noDomain: Location | undefined
   let nextAt = clock.monotonic()
+  // Once the domain's servers are known, resolvers have nothing more to tell: what is below may not exist yet.
+  const onCut = (zone: string) => {
+    if (zone !== '.' && !isRegistry(zone)) ways.length = 0
+  }
   try {
     while (clock.monotonic() < route.deadline) {
       const next = ways[0]
       if (next !== undefined && (running.size === 0 || clock.monotonic() >= nextAt)) {
         ways.shift()
-        const way = tryWay(name, next, inner, replies)
+        const way = tryWay(name, next, inner, { replies, onCut })
         // It may be withdrawn while nobody waits for it any more.
         way.catch(() => undefined)
         running.add(way)
@@ -110,9 +114,9 @@ export async function locate(name: string, route: Route): Promise<Location> {
       const outcome = await firstOf(running, until, inner)
       if (outcome === 'time' || outcome === undefined) continue
       if (outcome.kind === 'located') {
-        // The parent's own word on who serves the zone is final, even where those servers say nothing.
-        if (outcome.verified || outcome.parent !== undefined) return outcome
-        candidate = deeper(candidate, outcome)
+        // Who serves the zone is known then, even where those servers say nothing.
+        if (outcome.standIn === undefined) return outcome
+        candidate = outcome
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
         noDomain = outcome
@@ -124,11 +128,6 @@ export async function locate(name: string, route: Route): Promise<Location> {
   } finally {
     withdrawn.end()
   }
-}
-
-function deeper(a: Located | undefined, b: Located): Located {
-  if (a !== undefined && a.standIn !== b.standIn) return a.standIn ? b : a
-  return a !== undefined && labelCount(a.cut.zone) > labelCount(b.cut.zone) ? a : b
 }
 
 /** The first of the running ways to end, taken out of the set; or `time`. */
@@ -152,13 +151,15 @@ async function firstOf(
   }
 }
 
+/** What the ways tell while they are under way. */
+interface Told {
+  readonly replies: ResolverReply[]
+  /** A zone on the way to the name was found. */
+  readonly onCut: (zone: string) => void
+}
+
 /** One way down: the NS records of `level` from the resolvers, then from server to server to the name. */
-async function tryWay(
-  name: string,
-  level: string,
-  route: Route,
-  replies: ResolverReply[],
-): Promise<Location | undefined> {
+async function tryWay(name: string, level: string, route: Route, told: Told): Promise<Location | undefined> {
   const found = await firstUseful(
     route.resolvers.map((resolver) => async () => {
       const reply = await ask(
@@ -167,7 +168,7 @@ async function tryWay(
         { recursionDesired: true, checkingDisabled: true, deadline: route.deadline },
         route.effects,
       )
-      replies.push({ resolver, question: `${level} NS`, reply })
+      told.replies.push({ resolver, question: `${level} NS`, reply })
       return reply.kind === 'answer' ? readResolver(level, resolver, reply.message, route) : undefined
     }),
   )
@@ -181,7 +182,8 @@ async function tryWay(
       ? { kind: 'no-domain', domain, saidBy: 'resolver', soa: found.soa }
       : undefined
   }
-  const end = await walk(name, found.cut, route)
+  told.onCut(found.cut.zone)
+  const end = await walk(name, found.cut, route, told)
   if (end !== undefined || found.cut.zone !== '.') return end
   const stand = { zone: name, hosts: found.cut.hosts }
   return { kind: 'located', cut: stand, soa: undefined, parent: undefined, verified: false, standIn: true }
@@ -204,7 +206,7 @@ function readResolver(
 }
 
 /** From server to server, by referrals, to the servers that answer for the name with authority. */
-async function walk(name: string, start: Cut, route: Route): Promise<Location | undefined> {
+async function walk(name: string, start: Cut, route: Route, told: Told): Promise<Location | undefined> {
   let cut = start
   let parent: Located['parent']
   for (let step = 0; step < 24; step += 1) {
@@ -219,6 +221,7 @@ async function walk(name: string, start: Cut, route: Route): Promise<Location | 
     if (referral !== undefined) {
       parent = { zone: cut.zone, hosts: [...referral.hosts.keys()] }
       cut = referral
+      told.onCut(cut.zone)
       continue
     }
     // With an alias at the name, code and SOA are those of the zone where it leads (RFC 6604 section 3).

@@ -86,6 +86,10 @@ export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boo
   return values.some((value) => sameBytes(value.bytes, expected))
 }
 
+/** No honest zone has more; a hostile one could make a check ask thousands of servers. */
+const MOST_HOSTS = 26
+const MOST_ADDRESSES = 40
+
 interface SurveyQuestion {
   readonly name: string
   readonly zone: string
@@ -138,7 +142,10 @@ const NOTHING = {
 } as const satisfies Partial<Observation>
 
 /** A host without an address, or (`timeout`) one for which nobody could say whether it has any. */
-export function withoutAddress(host: string, outcome: 'unreachable' | 'timeout'): Observation {
+export function withoutAddress(
+  host: string,
+  outcome: 'unreachable' | 'timeout' | 'not_checked',
+): Observation {
   return { ...NOTHING, host, server: undefined, outcome, ms: null }
 }
 
@@ -277,6 +284,10 @@ export function survey(
 
   const observe = (host: string, server: DnsAddress): Promise<void> => {
     const key = `${server.address} ${server.port}`
+    if (!started.has(key) && started.size >= MOST_ADDRESSES) {
+      observations.set(key, { ...withoutAddress(host, 'not_checked'), server })
+      return Promise.resolve()
+    }
     alsoKnownAs.set(key, (alsoKnownAs.get(key) ?? new Set()).add(host))
     const running = started.get(key)
     if (running !== undefined) return running
@@ -290,7 +301,7 @@ export function survey(
   }
   const observeHost = (host: string, known: readonly DnsAddress[]): Promise<void> => {
     const running = hosts.get(host)
-    if (running !== undefined) return running
+    if (running !== undefined || hosts.size >= MOST_HOSTS) return running ?? Promise.resolve()
     // Two servers may name each other: nothing here waits for a host that waits for it.
     const task = (async () => {
       track(...known.map((server) => observe(host, server)))

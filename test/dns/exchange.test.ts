@@ -3,14 +3,17 @@ import { ask } from '../../src/dns/exchange.ts'
 import { createFakeClock } from '../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from './fake-dns.ts'
 
-const server = { address: '192.0.2.1', port: 53 }
 const question = { name: 'example.com', type: 'TXT' } as const
 const answer: FakeReply = {
   flags: AA,
   answers: [{ name: 'example.com', type: 'TXT', ttl: 60, data: 'value' }],
 }
 
-async function asking(respond: (asked: Asked) => FakeReply, deadline = 5000) {
+async function asking(
+  respond: (asked: Asked) => FakeReply,
+  deadline = 5000,
+  server = { address: '192.0.2.1', port: 53 },
+) {
   const clock = createFakeClock()
   const dns = createFakeDns(respond, clock)
   const signal = new AbortController().signal
@@ -84,11 +87,16 @@ describe('one question to one server', () => {
   test.each([
     ['refused', 'unreachable'],
     ['unreachable', 'unreachable'],
-    ['no-route', 'no-route'],
+    ['no-route', 'unreachable'],
     ['silent', 'silent'],
   ] as const)('%s everywhere is %s', async (behaviour, kind) => {
     const { reply } = await asking(() => behaviour)
     expect(reply.kind).toBe(kind)
+  })
+
+  test('IPv6 without a route is told apart', async () => {
+    const { reply } = await asking(() => 'no-route', 5000, { address: '2001:db8::1', port: 53 })
+    expect(reply.kind).toBe('no-route')
   })
 
   test('has no time left where the deadline has passed', async () => {
@@ -105,6 +113,7 @@ describe('one question to one server', () => {
       return 'silent'
     }, clock)
     const random = { bytes: (length: number) => new Uint8Array(length), fraction: () => 0 }
+    const server = { address: '192.0.2.1', port: 53 }
     const asked = ask(server, question, { deadline: 5000 }, { clock, dns, random, signal: controller.signal })
     await expect(asked).rejects.toThrow('interrupted')
   })

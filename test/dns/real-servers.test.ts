@@ -638,7 +638,15 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
     }
     const asked = [...world.unboundQuestions(), ...world.unboundQuestions('lonely')]
     expect(asked).toContain('test. NS')
+    // Nor where the network lets nothing through to the authoritative servers: here, to a port where nobody is.
+    const blocked = { authoritativePort: world.port === 65_535 ? 20_000 : world.port + 1 }
+    for (const resolvers of [[world.unbound], [world.lonely]])
+      expect((await world.check('x.y.soamin.test', EXPECTED, { ...blocked, resolvers })).verdict).toBe(
+        'unknown',
+      )
     const absent = [
+      'x.y.soamin.test.',
+      'y.soamin.test.',
       'a.b.missing.test.',
       'b.missing.test.',
       'app.wild.test.',
