@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { readRecord } from '../../src/session/record.ts'
 import { needs } from '../requirements.ts'
+import { createServedWorld } from '../stories/world.ts'
 import { createProcessWorld, endingOf, type ProcessWorld, startKeyring } from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
@@ -45,6 +46,23 @@ describe('the hot path of `auth token`', () => {
     world.session.expire()
     expect((await world.run(['auth', 'token'])).code).toBe(0)
     expect(await world.session.counts()).toMatchObject({ refreshes: 1 })
+  })
+})
+
+describe('two logins at once', () => {
+  it('leave one whole session, of either', async () => {
+    const world = await createServedWorld()
+    const ended = await Promise.all([world.login(), world.login(), world.login()])
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
+    const files = readdirSync(join(world.home, 'state', 'profiles', 'default')).sort()
+    expect(files).toEqual([
+      'access-token.json',
+      'lock',
+      expect.stringMatching(/^secret\.[0-9a-f]{12}\.json$/),
+      'session.json',
+    ])
+    for (let round = 0; round < 2; round++) expect((await world.run(['auth', 'refresh'])).code).toBe(0)
+    expect(await world.control('GET', 'state')).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 })
 
