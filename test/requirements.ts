@@ -19,6 +19,7 @@ const PARTS = {
   groff: ['groff'],
   script: ['script'],
   curl: ['curl'],
+  openssl: ['openssl'],
 } as const
 
 export type Part = keyof typeof PARTS

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import { ensurePrivateDirectory, readJson, writeDurable } from '../settings/files.ts'
+import { ensurePrivateDirectory, readJson, requireFormat, writeDurable } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** A claim that was made or looked at from this machine, as it was then. */
@@ -81,8 +81,7 @@ function ledgerDirectory(context: Context, settings: Settings): string {
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry & { version: unknown }> | null
   if (typeof entry !== 'object' || entry === null) throw new Error('it is not an object')
-  if (entry.version !== 1)
-    throw new Error(`it is of version ${String(entry.version)}, and this program knows version 1`)
+  requireFormat(entry.version, 1)
   const { issuer, seen_at, claim } = entry
   if (typeof issuer !== 'string' || typeof seen_at !== 'string')
     throw new Error('it does not say where and when the claim was seen')

@@ -89,11 +89,12 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 /**
  * An id as one segment of a path.
  *
- * @throws CliError exit 2 where it would be none, or lead elsewhere: "", "." and ".." whatever their encoding.
+ * @throws CliError exit 2 where it would be none, or lead elsewhere: "", "." and ".." whatever their encoding, and half
+ *   of a character, which has none.
  */
 export function pathSegment(id: string): string {
   const trimmed = id.trim()
-  if (trimmed === '' || trimmed === '.' || trimmed === '..') {
+  if (['', '.', '..'].includes(trimmed) || /\p{Cs}/u.test(trimmed)) {
     throw usageError(`${JSON.stringify(id)} is not an id`, 'copy the id from a list')
   }
   return encodeURIComponent(trimmed)

@@ -8,6 +8,7 @@ import {
   type HttpTransport,
   TransportError,
 } from '../context.ts'
+import { isLoopback } from '../settings/addresses.ts'
 import { decoded } from './decompression.ts'
 import { classify } from './transport-errors.ts'
 
@@ -32,7 +33,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Promise<Dispatcher>>()
   return {
     async send(request) {
-      const proxy = request.url.protocol === 'https:' ? proxies.httpsProxy : proxies.httpProxy
+      const proxy = request.url.protocol === 'https:' ? proxies.httpsProxy : plainProxy(proxies.httpProxy)
       // Connections of this pool are closed after each exchange (see `reset` below), so that each begins with a new one.
       const pool = request.freshConnection ? `fresh ${proxy ?? ''}` : (proxy ?? '')
       let dispatcher = dispatchers.get(pool)
@@ -51,6 +52,15 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
       )
     },
   }
+}
+
+/**
+ * Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on another
+ * machine would carry it there: it is passed by.
+ */
+function plainProxy(proxy: string | undefined): string | undefined {
+  if (proxy === undefined || !URL.canParse(proxy)) return proxy
+  return isLoopback(new URL(proxy).hostname) ? proxy : undefined
 }
 
 async function createDispatcher(proxy: string | undefined, noProxy: string | undefined): Promise<Dispatcher> {

@@ -1,3 +1,5 @@
+import { requireFormat } from '../settings/files.ts'
+
 /** Reads the fields of a file of ours; every complaint names the field and says what was expected. */
 export class Fields {
   readonly #fields: Record<string, unknown>
@@ -8,13 +10,7 @@ export class Fields {
       throw new Error('it is damaged: it does not hold an object')
     }
     this.#fields = value as Record<string, unknown>
-    const found = this.#fields['version']
-    if (typeof found === 'number' && found > version) {
-      throw new Error(
-        `it was written by a later version of mailclaim (format ${found}, this one knows ${version})`,
-      )
-    }
-    if (found !== version) throw new Error('it is damaged: it has no format number')
+    requireFormat(this.#fields['version'], version)
   }
 
   text(name: string): string {

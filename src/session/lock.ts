@@ -60,7 +60,10 @@ export async function withLock<T>(
 /** The file's descriptor is not inherited by the processes that we start (O_CLOEXEC), so none of them keeps the lock. */
 async function openLockFile(path: string): Promise<FileHandle> {
   try {
-    return await open(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
+    const file = await open(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
+    // The umask may have taken our own rights as well, and with them the next command's.
+    await file.chmod(0o600).catch(() => undefined)
+    return file
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? ''
     const why = code === 'ELOOP' ? 'it is a link, and this program makes none' : code

@@ -24,6 +24,8 @@ export async function withConfigLock<T>(
   const path = join(context.directories.config, 'config.lock')
   const file = await open(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
   try {
+    // The umask may have taken our own rights as well, and with them the next command's.
+    await file.chmod(0o600).catch(() => undefined)
     const end = context.clock.monotonic() + DEADLINE_MS
     while (!tryLock(locks, file.fd)) {
       if (context.clock.monotonic() >= end) {

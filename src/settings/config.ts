@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseBaseUrl, parsePort, parseServerAddress } from './addresses.ts'
 import { withConfigLock } from './config-lock.ts'
-import { ensurePrivateDirectory, moveAway, readJson, writeDurable } from './files.ts'
+import { ensurePrivateDirectory, moveAway, readJson, requireFormat, writeDurable } from './files.ts'
 import { parseProfileName } from './profiles.ts'
 
 /** What a profile can set. Lists are separated by spaces or commas where a person writes them. */
@@ -193,8 +193,7 @@ function readFile(
 /** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. Keys of a later version stay. */
 function parseConfig(value: unknown, onBadValue: OnBadValue): Config {
   const { current_profile: current, profiles = {}, ...others } = record(value, 'the file')
-  if (others['version'] !== 1)
-    throw new Error(`it is of version ${String(others['version'])}, and this program knows version 1`)
+  requireFormat(others['version'], 1)
   const config: Config = { ...others, version: 1, profiles: {} }
   if (current !== undefined) {
     const name = judged('current_profile', current, (text) => parseProfileName(text), onBadValue)

@@ -121,6 +121,16 @@ export async function readJson<T>(
   }
 }
 
+/** Throws an Error that says so where a file is not of the format that this program knows. */
+export function requireFormat(found: unknown, known: number): void {
+  if (found === known) return
+  throw new Error(
+    typeof found === 'number' && found > known
+      ? `it was written by a later version of mailclaim (format ${found}, this one knows ${known})`
+      : 'it is damaged: it has no format number',
+  )
+}
+
 /** The command that moves a file out of the way and keeps it. */
 export function moveAway(path: string): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`

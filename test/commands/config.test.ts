@@ -170,7 +170,7 @@ describe('the file', () => {
     ['{"version":1', 'it is damaged'],
     ['', 'it is empty'],
     ['[]', 'the file is not an object'],
-    ['{"version":2,"profiles":{}}', 'it is of version 2, and this program knows version 1'],
+    ['{"version":2,"profiles":{}}', 'it was written by a later version of mailclaim'],
     ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
   ])('that holds %s is left as it is', async (text, message) => {
     const context = createFakeContext()

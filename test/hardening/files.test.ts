@@ -1,0 +1,229 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+import { createServedWorld, type ServedWorld, type World } from '../stories/world.ts'
+import { type Client, createClient, expectCalmFailure, filesBelow } from './world.ts'
+
+/** Every file and folder below a folder, by its path from there. */
+function below(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' }).toSorted()
+}
+
+/** A session, a claim in the ledger, and a setting of its own. */
+async function furnish(world: ServedWorld): Promise<void> {
+  for (const [words, code] of [
+    [['config', 'set', 'http-timeout', '20'], 0],
+    [['claims', 'create', 'example.com'], 0],
+    [['auth', 'refresh'], 0],
+  ] as const) {
+    expect(await world.run(words)).toMatchObject({ code })
+  }
+}
+
+function expectPrivate(world: World): void {
+  for (const root of ['config', 'state']) {
+    for (const name of ['', ...below(join(world.home, root))]) {
+      const found = statSync(join(world.home, root, name))
+      expect((found.mode & 0o777).toString(8), join(root, name)).toBe(found.isDirectory() ? '700' : '600')
+    }
+  }
+}
+
+describe('rights', () => {
+  test.each(['000', '022', '077', '0777'])(
+    'are 0700 and 0600 under umask %s, whatever the command',
+    async (umask) => {
+      const world = await createServedWorld()
+      const script = join(world.home, 'with-umask.mjs')
+      writeFileSync(script, `process.umask(0o${umask})\n`)
+      Object.assign(world.env, { NODE_OPTIONS: `--import file://${script}` })
+      expect(await world.login()).toMatchObject({ code: 0 })
+      await furnish(world)
+      expectPrivate(world)
+    },
+  )
+
+  test('that were loosened since are tightened by the next command that writes', async () => {
+    const world = await createServedWorld()
+    await world.login()
+    await furnish(world)
+    for (const root of ['config', 'state']) {
+      const path = join(world.home, root)
+      for (const name of ['', ...below(path)]) {
+        const found = lstatSync(join(path, name))
+        if (found.isFile()) chmodSync(join(path, name), 0o644)
+      }
+      chmodSync(path, 0o755)
+    }
+    await world.login()
+    await furnish(world)
+    const loose = ['config', 'state'].flatMap((root) =>
+      ['', ...below(join(world.home, root))].filter(
+        (name) => (statSync(join(world.home, root, name)).mode & 0o077) !== 0,
+      ),
+    )
+    expect(loose).toEqual([])
+  })
+})
+
+/** The files that a client has, by what they are. */
+async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Record<string, string>> }> {
+  const sandbox = await sandboxForTest()
+  const client = createClient(sandbox)
+  await client.signIn()
+  expect(await client.run(['config', 'set', 'resolver', sandbox.dns])).toMatchObject({ code: 0 })
+  expect(await client.run(['claims', 'create', 'example.com'])).toMatchObject({ code: 0 })
+  const { config, state } = client.context.directories
+  const one = (pattern: RegExp) => filesBelow(state).find((path) => pattern.test(path)) ?? ''
+  return {
+    client,
+    files: {
+      configuration: join(config, 'config.json'),
+      'session record': one(/\/session\.json$/),
+      'refresh token': one(/\/secret\.[0-9a-f]+\.json$/),
+      'access token': one(/\/access-token\.json$/),
+      'ledger entry': one(/\/claims\/.*\/[0-9a-f]{32}\.json$/),
+    },
+  }
+}
+
+/** A command that needs the file, and how it ends when the file is unusable. */
+const USERS: Readonly<
+  Record<string, { words: readonly string[]; code: number; heals?: true; goesOn?: true }>
+> = {
+  configuration: { words: ['imports', 'list'], code: 1 },
+  'session record': { words: ['auth', 'refresh'], code: 4 },
+  'refresh token': { words: ['auth', 'refresh'], code: 4 },
+  // It is only a cache: one that cannot be read is renewed.
+  'access token': { words: ['auth', 'token'], code: 0, heals: true },
+  // One bad entry must not hide the others.
+  'ledger entry': { words: ['claims', 'list'], code: 0, goesOn: true },
+}
+const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
+  empty: () => '',
+  blank: () => ' \n\n',
+  'cut off': (text) => text.slice(0, Math.floor(text.length / 2)),
+  'of a later version': (text) => JSON.stringify({ ...JSON.parse(text), version: 99, profiles: 'elsewhere' }),
+  'of no version': (text) => JSON.stringify({ ...JSON.parse(text), version: undefined }),
+  'another JSON': () => '[1,2,3]',
+  null: () => 'null',
+  binary: () => Buffer.from([0, 159, 146, 150, 27, 91, 50, 74]),
+  huge: () => `{"version":1,"x":"${'x'.repeat(5_000_000)}"}`,
+}
+
+describe.each(Object.keys(USERS))('the %s', (what) => {
+  const { words, code, heals, goesOn } = USERS[what] ?? { words: [], code: 0 }
+
+  test.each(Object.keys(DAMAGE))('%s: says which file it is and what to do, and keeps it', async (damage) => {
+    const { client, files } = await clientWithFiles()
+    const path = files[what] ?? ''
+    const damaged = DAMAGE[damage]?.(readFileSync(path, 'utf8')) ?? ''
+    const secrets = client.secrets()
+    writeFileSync(path, damaged)
+    const ran = await client.run(words)
+    expect(ran.code, ran.stderr).toBe(code)
+    expectCalmFailure(ran)
+    for (const secret of secrets) expect(ran.stderr).not.toContain(secret)
+    if (heals) return
+    expect(ran.stderr).toContain(path)
+    expect(Buffer.compare(readFileSync(path), Buffer.from(damaged))).toBe(0)
+    if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(mv |mailclaim login)/)
+  })
+
+  test('as a link: is not followed and not written through', async () => {
+    const { client, files } = await clientWithFiles()
+    const path = files[what] ?? ''
+    const elsewhere = join(client.context.directories.config, '..', 'elsewhere.json')
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(elsewhere, text)
+    rmSync(path)
+    symlinkSync(elsewhere, path)
+    const ran = await client.run(words)
+    expect(ran.code, ran.stderr).toBe(code)
+    if (!heals) expect(ran.stderr).toContain('link')
+    // Whatever writes replaces the link.
+    await client.run(['config', 'set', 'http-timeout', '21'])
+    await client.signIn().catch(() => undefined)
+    expect(readFileSync(elsewhere, 'utf8')).toBe(text)
+  })
+
+  test('as a folder, a pipe or a file of someone else: is refused', async () => {
+    const { client, files } = await clientWithFiles()
+    const path = files[what] ?? ''
+    const text = readFileSync(path)
+    rmSync(path)
+    mkdirSync(path)
+    const folder = await client.run(words)
+    if (!heals) expect(folder.code, folder.stderr).toBe(code)
+    expectCalmFailure(folder)
+    rmSync(path, { recursive: true })
+    if (process.getuid?.() !== 0) return
+    // Only root can give files away.
+    writeFileSync(path, text, { mode: 0o600 })
+    chownSync(path, 65_534, 65_534)
+    const foreign = await client.run(words)
+    expect(foreign.code, foreign.stderr).toBe(code)
+    if (!heals) expect(foreign.stderr).toContain('belongs to another user')
+  })
+})
+
+describe('a folder', () => {
+  test.each([
+    ['is a link that leads nowhere', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
+    ['is a file', (path: string) => writeFileSync(path, '')],
+  ])('that %s is refused, with the path and a remedy', async (_what, plant) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    for (const which of ['config', 'state'] as const) {
+      const client = createClient(sandbox)
+      plant(client.context.directories[which])
+      const words =
+        which === 'config' ? ['config', 'set', 'http-timeout', '5'] : ['login', '--timeout', '3600']
+      const ran = await client.run(words)
+      expect(ran.code, ran.stderr).toBe(1)
+      expect(ran.stderr).toContain(client.context.directories[which])
+      expect(ran.stderr).not.toContain('this is a bug')
+    }
+  })
+
+  test.runIf(process.getuid?.() === 0)(
+    'of another user is refused before a secret is put there',
+    async () => {
+      const sandbox = await sandboxForTest({ autoApprove: true })
+      const client = createClient(sandbox)
+      const { state } = client.context.directories
+      mkdirSync(state, { recursive: true })
+      chownSync(state, 65_534, 65_534)
+      const ran = await client.run(['login', '--timeout', '3600'])
+      expect(ran.code).toBe(1)
+      expect(ran.stderr).toContain('belongs to another user')
+      expect(readdirSync(state)).toEqual([])
+    },
+  )
+
+  test('below which someone planted a link takes no secret along it', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const client = createClient(sandbox)
+    const { state } = client.context.directories
+    const trap = join(state, '..', 'trap')
+    mkdirSync(trap)
+    mkdirSync(join(state, 'profiles'), { recursive: true })
+    symlinkSync(join(trap, 'missing'), join(state, 'profiles', 'default'))
+    const ran = await client.run(['login', '--timeout', '3600'])
+    expect(ran.code, ran.stderr).toBe(1)
+    expect(readdirSync(trap)).toEqual([])
+    expect(existsSync(join(trap, 'missing'))).toBe(false)
+  })
+})

@@ -1,0 +1,313 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, connect, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { needs } from '../requirements.ts'
+import { createServedWorld, createWorld, type Ended, type World } from '../stories/world.ts'
+
+const KEY = 'test_key_1234567890'
+const GRANTS = JSON.stringify({ object: 'list', has_more: false, data: [] })
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    if ('closeAllConnections' in server) (server as ReturnType<typeof createServer>).closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** Runs the program with an API key against an address; nothing else of the environment takes part. */
+function grants(
+  world: World,
+  baseUrl: string,
+  env: Record<string, string> = {},
+  words: string[] = [],
+): Promise<Ended> {
+  return world.run(['grants', 'list', '--json', '--http-timeout', '20', ...words], {
+    env: { MAILCLAIM_BASE_URL: baseUrl, MAILCLAIM_API_KEY: KEY, ...env },
+  })
+}
+
+const errorOf = (ended: Ended): Record<string, unknown> =>
+  (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
+
+describe('the address of the service', () => {
+  test.each([
+    ['http://api.example.com', 'is not encrypted'],
+    ['http://127.0.0.1.example.com', 'is not encrypted'],
+    ['http://10.0.0.1:8080', 'is not encrypted'],
+    ['http://0.0.0.0:8080', 'is not encrypted'],
+    ['http://[::ffff:10.0.0.1]', 'is not encrypted'],
+    ['http://2130706434.example', 'is not encrypted'],
+    ['ftp://127.0.0.1', 'is not an https address'],
+    ['https://user:password@api.example.com', 'user name or a password'],
+  ])('%s is refused before anything is sent', async (address, why) => {
+    const ended = await grants(createWorld(), address)
+    expect(ended.code).toBe(3)
+    expect(errorOf(ended)).toMatchObject({ code: 'base_url_unusable', message: expect.stringContaining(why) })
+    expect(ended.stderr).not.toContain(KEY)
+  })
+
+  test('may be plain http on this machine itself, and each request names program and version', async () => {
+    const agents: (string | undefined)[] = []
+    const port = await listen(
+      createServer((request, response) => {
+        agents.push(request.headers['user-agent'])
+        response.end(GRANTS)
+      }),
+    )
+    for (const host of ['127.0.0.1', 'localhost']) {
+      expect(await grants(createWorld(), `http://${host}:${port}`)).toMatchObject({ code: 0 })
+    }
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    expect(agents).toEqual(
+      Array(2).fill(expect.stringMatching(`^mailclaim/${version} \\(node [\\d.]+; linux|darwin|win32\\)$`)),
+    )
+  })
+
+  test('is given up when --http-timeout is over', async () => {
+    const port = await listen(createServer(() => {}))
+    const world = createWorld()
+    const began = performance.now()
+    const ended = await world.run(['claims', 'create', 'example.com', '--json', '--http-timeout', '0.5'], {
+      env: { MAILCLAIM_BASE_URL: `http://127.0.0.1:${port}`, MAILCLAIM_API_KEY: KEY },
+    })
+    expect(ended.code).toBe(7)
+    expect(errorOf(ended)).toMatchObject({ code: 'timeout' })
+    expect(performance.now() - began).toBeLessThan(15_000)
+  })
+})
+
+describe('a redirect to another host', () => {
+  test('takes no credential along, whatever is asked', async () => {
+    const stolen: string[] = []
+    const thief = await listen(
+      createServer((request, response) => {
+        stolen.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
+        response.end(GRANTS)
+      }),
+    )
+    const world = await createServedWorld()
+    await world.login()
+    for (const status of [301, 302, 303, 307, 308]) {
+      await world.control('DELETE', 'faults')
+      await world.control('POST', 'faults', { kind: 'redirect', status, url: `http://127.0.0.1:${thief}/x` })
+      expect((await world.run(['grants', 'list'])).code).toBe(7)
+      expect((await world.run(['claims', 'create', 'example.com'])).code).toBe(7)
+      expect((await world.run(['auth', 'refresh', '--retry-interrupted'])).code).toBe(7)
+    }
+    expect(stolen).toEqual([])
+  })
+})
+
+/** A proxy of this test: it tunnels CONNECT and forwards absolute requests, all to loopback, and remembers them. */
+async function startProxy(refuse?: { status: number }): Promise<{ url: string; seen: string[] }> {
+  const seen: string[] = []
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    seen.push(`${request.method} ${request.url}`)
+    if (refuse !== undefined) return void response.writeHead(refuse.status).end('<h1>No</h1>')
+    const { port, pathname, search } = new URL(request.url ?? '')
+    const { host: _host, ...headers } = request.headers
+    const onward = sendRequest(
+      { host: '127.0.0.1', port, path: `${pathname}${search}`, method: request.method, headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      },
+    )
+    onward.on('error', () => response.destroy())
+    request.pipe(onward)
+  })
+  server.on('connect', (request, socket, head) => {
+    seen.push(
+      `CONNECT ${request.url} ${request.headers.authorization === undefined ? '' : 'with credential'}`.trim(),
+    )
+    socket.on('error', () => {})
+    if (refuse !== undefined) return void socket.end(`HTTP/1.1 ${refuse.status} No\r\n\r\n`)
+    const target = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      target.write(head)
+      socket.pipe(target).pipe(socket)
+    })
+    target.on('error', () => socket.destroy())
+  })
+  return { url: `http://127.0.0.1:${await listen(server)}`, seen }
+}
+
+describe.runIf(needs('openssl'))('TLS', () => {
+  let folder = ''
+  const file = (name: string) => join(folder, name)
+  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' })
+
+  /** A certificate of the private authority. */
+  function issue(name: string, subject: string, days: number): void {
+    openssl(
+      'req',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-keyout',
+      `${name}.key`,
+      '-out',
+      `${name}.csr`,
+      '-subj',
+      `/CN=${name}`,
+      '-addext',
+      `subjectAltName=${subject}`,
+    )
+    openssl(
+      'x509',
+      '-req',
+      '-in',
+      `${name}.csr`,
+      '-CA',
+      'ca.pem',
+      '-CAkey',
+      'ca.key',
+      '-CAcreateserial',
+      '-copy_extensions',
+      'copy',
+      '-out',
+      `${name}.pem`,
+      '-days',
+      String(days),
+    )
+  }
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'mailclaim-tls-'))
+    openssl(
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-keyout',
+      'ca.key',
+      '-out',
+      'ca.pem',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=Private Authority',
+    )
+    issue('right', 'DNS:localhost,IP:127.0.0.1', 2)
+    issue('other', 'DNS:other.example', 2)
+    issue('old', 'DNS:localhost,IP:127.0.0.1', -1)
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  async function serve(name: string): Promise<{ url: string; requests: string[] }> {
+    const requests: string[] = []
+    const server = createTlsServer(
+      { key: readFileSync(file(`${name}.key`)), cert: readFileSync(file(`${name}.pem`)) },
+      (request, response) => {
+        requests.push(`${request.method} ${request.url}`)
+        response.setHeader('content-type', 'application/json').end(GRANTS)
+      },
+    )
+    return { url: `https://localhost:${await listen(server)}`, requests }
+  }
+  const trusting = () => ({ NODE_EXTRA_CA_CERTS: file('ca.pem') })
+
+  test('by a private authority works with NODE_EXTRA_CA_CERTS', async () => {
+    const { url, requests } = await serve('right')
+    expect(await grants(createWorld(), url, trusting())).toMatchObject({ code: 0, stderr: '' })
+    expect(requests).toEqual(['GET /oauth/grants?limit=100'])
+  })
+
+  test.each([
+    [
+      'by an authority that nobody knows',
+      'right',
+      () => ({}),
+      'not signed by an authority that this machine trusts',
+    ],
+    ['for another host', 'other', trusting, 'is for another host'],
+    ['that has expired', 'old', trusting, 'has expired'],
+  ])('with a certificate %s sends nothing, and says why', async (_what, name, env, why) => {
+    const { url, requests } = await serve(name)
+    const ended = await grants(createWorld(), url, env())
+    expect(ended.code).toBe(7)
+    expect(errorOf(ended)).toMatchObject({ message: expect.stringContaining(why) })
+    expect(ended.stderr).not.toContain(KEY)
+    expect(requests).toEqual([])
+  })
+
+  test('where plain HTTP answers, says that no secure connection can be made', async () => {
+    const port = await listen(createServer((_request, response) => response.end(GRANTS)))
+    const ended = await grants(createWorld(), `https://localhost:${port}`)
+    expect(ended.code).toBe(7)
+    expect(errorOf(ended)).toMatchObject({ message: expect.stringContaining('no secure connection') })
+  })
+
+  test('goes through HTTPS_PROXY by a tunnel, to which no credential is shown', async () => {
+    const { url, requests } = await serve('right')
+    const proxy = await startProxy()
+    expect(await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
+      code: 0,
+    })
+    expect(requests).toHaveLength(1)
+    expect(proxy.seen).toEqual([`CONNECT ${new URL(url).host}`])
+  })
+
+  test('goes past the proxy where NO_PROXY says so', async () => {
+    const { url } = await serve('right')
+    const proxy = await startProxy()
+    for (const noProxy of ['localhost', `example.com,localhost:${new URL(url).port}`, '*']) {
+      const env = { ...trusting(), HTTPS_PROXY: proxy.url, NO_PROXY: noProxy }
+      expect(await grants(createWorld(), url, env)).toMatchObject({ code: 0 })
+    }
+    expect(proxy.seen).toEqual([])
+  })
+
+  test.each([403, 407, 502])(
+    'through a proxy that refuses with %s ends with exit 7 and names the proxy',
+    async (status) => {
+      const { url, requests } = await serve('right')
+      const proxy = await startProxy({ status })
+      const ended = await grants(createWorld(), url, { ...trusting(), https_proxy: proxy.url })
+      expect(ended.code).toBe(7)
+      expect(errorOf(ended)).toMatchObject({ code: 'unreachable', message: expect.stringContaining('proxy') })
+      expect(requests).toEqual([])
+    },
+  )
+
+  test('through a proxy that is not there, or is no address, names the proxy or the connection', async () => {
+    const { url } = await serve('right')
+    for (const proxy of ['http://127.0.0.1:9', 'not an address']) {
+      const ended = await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy })
+      expect(ended.code).toBe(7)
+      expect(errorOf(ended)['code']).toBe('unreachable')
+    }
+  })
+})
+
+describe('plain HTTP on loopback', () => {
+  test('never leaves this machine: a proxy on another one is passed by', async () => {
+    const port = await listen(createServer((_request, response) => response.end(GRANTS)))
+    const env = { HTTP_PROXY: 'http://192.0.2.1:3128' }
+    expect(await grants(createWorld(), `http://127.0.0.1:${port}`, env)).toMatchObject({ code: 0 })
+  })
+
+  test('goes through HTTP_PROXY as well, where NO_PROXY does not say otherwise', async () => {
+    const port = await listen(createServer((_request, response) => response.end(GRANTS)))
+    const proxy = await startProxy()
+    const url = `http://127.0.0.1:${port}`
+    expect(await grants(createWorld(), url, { HTTP_PROXY: proxy.url })).toMatchObject({ code: 0 })
+    expect(proxy.seen).toHaveLength(1)
+    expect(await grants(createWorld(), url, { HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })).toMatchObject({
+      code: 0,
+    })
+    expect(proxy.seen).toHaveLength(1)
+  })
+})
