@@ -50,7 +50,9 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     if (request.method !== 'GET') return send(METHOD_NOT_ALLOWED)
     const [path, query] = splitTarget(request.url ?? '')
     if (path !== listen.path) return send(NOT_FOUND)
-    if (request.headers.host?.toLowerCase() !== authority) return send(WRONG_HOST)
+    // Two Hosts are none (RFC 9112 §3.2); Node alone would take the first.
+    const [host, ...hosts] = request.headersDistinct['host'] ?? []
+    if (host?.toLowerCase() !== authority || hosts.length > 0) return send(WRONG_HOST)
     const parameters = new URLSearchParams(query)
     const [state, ...more] = parameters.getAll('state')
     if (state === undefined || more.length > 0 || !sameText(state, options.state)) return send(WRONG_STATE)

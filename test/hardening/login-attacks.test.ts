@@ -1,0 +1,329 @@
+import { existsSync } from 'node:fs'
+import { request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { type Browser, chromium } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { run } from '../../src/cli.ts'
+import type { Sandbox } from '../../src/sandbox/sandbox.ts'
+import { sessionPaths } from '../../src/session/paths.ts'
+import { readRecord } from '../../src/session/record.ts'
+import { find, needs } from '../requirements.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+import { withEffects } from '../session/world.ts'
+import { type Client, createClient, harmfulIn } from './world.ts'
+
+interface Login {
+  readonly client: Client
+  readonly sandbox: Sandbox
+  /** Where the service will redirect to, with the state of this login. */
+  readonly callback: URL
+  readonly state: string
+  /** The real answer of the service: the whole redirect. */
+  readonly answer: URL
+  readonly ended: Promise<number>
+  readonly stderr: () => string
+}
+
+/** A login that waits in this process; the service has approved, and nobody has followed its redirect yet. */
+async function startLogin(words: readonly string[] = []): Promise<Login> {
+  const sandbox = await sandboxForTest({ autoApprove: true })
+  const client = createClient(sandbox)
+  let opened: (url: string) => void = () => {}
+  const url = new Promise<string>((resolve) => {
+    opened = resolve
+  })
+  const context = withEffects(client.context, { browser: { open: async (address) => opened(address) } })
+  const ended = run(['login', '--store', 'file', '--timeout', '3600', ...words], context)
+  const redirect = await fetch(await url, { redirect: 'manual' })
+  const answer = new URL(redirect.headers.get('location') ?? '')
+  return {
+    client,
+    sandbox,
+    answer,
+    callback: new URL(answer.origin + answer.pathname),
+    state: answer.searchParams.get('state') ?? '',
+    ended,
+    stderr: () => context.stderr.text,
+  }
+}
+
+/** A redirect as the service might send it, some parameters changed (undefined: left out). */
+function changed({ answer }: Login, changes: Readonly<Record<string, string | undefined>>): string {
+  const url = new URL(answer)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined) url.searchParams.delete(name)
+    else url.searchParams.set(name, value)
+  }
+  return url.pathname + url.search
+}
+
+/** One request as it is written, whatever a URL parser would make of it. */
+function hit(
+  login: Login,
+  target: string,
+  options: { method?: string; headers?: Record<string, string | string[]> } = {},
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        host: '127.0.0.1',
+        port: login.callback.port,
+        path: target,
+        method: options.method ?? 'GET',
+        headers: options.headers ?? {},
+      },
+      (response) => {
+        response.resume().on('end', () => resolve(response.statusCode ?? 0))
+      },
+    )
+    sent.on('error', reject)
+    sent.end()
+  })
+}
+
+/** Bytes as they are; settles with what came back when the server closes. */
+function raw(login: Login, bytes: string | Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    let text = ''
+    const socket = connect(Number(login.callback.port), '127.0.0.1', () => socket.write(bytes))
+    socket.on('data', (piece) => {
+      text += piece
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(text))
+  })
+}
+
+/** The browser arrives after all, and the login ends well. */
+async function expectSignedIn(login: Login): Promise<void> {
+  const page = await fetch(login.answer)
+  expect(page.status).toBe(200)
+  expect(await page.text()).toContain('You are signed in')
+  expect(await login.ended, login.stderr()).toBe(0)
+  const { context } = login.client
+  expect(await readRecord(sessionPaths(context, 'default'))).toMatchObject({
+    kind: 'oauth',
+    issuer: login.sandbox.baseUrl,
+  })
+  expect(harmfulIn(login.stderr())).toEqual([])
+}
+
+const q = (login: Login) => login.answer.search
+
+describe('a login that waits', () => {
+  const attacks: readonly [string, (login: Login) => Promise<unknown>, unknown][] = [
+    ['a wrong state', (l) => hit(l, changed(l, { state: 'x'.repeat(l.state.length) })), 400],
+    ['a state that is longer', (l) => hit(l, changed(l, { state: `${l.state}x` })), 400],
+    ['a state that is not text', (l) => hit(l, changed(l, { state: '\u0000\ufffd' })), 400],
+    ['no state', (l) => hit(l, changed(l, { state: undefined })), 400],
+    ['the state twice', (l) => hit(l, `${changed(l, {})}&state=${l.state}`), 400],
+    ['the code twice', (l) => hit(l, `${changed(l, {})}&code=other`), 400],
+    ['two issuers', (l) => hit(l, `${changed(l, {})}&iss=https://evil.example`), 400],
+    ['a code and an error', (l) => hit(l, changed(l, { error: 'access_denied' })), 400],
+    [
+      'an error with a wrong state',
+      (l) => hit(l, changed(l, { code: undefined, error: 'access_denied', state: 'x' })),
+      400,
+    ],
+    ['no code and no error', (l) => hit(l, changed(l, { code: undefined })), 400],
+    ['an empty code', (l) => hit(l, changed(l, { code: '' })), 400],
+    [
+      'the issuer missing that the service promised (RFC 9207)',
+      (l) => hit(l, changed(l, { iss: undefined })),
+      400,
+    ],
+    ['another issuer', (l) => hit(l, changed(l, { iss: 'https://evil.example' })), 400],
+    [
+      'an issuer that only begins like it',
+      (l) => hit(l, changed(l, { iss: `${l.sandbox.baseUrl}.evil.example` })),
+      400,
+    ],
+    ['a POST', (l) => hit(l, changed(l, {}), { method: 'POST' }), 405],
+    ['OPTIONS, as of a page that asks first', (l) => hit(l, changed(l, {}), { method: 'OPTIONS' }), 405],
+    ['another path', (l) => hit(l, `/other${q(l)}`), 404],
+    ['a path that is the same when decoded', (l) => hit(l, `/%63allback${q(l)}`), 404],
+    ['a path with dots', (l) => hit(l, `/x/../callback${q(l)}`), 404],
+    ['two slashes', (l) => hit(l, `//callback${q(l)}`), 404],
+    ['a whole address as target', (l) => hit(l, l.answer.href), 404],
+    [
+      'another Host (DNS rebinding)',
+      (l) => hit(l, changed(l, {}), { headers: { host: `evil.example:${l.callback.port}` } }),
+      421,
+    ],
+    [
+      'a Host that begins like it',
+      (l) => hit(l, changed(l, {}), { headers: { host: `127.0.0.1.evil.example:${l.callback.port}` } }),
+      421,
+    ],
+    [
+      'two Hosts',
+      (l) =>
+        raw(
+          l,
+          `GET ${changed(l, {})} HTTP/1.1\r\nHost: 127.0.0.1:${l.callback.port}\r\nHost: evil.example\r\n\r\n`,
+        ),
+      expect.stringMatching(/^HTTP\/1\.1 4\d\d/),
+    ],
+    [
+      'no Host',
+      (l) => raw(l, `GET ${changed(l, {})} HTTP/1.0\r\n\r\n`),
+      expect.stringMatching(/^HTTP\/1\.1 4\d\d/),
+    ],
+    [
+      'a request line of 100 kB',
+      (l) => raw(l, `GET /callback?${'a'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`),
+      expect.stringMatching(/^HTTP\/1\.1 4\d\d/),
+    ],
+    [
+      '1,000 headers',
+      (l) => raw(l, `GET / HTTP/1.1\r\n${'X: y\r\n'.repeat(1000)}\r\n`),
+      expect.stringMatching(/^HTTP\/1\.1 4\d\d/),
+    ],
+    [
+      'two requests in one body (smuggling)',
+      (l) =>
+        raw(
+          l,
+          `POST /callback HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET ${changed(l, {})} HTTP/1.1\r\nHost: 127.0.0.1:${l.callback.port}\r\n\r\n`,
+        ),
+      expect.stringMatching(/^HTTP\/1\.1 4\d\d/),
+    ],
+    ['TLS', (l) => raw(l, Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3])), expect.anything()],
+    [
+      'a body that never ends',
+      async (l) => hit(l, '/callback', { method: 'POST', headers: { 'transfer-encoding': 'chunked' } }),
+      405,
+    ],
+  ]
+
+  test.each(attacks)('survives %s, and still takes the true answer', async (_what, attack, status) => {
+    const login = await startLogin()
+    expect(await attack(login)).toEqual(status)
+    expect(existsSync(sessionPaths(login.client.context, 'default').session)).toBe(false)
+    await expectSignedIn(login)
+  })
+
+  test('survives 50 clients that never finish and 200 wrong answers at once', async () => {
+    const login = await startLogin()
+    const slow: Socket[] = []
+    onTestFinished(() => {
+      for (const socket of slow) socket.destroy()
+    })
+    for (let count = 0; count < 50; count++) {
+      const socket = connect(Number(login.callback.port), '127.0.0.1', () => socket.write('GET /callback?co'))
+      socket.on('error', () => {})
+      slow.push(socket)
+    }
+    const wrong = await Promise.all(
+      Array.from({ length: 200 }, () => hit(login, changed(login, { state: 'x' }))),
+    )
+    expect(new Set(wrong)).toEqual(new Set([400]))
+    await expectSignedIn(login)
+    // Nothing listens any more, and nobody's open connection kept the program waiting.
+    await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
+  })
+
+  test('ends at the first true answer: a second one changes nothing', async () => {
+    const login = await startLogin()
+    const [first, second] = await Promise.all([
+      fetch(login.answer),
+      fetch(login.answer).catch(() => undefined),
+    ])
+    expect([first.status, second?.status].filter((status) => status === 200)).toHaveLength(1)
+    expect(await login.ended).toBe(0)
+  })
+
+  test('believes an error only with the right state: then it ends, and says who refused', async () => {
+    const login = await startLogin()
+    const denied = changed(login, {
+      code: undefined,
+      error: 'access_denied',
+      error_description: '\u001b[2J<script>',
+    })
+    expect(await hit(login, denied)).toBe(400)
+    expect(await login.ended).toBe(4)
+    expect(login.stderr()).toContain('access was denied')
+    expect(harmfulIn(login.stderr())).toEqual([])
+  })
+
+  test('listens on loopback only, and tells no other page what it says', async () => {
+    const login = await startLogin()
+    const page = await fetch(`${login.callback.href}?state=x`, {
+      headers: { origin: 'https://evil.example' },
+    })
+    for (const header of ['access-control-allow-origin', 'set-cookie', 'server', 'x-powered-by']) {
+      expect(page.headers.get(header)).toBeNull()
+    }
+    expect(login.callback.hostname).toBe('127.0.0.1')
+    await expectSignedIn(login)
+  })
+})
+
+const MARKUP = [
+  '<script>document.title="owned"</script>',
+  '"><img src=x onerror="document.title=\'owned\'">',
+  '</title><script>document.title="owned"</script>',
+  '</style><svg onload="document.title=\'owned\'">',
+  '<meta http-equiv="refresh" content="0;url=https://evil.example/">',
+  '<base href="https://evil.example/"><a href="x">x</a>',
+  '<iframe srcdoc="<script>parent.document.title=\'owned\'</script>">',
+  'javascript:document.title="owned"',
+  '{{7*7}}$ {7*7}\u0000\u2028',
+]
+
+describe.runIf(needs('chromium'))('a browser', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await chromium.launch({
+      executablePath: find('chromium') ?? 'chromium',
+      args: ['--no-sandbox'],
+    })
+  })
+  afterAll(() => browser.close())
+
+  test('runs, loads and follows nothing, whatever markup is in every parameter', async () => {
+    const login = await startLogin()
+    const page = await browser.newPage()
+    const asked: string[] = []
+    page.on('request', (one) => asked.push(one.url()))
+    page.on('dialog', (dialog) => {
+      asked.push(`dialog ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    for (const markup of MARKUP) {
+      const parameters = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri', 'scope', markup]
+      const everywhere = new URLSearchParams(parameters.map((name): [string, string] => [name, markup]))
+      // With the right state it is looked at further, and told what is wrong with it.
+      const targets = [
+        `?${everywhere}`,
+        `${changed(login, { iss: markup }).replace(/^[^?]*/, '')}`,
+        `/${encodeURIComponent(markup)}?${everywhere}`,
+      ]
+      for (const target of targets) {
+        const before = asked.length
+        await page.goto(login.callback.href + target)
+        expect(await page.title()).toMatch(/ · mailclaim$/)
+        expect(await page.locator('script, img, svg, iframe, base, meta[http-equiv], a, form').count()).toBe(
+          0,
+        )
+        expect(await page.evaluate('document.title')).not.toContain('owned')
+        expect(asked.slice(before).filter((url) => !url.endsWith('/favicon.ico'))).toHaveLength(1)
+      }
+    }
+    await expectSignedIn(login)
+  })
+
+  test('shows what a refusing service wrote as text', async () => {
+    const login = await startLogin()
+    const page = await browser.newPage()
+    const markup = MARKUP.join(' ')
+    await page.goto(
+      login.callback.origin +
+        changed(login, { code: undefined, error: 'access_denied', error_description: markup }),
+    )
+    expect(await page.locator('h1').textContent()).toBe('You are not signed in')
+    expect(await page.locator('script, img, svg, iframe').count()).toBe(0)
+    expect(await page.title()).not.toContain('owned')
+    expect(await login.ended).toBe(4)
+  })
+})
