@@ -21,6 +21,8 @@ export function readPastedLines(stream: Readable, received: (line: string) => vo
   stream.on('data', onData)
   stream.on('end', onEnd)
   stream.on('error', ignore)
+  // A question that was asked before this has paused the stream, and then a listener alone does not start it.
+  stream.resume()
   return () => {
     stream.off('data', onData)
     stream.off('end', onEnd)

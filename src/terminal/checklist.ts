@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
-import { truncate, wrap } from './width.ts'
+import { truncate, widthOf, wrap } from './width.ts'
 
 export interface ChecklistItem {
   readonly key: string
@@ -63,7 +63,7 @@ function liveChecklist(
 ): Checklist {
   const details = new Map<string, string>()
   let below: readonly string[] = []
-  let drawn = 0
+  let drawn: readonly string[] = []
   let frame = 0
   let ended = false
   let writing: Promise<void> = stderr.write(HIDE_CURSOR)
@@ -88,8 +88,11 @@ function liveChecklist(
   const redraw = (above = '') => {
     writing = writing.then(async () => {
       const lines = render()
-      const up = drawn === 0 ? '' : `\u001b[${drawn}A`
-      drawn = lines.length
+      // A window that became narrower has broken the lines of the last drawing into more rows.
+      const columns = stderr.columns ?? Number.POSITIVE_INFINITY
+      const rows = drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(widthOf(line) / columns)), 0)
+      const up = rows === 0 ? '' : `\u001b[${rows}A`
+      drawn = lines
       await stderr.write(`\r${up}\u001b[J${above}${lines.join('\n')}\n`)
     })
     return writing

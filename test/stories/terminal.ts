@@ -98,7 +98,8 @@ export function steady(screen: string, texts: Readonly<Record<string, string>> =
       '00000000-0000-0000-0000-000000000000',
     )
     .replace(/127\.0\.0\.1:\d{5}/g, '127.0.0.1:00000')
-    .replace(/\d{4}-\d\d-\d\d(.)\d\d:\d\d:\d\d/g, '2026-01-01$100:00:00')
+    .replace(/\b20\d\d-\d\d-\d\d\b/g, '2026-01-01')
+    .replace(/\b\d\d:\d\d:\d\d\.\d{1,6}/g, '00:00:00.000000')
 }
 
 /** Shorter pieces could be there by chance. */

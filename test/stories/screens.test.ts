@@ -1,0 +1,336 @@
+import { describe, expect, test } from 'vitest'
+import { needs } from '../requirements.ts'
+import { openTerminal, steady, type Terminal, type TerminalOptions } from './terminal.ts'
+import { createServedWorld, type ServedWorld, shareSandbox } from './world.ts'
+
+const WIDTHS = [40, 80, 200] as const
+const SGR = /\x1b\[[\d;]*m/g
+
+describe.runIf(needs('tmux'))('on a terminal', () => {
+  // Verification takes its time here, so that a test can look while it runs.
+  const serve = shareSandbox(['--auto-approve', '--check-seconds', '0.05', '--transfer-seconds', '3'])
+
+  function signedIn(): ServedWorld {
+    const world = serve()
+    world.env['MAILCLAIM_API_KEY'] = world.service.api_key
+    return world
+  }
+
+  /** What a command leaves on the screen, and its exit code. */
+  async function screenOf(world: ServedWorld, line: string, options: TerminalOptions) {
+    // A slow moment of the machine must not widen the column of milliseconds.
+    for (;;) {
+      const terminal = openTerminal(world, line, { rows: 100, ...options })
+      const code = await terminal.exit()
+      if (!/^(?:ms|ns1\.|127\.).* \d{3,}$/m.test(terminal.screen())) return { terminal, code }
+    }
+  }
+
+  async function recordValue(world: ServedWorld, domain: string): Promise<string> {
+    const { claims } = (await world.control('GET', 'claims')) as {
+      claims: { name: string; record: { value: string } }[]
+    }
+    return claims.findLast((claim) => claim.name === domain)?.record.value ?? ''
+  }
+
+  function still(screen: string, value: string): string {
+    return steady(screen, { [value]: 'sandbox-domain-verification=VTokenTokenTokenTokenTokenToken' })
+      .replace(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g, '⠋')
+      .replace(/\d+ (minutes|hours) ago/g, 'N $1 ago')
+      .replace(/^(Serial|ms)( +)\d+$/gm, '$1$2N')
+      .replace(
+        /^((?:ns1|127|Resolver|Name server).*?)( +\d+)?( +)(\d+|ms)$/gm,
+        (_all, start, serial, _gap, ms) => {
+          return `${start}${serial === undefined ? '' : ' N'} ${ms === 'ms' ? 'ms' : 'N'}`
+        },
+      )
+  }
+
+  test.each(WIDTHS)('%i columns: the help of the program', async (columns) => {
+    const { terminal, code } = await screenOf(signedIn(), 'mailclaim --help', { columns, rows: 200 })
+    expect(code).toBe(0)
+    await expect(`${terminal.screen()}\n`).toMatchFileSnapshot(`screens/help-${columns}.txt`)
+  })
+
+  test.each(WIDTHS)(
+    '%i columns: claims create, claims list, claims check while the record is missing and when it is there',
+    async (columns) => {
+      const world = signedIn()
+      const domain = `w${String(columns).padStart(3, '0')}.example`
+      const screens: string[] = []
+      const show = async (line: string, expected: number) => {
+        const { terminal, code } = await screenOf(world, line, { columns })
+        expect(code).toBe(expected)
+        expect(terminal.cursorIsShown()).toBe(true)
+        screens.push(`$ ${line}\n${still(terminal.screen(), await recordValue(world, domain))}\n`)
+      }
+      await show(`mailclaim claims create ${domain}`, 0)
+      await show('mailclaim claims list', 0)
+      await show(`mailclaim claims check ${domain}`, 8)
+      await world.control('POST', `claims/${domain}/publish`, {})
+      await show(`mailclaim claims check ${domain}`, 0)
+      await expect(screens.join('\n')).toMatchFileSnapshot(`screens/claims-${columns}.txt`)
+    },
+  )
+
+  test.each(WIDTHS)('%i columns: lists of imports and grants', async (columns) => {
+    const world = signedIn()
+    const { data } = JSON.parse((await world.run(['imports', 'list', '--json'])).stdout) as {
+      data: { id: string }[]
+    }
+    const ids = Object.fromEntries(data.map(({ id }) => [id, '00000000-0000-0000-0000-000000000000']))
+    const screens: string[] = []
+    for (const line of [
+      `mailclaim imports list --limit 2 --after ${data[8]?.id}`,
+      'mailclaim grants list --state active',
+    ]) {
+      const { terminal, code } = await screenOf(world, line, { columns })
+      expect(code).toBe(0)
+      // An id is never cut, however narrow the window is.
+      expect(terminal.screen()).toMatch(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/)
+      screens.push(`$ ${line}\n${still(steady(terminal.screen(), ids), '')}\n`)
+    }
+    await expect(screens.join('\n')).toMatchFileSnapshot(`screens/lists-${columns}.txt`)
+  })
+
+  test.each(WIDTHS)('%i columns: the checklist of a claim, from its start to its end', async (columns) => {
+    const world = signedIn()
+    const domain = `c${String(columns).padStart(3, '0')}.example`
+    const terminal = openTerminal(world, `mailclaim claim ${domain}`, { columns, rows: 60 })
+    await terminal.until(/Add a TXT record in/)
+    const waiting = terminal.screen()
+    expect(terminal.cursorIsShown()).toBe(false)
+    const value = await recordValue(world, domain)
+    await world.control('POST', `claims/${domain}/publish`, {})
+    await terminal.until(/is accepted/)
+    const watching = terminal.screen()
+    expect(await terminal.exit()).toBe(0)
+    expect(terminal.cursorIsShown()).toBe(true)
+    // Redrawn a dozen times a second, and nothing of it is left but the last drawing.
+    for (const step of ['Claim ', 'TXT record ', 'Seen in DNS', 'Verification', 'Completed'])
+      expect(
+        terminal
+          .screen()
+          .split('\n')
+          .filter((line) => line.startsWith(`✔ ${step}`)),
+        step,
+      ).toHaveLength(1)
+    expect(terminal.screen()).not.toMatch(/[○⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/)
+    await expect(
+      [waiting, watching, terminal.screen()].map((screen) => `${still(screen, value)}\n`).join('\n────\n\n'),
+    ).toMatchFileSnapshot(`screens/claim-${columns}.txt`)
+  })
+
+  test('a window that becomes narrower, then wider, while the checklist is drawn keeps no debris', async () => {
+    const world = signedIn()
+    const terminal = openTerminal(world, 'mailclaim claim narrow.example', { columns: 120, rows: 40 })
+    await terminal.until(/Add a TXT record in/)
+    for (const columns of [60, 30, 100]) {
+      terminal.resize(columns, 40)
+      // Three pictures later.
+      for (const frame of ['⠋', '⠹', '⠦']) await terminal.until(new RegExp(`${frame} Seen in DNS`))
+      const lines = terminal.screen().split('\n')
+      for (const step of ['✔ Claim', '○ Verification', '○ Completed'])
+        expect(
+          lines.filter((line) => line.startsWith(step)),
+          terminal.screen(),
+        ).toHaveLength(1)
+    }
+    terminal.keys('C-c')
+    expect(await terminal.exit()).toBe(130)
+  })
+
+  test('colour is that of the sixteen of the terminal, so that it is read on dark and on light', async () => {
+    const world = signedIn()
+    await world.run(['claims', 'create', 'colour.example'])
+    for (const line of [
+      'mailclaim claims check colour.example',
+      'mailclaim imports list --status completed',
+      'mailclaim --help',
+    ]) {
+      const coloured = await screenOf(world, line, {})
+      const plain = await screenOf(world, line, { env: { NO_COLOR: '1' } })
+      const off = await screenOf(world, `${line} --no-color`, {})
+      const codes = coloured.terminal.colours().match(SGR) ?? []
+      expect(codes.length, line).toBeGreaterThan(3)
+      for (const code of codes) expect(code).toMatch(/^\x1b\[(?:0|1|2|4|22|24|3[0-79]|9[0-7]|49|;)*m$/)
+      for (const { terminal } of [plain, off]) expect(terminal.colours()).toBe(terminal.screen())
+      expect(still(coloured.terminal.screen(), '').replace(/\d/g, '')).toBe(
+        still(plain.terminal.screen(), '').replace(/\d/g, ''),
+      )
+    }
+  })
+
+  test('an import is followed with a bar that leaves no trace', async () => {
+    const world = await createServedWorld(['--auto-approve'])
+    world.env['MAILCLAIM_API_KEY'] = world.service.api_key
+    const { data } = JSON.parse((await world.run(['imports', 'list', '--json'])).stdout) as {
+      data: { id: string; status: string }[]
+    }
+    const id = data.find(({ status }) => status !== 'completed' && status !== 'failed')?.id
+    const terminal = openTerminal(world, `mailclaim imports watch ${id} --interval 1`)
+    await terminal.until(/ [█░]{10,} +\d+% +\d+\/\d+/)
+    expect(terminal.cursorIsShown()).toBe(false)
+    await world.control('POST', 'clock', { advance_seconds: 15 })
+    await terminal.until(/[█░]{10,} .*left +\d+(\.\d)?\/s/)
+    await world.control('POST', 'clock', { advance_seconds: 3600 })
+    expect(await terminal.exit()).toBe(0)
+    expect(terminal.cursorIsShown()).toBe(true)
+    expect(terminal.screen()).not.toMatch(/[█░%]/)
+    expect(terminal.screen()).toMatch(/^Id +[0-9a-f-]{36}\nStatus +completed\n/)
+  })
+
+  describe('questions', () => {
+    test('the first run explains itself, asks for what is missing, and remembers it', async () => {
+      const world = serve()
+      const { base_url, client_id } = world.service
+      delete world.env['MAILCLAIM_BASE_URL']
+      delete world.env['MAILCLAIM_CLIENT_ID']
+      const bare = await screenOf(world, 'mailclaim', { rows: 200 })
+      expect(bare.terminal.screen()).toMatch(/mailclaim sandbox/)
+
+      const terminal = openTerminal(world, 'mailclaim login --store file --no-browser', { columns: 400 })
+      await terminal.until(/Base URL of the service: *$/m)
+      expect(terminal.screen()).toMatch(/^Nothing is configured yet\. .*mailclaim sandbox/)
+      terminal.type('http://mail.example')
+      terminal.keys('Enter')
+      await terminal.until(/not encrypted/)
+      terminal.keys('C-u')
+      terminal.type(base_url)
+      terminal.keys('Enter')
+      await terminal.until(/OAuth client id: *$/m)
+      terminal.type(client_id)
+      terminal.keys('Enter')
+      const screen = await terminal.until(/Waiting for your approval/)
+      const answer = await fetch(/http:\S+authorize\S+/.exec(screen)?.[0] ?? '', { redirect: 'manual' })
+      // The same keyboard that answered the questions pastes the address.
+      terminal.type(answer.headers.get('location') ?? '')
+      terminal.keys('Enter')
+      expect(await terminal.exit()).toBe(0)
+      expect(terminal.cursorIsShown()).toBe(true)
+      expect((await world.run(['config', 'get', 'base-url'])).stdout.trim()).toBe(base_url)
+      expect((await world.run(['grants', 'list'])).code).toBe(0)
+    })
+
+    test('a claim that is left out is picked; nobody is asked with --no-input or without a terminal', async () => {
+      const world = signedIn()
+      for (const name of ['one.example', 'two.example']) await world.run(['claims', 'create', name])
+      const terminal = openTerminal(world, 'mailclaim claims record')
+      await terminal.until(/❯ two\.example +pending\n +one\.example +pending/)
+      terminal.keys('Down')
+      await terminal.until(/❯ one\.example/)
+      terminal.keys('Enter')
+      expect(await terminal.exit()).toBe(0)
+      expect(terminal.cursorIsShown()).toBe(true)
+      expect(terminal.screen()).toMatch(/✔ Which claim\? one\.example/)
+      expect(terminal.screen()).toContain(await recordValue(world, 'one.example'))
+
+      const mute = openTerminal(world, 'mailclaim claims record --no-input')
+      expect(await mute.exit()).toBe(2)
+      expect(mute.screen()).toMatch(/^error: which claim\?.*\nhint: mailclaim claims list/)
+      expect((await world.run(['claims', 'record'])).code).toBe(2)
+    })
+
+    test('the domain to claim is asked for', async () => {
+      const world = signedIn()
+      const terminal = openTerminal(world, 'mailclaim claim')
+      await terminal.until(/Domain to claim: *$/m)
+      terminal.type('asked.example')
+      terminal.keys('Enter')
+      await terminal.until(/✔ Claim +asked\.example, a new claim/)
+      terminal.keys('C-c')
+      expect(await terminal.exit()).toBe(130)
+    })
+
+    test('an API key is typed unseen', async () => {
+      const world = serve()
+      const terminal = openTerminal(world, 'mailclaim login --with-api-key --store file')
+      await terminal.until(/API key:/)
+      terminal.type(world.service.api_key)
+      terminal.keys('Enter')
+      expect(await terminal.exit()).toBe(0)
+      expect(terminal.screen()).not.toContain(world.service.api_key.slice(0, 16))
+      expect((await world.run(['auth', 'token'])).stdout.trim()).toBe(world.service.api_key)
+    })
+  })
+
+  const points: readonly {
+    at: string
+    line: string
+    before?: (world: ServedWorld) => Promise<unknown>
+    shows: RegExp
+  }[] = [
+    {
+      at: 'the claim is being created',
+      line: 'mailclaim claim i1.example',
+      before: (world) =>
+        world.control('POST', 'faults', { kind: 'hang', method: 'POST', path: '/domains/claim', times: 1 }),
+      shows: /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Claim/,
+    },
+    { at: 'DNS is waited for', line: 'mailclaim claim i2.example', shows: /Add a TXT record in/ },
+    {
+      at: 'the claim is being followed',
+      line: 'mailclaim claim blocked.i3.example --through-blocked',
+      before: async (world) => {
+        await world.run(['claims', 'create', 'blocked.i3.example'])
+        await world.control('POST', 'claims/blocked.i3.example/publish', {})
+      },
+      shows: /waiting until it lifts/,
+    },
+    {
+      at: 'claims watch waits',
+      line: 'mailclaim claims watch i4.example',
+      before: (world) => world.run(['claims', 'create', 'i4.example']),
+      shows: /i4\.example: pending/,
+    },
+    {
+      at: 'claims check waits',
+      line: 'mailclaim claims check i5.example --wait',
+      before: (world) => world.run(['claims', 'create', 'i5.example']),
+      shows: /next look in/,
+    },
+    {
+      at: 'a claim is picked',
+      line: 'mailclaim claims get',
+      before: (world) => world.run(['claims', 'create', 'i6.example']),
+      shows: /Which claim\?/,
+    },
+    { at: 'a domain is typed', line: 'mailclaim claim', shows: /Domain to claim:/ },
+    { at: 'an API key is typed', line: 'mailclaim login --with-api-key --store file', shows: /API key:/ },
+    {
+      at: 'a login waits',
+      line: 'mailclaim login --store file --no-browser',
+      shows: /Waiting for your approval/,
+    },
+    {
+      at: 'a list is awaited',
+      line: 'mailclaim imports list',
+      before: (world) =>
+        world.control('POST', 'faults', { kind: 'hang', path: '/contacts/imports', times: 1 }),
+      shows: /^$/,
+    },
+    { at: 'the sandbox runs', line: 'mailclaim sandbox', shows: /Press Ctrl-C/ },
+  ]
+
+  test.each(points)(
+    'Ctrl-C while $at: exit 130, and the cursor is there',
+    async ({ line, before, shows }) => {
+      const world = signedIn()
+      await before?.(world)
+      const terminal: Terminal = openTerminal(world, line, { columns: 100 })
+      await terminal.until(shows)
+      if (shows.source === '^$') await requestsArrived(world, '/contacts/imports')
+      terminal.keys('C-c')
+      expect(await terminal.exit()).toBe(130)
+      expect(terminal.cursorIsShown()).toBe(true)
+      expect(terminal.screen()).not.toMatch(/bug|\n +at /)
+      await world.control('DELETE', 'faults')
+    },
+  )
+
+  async function requestsArrived(world: ServedWorld, path: string): Promise<void> {
+    await expect
+      .poll(async () => JSON.stringify(await world.control('GET', 'faults')), { timeout: 20_000 })
+      .toMatch(new RegExp(`"path":"${path}"[^}]*.*"struck":1`))
+  }
+})
