@@ -15,7 +15,7 @@ import {
   type Output,
   OutputClosedError,
 } from './context.ts'
-import type { ExitCode } from './errors.ts'
+import { CliError, Exit, type ExitCode } from './errors.ts'
 import { platformDirectories } from './settings/paths.ts'
 import { watchSignals } from './signals.ts'
 
@@ -194,10 +194,18 @@ function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
           const gone =
             (error as NodeJS.ErrnoException).code === 'EPIPE' ||
             (error as NodeJS.ErrnoException).code === 'EOF'
-          reject(gone ? new OutputClosedError('the reader went away') : error)
+          reject(gone ? new OutputClosedError('the reader went away') : outputFailed(error))
         })
       }),
   }
+}
+
+/** A full disk, say: what has been written is not whole. */
+function outputFailed(error: Error): CliError {
+  return new CliError('output_failed', Exit.bug, `the output cannot be written: ${error.message}`, {
+    hint: 'what has been written is not complete; check where it goes, and run the command again',
+    cause: error,
+  })
 }
 
 /** Loads the DNS client when the first question is asked. */

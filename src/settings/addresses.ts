@@ -16,9 +16,13 @@ export function isLoopback(hostname: string): boolean {
  */
 export function parseBaseUrl(text: string): URL {
   const unusable = (why: string, hint = 'give it as https://api.example.com') =>
-    new CliError('base_url_unusable', Exit.notConfigured, `the base URL ${JSON.stringify(text)} ${why}`, {
-      hint,
-    })
+    new CliError(
+      'base_url_unusable',
+      Exit.notConfigured,
+      // A password in it is nobody's business.
+      `the base URL ${JSON.stringify(text.replace(/\/\/[^/?#]*@/, '//…@'))} ${why}`,
+      { hint },
+    )
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')

@@ -1,206 +1,224 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { needs } from '../requirements.ts'
-import { createWorld, install, type ServedWorld, shareSandbox } from './world.ts'
+import { spawn } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { type Ended, install, type ServedWorld, shareSandbox } from './world.ts'
 
-const newWorld = shareSandbox()
-let world: ServedWorld
+const serve = shareSandbox()
 
-beforeEach(() => {
-  world = newWorld()
+function scripted(): ServedWorld {
+  const world = serve()
   install(world)
   world.env['MAILCLAIM_API_KEY'] = world.service.api_key
-})
-
-/** A script in a real shell, in the world's home. */
-function inShell(script: string, shell = 'bash', env: Record<string, string> = {}) {
-  const { status, stdout, stderr } = spawnSync(shell, ['-c', script], {
-    cwd: world.home,
-    env: { ...world.env, ...env },
-    encoding: 'utf8',
-    input: '',
-    timeout: 50_000,
-  })
-  return { code: status, stdout, stderr }
+  return world
 }
 
-/** A name that no other test of this file uses: they share the service. */
-let count = 0
-const newDomain = (label = 'd') => `${label}.s${++count}.example`
+/** Runs a script in a real shell. */
+function script(
+  world: ServedWorld,
+  text: string,
+  shell = 'sh',
+  env: Record<string, string> = {},
+): Promise<Ended> {
+  const child = spawn(shell, ['-c', text], {
+    env: { ...world.env, ...env },
+    cwd: world.home,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    stdout += piece
+  })
+  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
+    stderr += piece
+  })
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => resolve({ code: signal ?? code ?? 0, stdout, stderr }))
+  })
+}
 
-describe.runIf(needs('bash', 'curl'))('a script can tell the exit codes apart', () => {
-  const publish =
-    'curl -sS -f -o /dev/null -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/$domain/publish" --data "{}"'
-
-  test.each<[number, string, string]>([
-    [0, 'done', 'mailclaim grants list'],
-    [1, 'the settings cannot be written', 'MAILCLAIM_CONFIG_DIR=/dev/null/x mailclaim config set store file'],
-    [2, 'a bad flag', 'mailclaim grants list --nothing'],
-    [2, 'both cursors', 'mailclaim grants list --after a --before b'],
-    [3, 'no base URL', 'unset MAILCLAIM_BASE_URL; mailclaim grants list'],
-    [3, 'an unusable base URL', 'MAILCLAIM_BASE_URL=http://api.example.com mailclaim grants list'],
-    [4, 'not signed in', 'unset MAILCLAIM_API_KEY; mailclaim grants list'],
-    [4, 'a refused credential', 'MAILCLAIM_API_KEY=wrong mailclaim grants list'],
-    [5, 'not found', 'mailclaim imports get 00000000-0000-4000-8000-000000000000'],
-    [6, 'the service refuses', 'mailclaim claims create unclaimable.example'],
-    [7, 'nobody answers', 'MAILCLAIM_BASE_URL=http://127.0.0.1:1 mailclaim grants list'],
-    [8, 'not yet', 'mailclaim claims create "$domain" && mailclaim claims check "$domain"'],
-    [
-      8,
-      'still in flight',
-      'mailclaim claims create "$domain" && mailclaim claims watch "$domain" --timeout 1',
-    ],
+describe('exit codes, as a script sees them', () => {
+  // `|| code=$?` keeps the code under `set -e`.
+  const cases: readonly (readonly [number, string, string])[] = [
+    [0, 'done', 'mailclaim imports list --limit 1'],
+    [1, 'a local failure', 'MAILCLAIM_STATE_DIR=/dev/null/no mailclaim claims create local.example'],
+    [2, 'usage', 'mailclaim imports list --limit 0'],
+    [3, 'not configured', 'MAILCLAIM_BASE_URL= mailclaim imports list'],
+    [4, 'not signed in', 'MAILCLAIM_API_KEY= mailclaim imports list'],
+    [5, 'not found', 'mailclaim claims get nothing.example'],
+    [6, 'refused', 'mailclaim claims create own.example'],
+    [7, 'no network', 'MAILCLAIM_BASE_URL=http://127.0.0.1:9 mailclaim claims create far.example'],
+    [8, 'not yet', 'mailclaim claims create early.example; mailclaim claims check early.example'],
     [
       9,
       'a negative end',
-      `mailclaim claims create "$domain" && ${publish} && mailclaim claims verify "$domain" --wait`,
+      `mailclaim claims create failed.example
+       curl -sf -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/failed.example/outcome" -d '{"outcome":"fail"}' >&2
+       mailclaim claims watch failed.example`,
     ],
-  ])('%i: %s', (code, what, script) => {
-    const domain = newDomain(what === 'a negative end' ? 'blocked' : 'd')
-    const ended = inShell(script, 'bash', { domain })
-    expect(ended).toMatchObject({ code })
-    if (code === 0) expect(ended.stderr).not.toContain('error:')
-    else expect(ended.stderr).toMatch(/^error: .+$/m)
-    expect(ended.stderr).not.toMatch(/^ {4}at /m)
-  })
+    [
+      130,
+      'Ctrl-C',
+      'mailclaim claims create int.example; timeout -s INT 1 mailclaim claims watch int.example',
+    ],
+    [
+      143,
+      'SIGTERM',
+      'mailclaim claims create term.example; timeout -s TERM 1 mailclaim claims watch term.example',
+    ],
+  ]
 
-  test.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ] as const)('%s ends a watch with %i', async (signal, code) => {
-    const domain = newDomain()
-    expect((await world.run(['claims', 'create', domain])).code).toBe(0)
-    const watch = world.start(['claims', 'watch', domain, '--format', 'jsonl'])
-    await watch.seen(/"event":"status"/)
-    watch.child.kill(signal)
-    expect((await watch.ended).code).toBe(code)
-  })
-})
-
-describe.runIf(needs('bash', 'curl'))('the script of docs/ci.md', () => {
-  const page = readFileSync(new URL('../../docs/ci.md', import.meta.url), 'utf8')
-  const script = /```sh\n(set -euo pipefail\n[^`]+)```/.exec(page)?.[1] ?? ''
-  // What talks to the DNS provider.
-  const provider = `add_txt_record() { curl -sS -f -o /dev/null -X PUT "$MAILCLAIM_BASE_URL/_sandbox/dns/$1/TXT" --data "{\\"value\\":\\"$2\\"}"; }`
-  const written = (shell: string) =>
-    `${provider}\n${script}`
-      // POSIX shells have had pipefail only since 2024; dash of Debian has it not.
-      .replace('set -euo pipefail', shell === 'dash' ? 'set -eu' : 'set -euo pipefail')
-      .replace('domain=example.com', 'domain=$1')
-
-  test.each(['bash', ...(needs('dash') ? ['dash'] : [])])('runs as written under %s', (shell) => {
-    writeFileSync(join(world.home, 'claim.sh'), written(shell))
-    const ended = inShell(`${shell} claim.sh ${newDomain()}`)
-    expect(ended).toMatchObject({ code: 0, stdout: 'completed\n' })
-  })
-
-  test('runs twenty times at once', async () => {
-    writeFileSync(join(world.home, 'claim.sh'), written('bash'))
-    const runs = Array.from({ length: 20 }, () => {
-      const domain = newDomain()
-      // A folder each for the files that the script writes; the state is shared.
-      const child = spawn('bash', ['-c', `mkdir ${domain} && cd ${domain} && bash ../claim.sh ${domain}`], {
-        cwd: world.home,
-        env: world.env,
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let output = ''
-      for (const stream of [child.stdout, child.stderr])
-        stream.setEncoding('utf8').on('data', (text) => (output += text))
-      return new Promise<{ code: number | null; last: string | undefined; output: string }>((resolve) =>
-        child.once('close', (code) => resolve({ code, last: output.trim().split('\n').at(-1), output })),
+  test.each(cases)('%i: %s', async (code, _what, line) => {
+    const world = scripted()
+    // `timeout` has a code of its own unless it is told to pass on the command's.
+    const text = line.replace('timeout -s', 'timeout --preserve-status -s')
+    for (const shell of ['sh', 'bash']) {
+      const opening = shell === 'bash' ? 'set -euo pipefail' : 'set -eu'
+      const ended = await script(
+        world,
+        `${opening}\n(\n${text}\n) && code=0 || code=$?\necho "code $code"`,
+        shell,
       )
-    })
-    const ended = await Promise.all(runs)
-    expect(ended.filter(({ code }) => code !== 0).map(({ output }) => output)).toEqual([])
-    expect(ended.filter(({ output }) => !/^completed$/m.test(output))).toEqual([])
-    const { stdout } = await world.run(['claims', 'list', '--format', 'tsv'])
-    expect(stdout.trim().split('\n')).toHaveLength(21)
-  }, 120_000)
-})
-
-describe.runIf(needs('bash'))('an environment that is not what one is used to', () => {
-  test('a reader that goes away ends the program quietly', () => {
-    for (const command of [
-      'imports list --all --format jsonl',
-      'imports list --all',
-      'grants list',
-      '--help',
-      'completion bash',
-    ]) {
-      const ended = inShell(`set -o pipefail; mailclaim ${command} | head -n 1`)
-      expect(ended).toMatchObject({ code: 0, stderr: '' })
-      expect(ended.stdout.trim().split('\n')).toHaveLength(1)
+      expect(ended.stdout.trimEnd().split('\n').at(-1), ended.stderr).toBe(`code ${code}`)
+      if (code > 0) expect(ended.stderr).toMatch(/error: /)
     }
   })
 
-  test('closed streams', () => {
-    expect(inShell('mailclaim grants list <&- | wc -l').stdout.trim()).toMatch(/^\d+$/)
-    expect(inShell('mailclaim grants list <&-').code).toBe(0)
-    expect(inShell('mailclaim grants list 2>&-').code).toBe(0)
-    expect(inShell('mailclaim grants list >&-')).toMatchObject({ code: 0, stderr: '' })
+  test('set -euo pipefail stops at the first failure, in the middle of a pipe too', async () => {
+    const world = scripted()
+    const ended = await script(
+      world,
+      `set -euo pipefail
+       ids=$(mailclaim imports list --limit 3 --format tsv --fields id | tail -n +2)
+       echo "$ids" | wc -l
+       mailclaim imports get no-such-import --json | cat
+       echo 'not reached'`,
+      'bash',
+    )
+    expect(ended).toMatchObject({ code: 5, stdout: expect.stringMatching(/^\s*3\n$/) })
   })
 
-  test.each([{ CI: 'true' }, { TERM: 'dumb' }, { NO_COLOR: '1' }, { TERM: '' }, { LANG: 'C', LC_ALL: 'C' }])(
-    'data is the same with %o',
-    (env) => {
-      const plain = inShell('mailclaim grants list')
-      expect(inShell('mailclaim grants list', 'bash', env as Record<string, string>)).toEqual(plain)
-      expect(plain.stdout).not.toContain('\u001b')
-    },
-  )
-
-  test('FORCE_COLOR colours what people read, and never what programs read', () => {
-    const env = { FORCE_COLOR: '1' }
-    expect(inShell('mailclaim grants list --format table', 'bash', env).stdout).toContain('\u001b[')
-    expect(inShell('mailclaim grants list', 'bash', env).stdout).not.toContain('\u001b[')
-    expect(inShell('mailclaim grants list --json', 'bash', env).stdout).not.toContain('\u001b[')
-  })
-
-  test('no home folder: help works, and what needs a folder says which variable to set', () => {
-    const bare = createWorld()
-    const { env } = bare
-    const nowhere = { PATH: env['PATH'] ?? '', HOME: '', XDG_CONFIG_HOME: '', XDG_STATE_HOME: '' }
-    const ask = (words: readonly string[]) =>
-      spawnSync(process.execPath, [join(import.meta.dirname, '../../bin/mailclaim.js'), ...words], {
-        env: nowhere,
-        cwd: bare.home,
-        encoding: 'utf8',
-        input: '',
-      })
-    expect(ask(['--help']).status).toBe(0)
-    expect(ask(['--version']).status).toBe(0)
-    const listed = ask(['config', 'list'])
-    expect(listed.status).toBe(1)
-    expect(listed.stderr).toMatch(/set HOME, or MAILCLAIM_CONFIG_DIR/)
-    expect(existsSync(join(bare.home, '.config'))).toBe(false)
-    expect(existsSync(join(bare.home, 'mailclaim'))).toBe(false)
+  test('twenty scripts side by side, each with its own claim, lose nothing', async () => {
+    const world = scripted()
+    const ended = await script(
+      world,
+      `set -euo pipefail
+       pids=()
+       for n in $(seq 20); do
+         (mailclaim claims create "p$n.example" --json | grep -q pending) & pids+=($!)
+       done
+       for pid in "\${pids[@]}"; do wait "$pid"; done
+       mailclaim claims list --fields name | tail -n +2 | sort -u | wc -l`,
+      'bash',
+    )
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stdout.trim()).toBe('20')
   })
 })
 
-test('doctor finds a set-up in order, and says what is not', async () => {
-  await world.run(['config', 'set', 'store', 'file'])
-  const well = await world.run(['doctor', '--json'])
-  const statuses = (JSON.parse(well.stdout).data as { check: string; status: string }[]).map(
-    ({ check, status }) => [check, status],
+describe('the ends of a pipe', () => {
+  test.each(['', '--all', '--all --format jsonl', '--json --all', '--format table', '--format csv'])(
+    'imports list %s | head -1 ends quietly',
+    async (options) => {
+      const world = scripted()
+      const ended = await script(
+        world,
+        `set -o pipefail; mailclaim imports list ${options} | head -1 >/dev/null; echo "\${PIPESTATUS[0]}"`,
+        'bash',
+      )
+      expect(ended.stdout).toBe('0\n')
+      expect(ended.stderr.replace(/^hint: there are more: .*\n$/, '')).toBe('')
+    },
   )
-  expect(Object.fromEntries(statuses)).toMatchObject({
-    configuration: 'ok',
-    folders: 'ok',
-    'credential store': 'ok',
-    session: 'ok',
-    network: 'ok',
-    clock: 'ok',
-    'DNS resolvers': 'ok',
-    'direct DNS': 'skipped',
+
+  test('a reader that goes away in the middle of a watch ends it quietly', async () => {
+    const world = scripted()
+    await world.run(['claims', 'create', 'gone.example'])
+    await world.control('POST', 'claims/gone.example/publish', {})
+    const ended = await script(
+      world,
+      `mailclaim claim gone.example --format jsonl | head -1; echo "\${PIPESTATUS[0]}"`,
+      'bash',
+    )
+    expect(ended.stdout.trimEnd().split('\n').at(-1)).toBe('0')
+    expect(ended.stderr).not.toMatch(/EPIPE|bug/)
   })
-  expect(well.code).toBe(0)
-  expect(well.stdout + well.stderr).not.toContain(world.service.api_key)
-  const ill = await world.run(['doctor'], {
-    env: { MAILCLAIM_API_KEY: undefined, MAILCLAIM_BASE_URL: 'http://127.0.0.1:1' },
+
+  test.each([
+    ['stdin closed', 'mailclaim imports list --limit 1 <&-', 0],
+    ['stdin closed where a key is to be read', 'mailclaim login --with-api-key --store file <&-', 'not 0'],
+    ['stdin closed where a claim is left out', 'mailclaim claims get <&-', 2],
+    ['stdin empty', 'mailclaim imports list --limit 1 </dev/null', 0],
+    ['stderr closed', 'mailclaim imports list --limit 1 2>&-', 0],
+    ['stderr closed and an error', 'mailclaim imports list --limit 0 2>&-', 2],
+    ['stdout closed', 'mailclaim imports list --limit 1 >&-', 'any'],
+    ['stdout full', 'mailclaim imports list --limit 1 >/dev/full', 'not 0'],
+    ['everything closed', 'mailclaim imports list --limit 1 <&- >&- 2>&-', 'any'],
+  ] as const)('%s', async (_what, line, code) => {
+    const world = scripted()
+    const ended = await script(world, `${line}\necho "code $?" >>log; cat log`)
+    const seen = Number(/code (\d+)/.exec(ended.stdout)?.[1])
+    if (code === 'not 0') expect(seen).toBeGreaterThan(0)
+    // Some shells cannot even tell a program that its output is closed; it must not hang or die of a signal.
+    else if (code === 'any') expect(seen).toBeLessThan(10)
+    else expect(seen, ended.stderr).toBe(code)
+    expect(ended.stderr).not.toMatch(/bug|node:|\n +at /)
   })
-  expect(ill.code).toBe(4)
-  expect(ill.stderr).toContain('error: 2 problems found: session, network')
+})
+
+describe('environments', () => {
+  test.each<[string, Record<string, string>]>([
+    ['TERM=dumb', { TERM: 'dumb' }],
+    ['CI=true', { CI: 'true' }],
+    ['NO_COLOR', { NO_COLOR: '1' }],
+    ['an unknown locale', { LANG: 'xx_YY', LC_ALL: 'xx_YY' }],
+  ])('%s: no escape byte in a pipe, and the road is walked', async (_what, env) => {
+    const world = scripted()
+    const domain = `env${Object.keys(env)[0]?.toLowerCase().replace('_', '')}.example`
+    await world.run(['claims', 'create', domain])
+    await world.control('POST', `claims/${domain}/publish`, {})
+    const ended = await script(world, `mailclaim claim ${domain}`, 'sh', env)
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stdout + ended.stderr).not.toContain('\u001b')
+    expect(ended.stderr).toMatch(/Completed: the domain is yours/)
+  })
+
+  test('FORCE_COLOR colours a table in a pipe, NO_COLOR beats nothing of the data', async () => {
+    const world = scripted()
+    const forced = await script(world, 'mailclaim imports list --format table', 'sh', { FORCE_COLOR: '1' })
+    expect(forced.stdout).toContain('\u001b[')
+    for (const format of ['json', 'jsonl', 'tsv', 'csv']) {
+      const ended = await script(world, `mailclaim imports list --format ${format}`, 'sh', {
+        FORCE_COLOR: '1',
+      })
+      expect(ended.stdout, format).not.toContain('\u001b')
+    }
+  })
+
+  test('no HOME and nothing that says where files go', async () => {
+    const world = scripted()
+    const ended = await script(
+      world,
+      `unset HOME MAILCLAIM_CONFIG_DIR MAILCLAIM_STATE_DIR XDG_CONFIG_HOME XDG_STATE_HOME
+       mailclaim imports list --limit 1 --fields status && mailclaim --version`,
+    )
+    expect(ended.code, ended.stderr).toBe(0)
+  })
+
+  test('a HOME that cannot be written hinders only what has to write there, and that names the place', async () => {
+    const world = scripted()
+    // Read-only for everybody, the superuser included.
+    const at = (line: string) =>
+      script(world, `unset MAILCLAIM_CONFIG_DIR MAILCLAIM_STATE_DIR\n${line}`, 'sh', { HOME: '/sys' })
+    expect((await at('mailclaim imports list --limit 1')).code).toBe(0)
+    expect((await at('mailclaim auth token')).stdout.trim()).toBe(world.service.api_key)
+    for (const line of [
+      'mailclaim login --store file --no-browser',
+      'mailclaim config set base-url https://mail.example',
+    ]) {
+      const ended = await at(line)
+      expect(ended.code, line).toBeGreaterThan(0)
+      expect(ended.stderr, line).toMatch(/^error: [^\n]*\/sys\/[^\n]*\n(hint: [^\n]+\n)?$/)
+      expect(ended.stderr, line).not.toMatch(/this is a bug|Open this address/)
+    }
+  })
 })
