@@ -1,8 +1,8 @@
 import type { Random } from '../context.ts'
-import type { Route } from './delegation.ts'
 import { ask } from './exchange.ts'
 import { isAskable, isWithin } from './name.ts'
 import { type Observation, readTxt, type TxtValue } from './observe.ts'
+import type { Route } from './route.ts'
 
 /** What was found where the record does not belong. */
 export interface Misplaced {

@@ -1,6 +1,7 @@
 import type { DnsAddress } from '../context.ts'
-import { createRoute, locate } from './delegation.ts'
+import { locate } from './delegation.ts'
 import type { DnsEffects } from './exchange.ts'
+import { createRoute } from './route.ts'
 import { below } from './withdraw.ts'
 
 /**

@@ -1,0 +1,115 @@
+import type { DnsAddress } from '../context.ts'
+import { type AskOptions, ask, type DnsEffects } from './exchange.ts'
+import type { Message } from './message.ts'
+import { isAskable } from './name.ts'
+
+/** Who is asked, and until when: what a walk through the delegations goes by. */
+export interface Route {
+  readonly resolvers: readonly DnsAddress[]
+  readonly authoritativePort: number
+  /** When finding the zone has to be over, on `clock.monotonic()`. */
+  readonly deadline: number
+  readonly effects: DnsEffects
+  /** Addresses of a name server host; each host is looked up once a check. */
+  readonly lookUp: (host: string) => Promise<HostAddresses>
+}
+
+/** How long the servers of one zone may take before the walk goes on without them. */
+export const LEVEL_MS = 1500
+
+/** A route that remembers which hosts it has looked up, for as long as it is used. */
+export function createRoute(way: Omit<Route, 'lookUp'>): Route {
+  const hosts = new Map<string, Promise<HostAddresses>>()
+  const lookUp = (host: string): Promise<HostAddresses> => {
+    const running = hosts.get(host) ?? lookUpHost(host, way)
+    // Whoever waits for it sees a rejection; where nobody does any more, it is no one's.
+    running.catch(() => undefined)
+    hosts.set(host, running)
+    return running
+  }
+  return { ...way, lookUp }
+}
+
+export interface HostAddresses {
+  readonly addresses: readonly DnsAddress[]
+  /** Whether somebody said so: no address is then a fact and no time-out. */
+  readonly certain: boolean
+}
+
+/** Addresses of a name server host, v4 and v6, through the resolvers. */
+async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<HostAddresses> {
+  if (!isAskable(host)) return { addresses: [], certain: true }
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + 2500)
+  const options: AskOptions = { recursionDesired: true, checkingDisabled: true, deadline }
+  const families = await Promise.all(
+    (['A', 'AAAA'] as const).map((type) =>
+      firstUseful(
+        route.resolvers.map((resolver) => async () => {
+          const reply = await ask(resolver, { name: host, type }, options, route.effects)
+          if (reply.kind !== 'answer') return undefined
+          const { rcode, ra } = reply.message
+          const addresses =
+            rcode === 'NOERROR' ? addressesIn(reply.message, undefined, route.authoritativePort) : []
+          const certain = ra && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
+          return addresses.length > 0 || certain ? addresses : undefined
+        }),
+      ),
+    ),
+  )
+  return {
+    addresses: unique(families.flatMap((addresses) => addresses ?? [])),
+    certain: families.every((addresses) => addresses !== undefined),
+  }
+}
+
+/** Addresses of a host inside a zone, from the zone's own servers: where no resolver knows the zone, they still do. */
+export async function askForHost(
+  host: string,
+  servers: readonly DnsAddress[],
+  route: Route,
+): Promise<DnsAddress[]> {
+  if (!isAskable(host)) return []
+  const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
+  const found = await Promise.all(
+    servers.slice(0, 3).flatMap((server) =>
+      (['A', 'AAAA'] as const).map(async (type) => {
+        const reply = await ask(server, { name: host, type }, { deadline }, route.effects)
+        return reply.kind === 'answer' && reply.message.aa
+          ? addressesIn(reply.message, host, route.authoritativePort)
+          : []
+      }),
+    ),
+  )
+  return unique(found.flat())
+}
+
+/** The addresses that a message carries for a host, or for any name where no host is given. */
+export function addressesIn(message: Message, host: string | undefined, port: number): DnsAddress[] {
+  return unique(
+    [...message.answers, ...message.additional].flatMap((record) =>
+      (record.type === 'A' || record.type === 'AAAA') && (host === undefined || record.name === host)
+        ? [{ address: record.address, port }]
+        : [],
+    ),
+  )
+}
+
+export function unique(addresses: readonly DnsAddress[]): DnsAddress[] {
+  return [...new Map(addresses.map((server) => [`${server.address} ${server.port}`, server])).values()]
+}
+
+/** Starts all at once; the first result that is not undefined wins. Undefined when all have ended without one. */
+export async function firstUseful<T>(
+  tasks: readonly (() => Promise<T | undefined>)[],
+): Promise<T | undefined> {
+  if (tasks.length === 0) return undefined
+  return await new Promise((resolve, reject) => {
+    let left = tasks.length
+    for (const task of tasks) {
+      task().then((result) => {
+        left -= 1
+        if (result !== undefined || left === 0) resolve(result)
+      }, reject)
+    }
+  })
+}
