@@ -1,0 +1,45 @@
+import type { Clock } from '../../src/context.ts'
+
+/** Time that passes only when nothing else is left to do: the earliest of all sleepers wakes first. */
+export function createVirtualClock(): Clock {
+  const sleepers: { at: number; wake: () => void }[] = []
+  let now = 0
+  let pumping = false
+  const pump = () => {
+    if (pumping) return
+    pumping = true
+    // Two turns of the loop: whatever a wake-up sets off has then settled or sleeps itself.
+    setImmediate(() =>
+      setImmediate(() => {
+        pumping = false
+        sleepers.sort((a, b) => a.at - b.at)
+        const next = sleepers.shift()
+        if (next === undefined) return
+        now = next.at
+        next.wake()
+        if (sleepers.length > 0) pump()
+      }),
+    )
+  }
+  return {
+    now: () => now,
+    monotonic: () => now,
+    sinceBoot: () => ({ seconds: now / 1000, boot: undefined }),
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason)
+        const sleeper = { at: now + ms, wake: resolve }
+        sleepers.push(sleeper)
+        signal?.addEventListener(
+          'abort',
+          () => {
+            const at = sleepers.indexOf(sleeper)
+            if (at >= 0) sleepers.splice(at, 1)
+            reject(signal.reason)
+          },
+          { once: true },
+        )
+        pump()
+      }),
+  }
+}
