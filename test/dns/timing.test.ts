@@ -13,6 +13,7 @@ const CHAIN = 5
 async function timed(
   respond: (asked: Asked) => FakeReply,
   resolvers = ['192.0.2.53'],
+  name = 'example.com',
 ): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock, [])
@@ -24,7 +25,7 @@ async function timed(
     }
   const report = await checkDns(
     {
-      name: 'example.com',
+      name,
       expected: 'prefix=token',
       resolvers: resolvers.map((address) => ({ address, port: 53 })),
       authoritativePort: 53,
@@ -128,6 +129,27 @@ describe('silence has its limits', () => {
     })
     expect(report.verdict).toBe('ready')
     expect(ms).toBeLessThanOrEqual(2000)
+  })
+
+  test('where the network lets nothing through, the resolver is not asked about what may not exist', async () => {
+    const { report, asked } = await timed(
+      (one) => {
+        if (one.server !== '192.0.2.53') return 'silent'
+        if (one.type === 'NS' && one.name === 'example.com')
+          return {
+            flags: 128,
+            answers: [{ name: 'example.com', type: 'NS', ttl: 60, data: 'ns.example.com' }],
+          }
+        return healthy(one)
+      },
+      ['192.0.2.53'],
+      'a.b.example.com',
+    )
+    expect(report).toMatchObject({ verdict: 'unknown', zone: 'example.com' })
+    const atResolver = asked.filter((one) => one.server === '192.0.2.53').map((one) => one.name)
+    expect(atResolver).toContain('example.com')
+    expect(atResolver).not.toContain('b.example.com')
+    expect(atResolver).not.toContain('a.b.example.com')
   })
 
   test('one of two resolvers silent does not hide the zone', async () => {
