@@ -621,7 +621,7 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
     )
     for (const ended of await Promise.allSettled(checks))
       expect(ended).toMatchObject({ status: 'rejected', reason })
-    expect(performance.now() - start).toBeLessThan(ms + 500)
+    expect(performance.now() - start).toBeLessThan(ms + 2000)
   })
 
   test('no resolver is ever asked about a name that the authoritative servers do not have', async () => {

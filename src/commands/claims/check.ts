@@ -12,8 +12,9 @@ import { duration } from '../../dns/words.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
+import { note } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
-import { sanitizeLine } from '../../terminal/sanitize.ts'
+import { canAnimate, startProgress } from '../../terminal/progress.ts'
 import { defineCommand } from '../definition.ts'
 
 interface Options {
@@ -71,7 +72,7 @@ export const command = defineCommand<Options>({
     }
     const report = options.wait
       ? await waited(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
-      : await checkDns(request, dnsEffects(context))
+      : await once(request, context, settings)
     await writeReport(report, request, context, settings)
     const failure = failureOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
@@ -98,24 +99,45 @@ async function wantedRecord(
   return recordOf(await knownClaim(claim, context, settings))
 }
 
+/** One check. It may take ten seconds, so a person sees that it runs. */
+async function once(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
+  const progress = canAnimate(context)
+    ? await startProgress(`asking the name servers of ${request.name}`, context, settings)
+    : undefined
+  try {
+    return await checkDns(request, dnsEffects(context))
+  } finally {
+    await progress?.end()
+  }
+}
+
+/** Checks until the record is ready or the time is over, and says why it goes on. */
 async function waited(
   request: CheckRequest,
   timeoutMs: number,
   context: Context,
   settings: Settings,
 ): Promise<CheckReport> {
-  const say = async (text: string) => {
-    if (!settings.quiet) await context.stderr.write(`${sanitizeLine(text)}\n`)
-  }
-  await say(`waiting for the TXT record at ${request.name}, for ${duration(timeoutMs / 1000)} at most`)
-  const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
-  for (;;) {
-    const next = await checks.next()
-    if (next.done) return next.value
-    const { report, nextInMs, leftMs } = next.value
-    if (nextInMs === null) continue
-    const reason = report.findings[0]?.message ?? 'not ready yet'
-    await say(`${reason}; next look in ${duration(nextInMs / 1000)}, ${duration(leftMs / 1000)} left`)
+  await note(
+    `waiting for the TXT record at ${request.name}, for ${duration(timeoutMs / 1000)} at most`,
+    context,
+    settings,
+  )
+  const progress = await startProgress(`asking the name servers of ${request.name}`, context, settings)
+  try {
+    const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
+    for (;;) {
+      const next = await checks.next()
+      if (next.done) return next.value
+      const { report, nextInMs, leftMs } = next.value
+      if (nextInMs === null) continue
+      const reason = report.findings[0]?.message ?? 'not ready yet'
+      await progress.update(
+        `${reason}; next look in ${duration(nextInMs / 1000)}, ${duration(leftMs / 1000)} left`,
+      )
+    }
+  } finally {
+    await progress.end()
   }
 }
 
