@@ -105,7 +105,10 @@ function tcpBlocked(facts: Facts, cut: readonly Observation[], someAnswered: boo
   const concerned = facts.servers.filter((server) => server.tcpFailure !== undefined)
   const { matching } = tally(facts.servers)
   const readable = facts.resolvers.some((resolver) => resolver.outcome === 'match')
-  const resolversFailed = facts.resolvers.length > 0 && !readable
+  // Silence of a resolver says as little as silence of a server.
+  const resolversFailed =
+    !readable &&
+    facts.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
   const closed = cut.some((server) => server.tcpFailure !== 'timeout')
   const harmless = matching.length > 0 || someAnswered || readable
   return {

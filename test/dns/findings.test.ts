@@ -217,6 +217,15 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Facts>])
   [
     'tcp_blocked',
     'error',
+    'unknown',
+    {
+      servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })],
+      resolvers: [resolver({ outcome: 'timeout' })],
+    },
+  ],
+  [
+    'tcp_blocked',
+    'error',
     'fix',
     {
       servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })],
