@@ -14,8 +14,8 @@ type Failure = Extract<KeychainAnswer, { ok: false }>
 const WORDS: Readonly<Record<Failure['reason'], string>> = {
   no_module: 'the keychain library (keytar) is not installed or does not load on this system',
   no_bus:
-    'there is no keychain here: no D-Bus session is running (as in containers, cron and many SSH logins)',
-  no_service: 'there is no keychain here: nothing answers as Secret Service (gnome-keyring, KWallet)',
+    'there is no keychain here: no D-Bus session is running, as in containers, under cron and in many SSH logins',
+  no_service: 'there is no keychain here: no gnome-keyring, KWallet or other Secret Service answers',
   locked: 'the keychain is locked',
   timeout: 'the keychain did not answer in time; it may be waiting for someone to unlock it',
   refused: 'the keychain refused',
