@@ -1,6 +1,22 @@
 #!/usr/bin/env node
-import { main } from '../dist/main.js'
+keepCompiled(process)
+const { main } = await import('../dist/main.js')
 
 process.exitCode = await main()
 // After a signal, work that did not heed it in time must not keep the process alive.
 if (process.exitCode >= 128) process.exit()
+
+/**
+ * From Node 22.8 on, what V8 has compiled is kept for the next start, in the person's own cache folder: Node's default
+ * is a temporary folder, which others on the machine could fill before us. Where nothing can be written, nothing is
+ * kept. NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE are heeded by Node itself.
+ */
+function keepCompiled({ env, platform, getBuiltinModule }) {
+  const cache =
+    platform === 'win32'
+      ? env.LOCALAPPDATA
+      : platform === 'darwin'
+        ? env.HOME && `${env.HOME}/Library/Caches`
+        : env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
+  if (cache) getBuiltinModule('node:module').enableCompileCache?.(`${cache}/mailclaim/compiled`)
+}

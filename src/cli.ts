@@ -1,3 +1,4 @@
+import { runCommandLine } from './cli/parse.ts'
 import { report } from './cli/report.ts'
 import type { Context } from './context.ts'
 import { Exit, type ExitCode } from './errors.ts'
@@ -15,12 +16,10 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       await context.stdout.write(`${context.program.version}\n`)
       return Exit.done
     }
-    // Asked by the shells' completion scripts at every press of Tab: commander is not loaded for it.
     if (first === '__complete') {
       const { answerShell } = await import('./cli/complete.ts')
       return await answerShell(argv.slice(1), context)
     }
-    const { runCommandLine } = await import('./cli/parse.ts')
     return await runCommandLine(argv, context)
   } catch (error) {
     return report(error, argv, context)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
@@ -160,9 +160,21 @@ function bootId(): string | undefined {
   }
 }
 
+/** What is no character device is no terminal: `node:tty`, and the network with it, is loaded only for one that is. */
+function isTerminal(fd: number): boolean {
+  try {
+    if (!fstatSync(fd).isCharacterDevice()) return false
+  } catch {
+    // A closed descriptor, or a system that does not tell.
+  }
+  return isatty(fd)
+}
+
 function realInput(): Input {
   return {
-    isTTY: isatty(0),
+    get isTTY() {
+      return isTerminal(0)
+    },
     // Touched only when something is read: opening it keeps the process alive.
     get stream() {
       return process.stdin
@@ -170,33 +182,62 @@ function realInput(): Input {
   }
 }
 
+/** A pipe that nobody has written to takes as much at once on every system. */
+const FIRST_PIECE_BYTES = 16 * 1024
+
 function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
   let closed = false
   let listening = false
-  return {
-    isTTY: isatty(fd),
-    get columns() {
-      return stream().columns
-    },
-    write: (text) =>
-      new Promise((resolve, reject) => {
-        if (closed) return reject(new OutputClosedError('the reader went away'))
-        if (!listening) {
-          listening = true
-          // Without a listener the error would also be thrown where nobody can catch it.
-          stream().on('error', () => {
-            closed = true
-          })
-        }
-        stream().write(text, (error) => {
-          if (!error) return resolve()
+  let first = true
+  const throughStream = (data: string | Uint8Array) =>
+    new Promise<void>((resolve, reject) => {
+      if (!listening) {
+        listening = true
+        // Without a listener the error would also be thrown where nobody can catch it.
+        stream().on('error', () => {
           closed = true
-          const gone =
-            (error as NodeJS.ErrnoException).code === 'EPIPE' ||
-            (error as NodeJS.ErrnoException).code === 'EOF'
-          reject(gone ? new OutputClosedError('the reader went away') : outputFailed(error))
         })
-      }),
+      }
+      stream().write(data, (error) => (error ? reject(error) : resolve()))
+    })
+  return {
+    get isTTY() {
+      return isTerminal(fd)
+    },
+    get columns() {
+      return isTerminal(fd) ? stream().columns : undefined
+    },
+    async write(text) {
+      if (closed) throw new OutputClosedError('the reader went away')
+      try {
+        const rest: string | Uint8Array = first ? writeDirectly(fd, text) : text
+        first = false
+        if (rest.length > 0) await throughStream(rest)
+      } catch (error) {
+        closed = true
+        const code = (error as NodeJS.ErrnoException).code
+        const gone = code === 'EPIPE' || code === 'EOF'
+        throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)
+      }
+    },
+  }
+}
+
+/**
+ * Writes to a file or a pipe without a stream, which would load the network with it: most commands write once and are
+ * done.
+ *
+ * @returns what could not be written that way, and has to go through the stream.
+ */
+function writeDirectly(fd: number, text: string): string | Uint8Array {
+  if (text.length > FIRST_PIECE_BYTES / 3 || process.platform === 'win32' || isTerminal(fd)) return text
+  const bytes = Buffer.from(text)
+  try {
+    return bytes.subarray(writeSync(fd, bytes))
+  } catch (error) {
+    // Another program has made the pipe non-blocking, and it is full.
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return bytes
+    throw error
   }
 }
 

@@ -61,7 +61,10 @@ function wordsFor(line: CommandLine): string[] {
   return [...line.words, ...line.rest]
 }
 
-/** The whole program, as commander knows it: every name, and the options of the one command that was typed. */
+/**
+ * The program as commander knows it: the command that was typed and its options; where none was, the names that could
+ * have been.
+ */
 function buildProgram(
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -117,6 +120,9 @@ function buildProgram(
     above: readonly string[],
   ): void {
     for (const [word, node] of Object.entries(level)) {
+      const typed = word === line.words[above.length]
+      // Where it is known what to run, nobody asks for its neighbours.
+      if (definition !== undefined && !typed) continue
       const words = [...above, word]
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
       command.summary(node.says).description(`${node.says.charAt(0).toUpperCase()}${node.says.slice(1)}.`)
@@ -126,9 +132,12 @@ function buildProgram(
       if (isGroup(node)) {
         command.summary(`${node.says}: ${Object.keys(node.commands).join(', ')}`)
         command.usage('<command> [options]')
-        if (definition === undefined) addOptions(command, GLOBAL_OPTIONS, 'Global options:')
-        addLevel(command, node.commands, words)
-      } else if (definition !== undefined && line.words.join(' ') === words.join(' ')) {
+        // Words behind `--` are for commander to find.
+        if (typed || line.rest.includes('--')) {
+          if (definition === undefined) addOptions(command, GLOBAL_OPTIONS, 'Global options:')
+          addLevel(command, node.commands, words)
+        }
+      } else if (definition !== undefined) {
         define(command, definition)
       }
     }

@@ -11,8 +11,8 @@ export async function report(error: unknown, argv: readonly string[], context: C
   try {
     if (asksForJson(argv)) await context.stderr.write(`${stringifyJson(failure)}\n`)
     else {
-      await context.stderr.write(`error: ${sanitizeLine(failure.message)}\n`)
-      if (failure.hint !== undefined) await context.stderr.write(`hint: ${sanitizeLines(failure.hint)}\n`)
+      const hint = failure.hint === undefined ? '' : `hint: ${sanitizeLines(failure.hint)}\n`
+      await context.stderr.write(`error: ${sanitizeLine(failure.message)}\n${hint}`)
       if (!expected && argv.includes('--verbose') && error instanceof Error) {
         await context.stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
       }

@@ -91,8 +91,7 @@ function take(locks: FileLocks, fd: number, path: string): boolean {
 }
 
 async function loadNative(): Promise<FileLocks> {
-  const loaded = await import('fs-native-extensions')
-  return { tryLock: loaded.tryLock, unlock: loaded.unlock }
+  return import('../settings/native-locks.ts')
 }
 
 async function loadLocks(load: () => Promise<FileLocks>): Promise<FileLocks> {

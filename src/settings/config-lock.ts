@@ -19,7 +19,7 @@ export async function withConfigLock<T>(
   context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const locks = await import('fs-native-extensions').catch(() => undefined)
+  const locks = await import('./native-locks.ts').catch(() => undefined)
   if (locks === undefined) return work()
   const path = join(context.directories.config, 'config.lock')
   const file = await open(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)

@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import { confirm, input, password, select } from '@inquirer/prompts'
 import type { Context, Prompts } from '../context.ts'
 import { InterruptedError } from '../errors.ts'
 import { sanitizeLine } from './sanitize.ts'
@@ -7,8 +8,7 @@ import { sanitizeLine } from './sanitize.ts'
  * Questions on stderr, so that stdout holds data alone. Ctrl-C and the end of the input end a question with an
  * `InterruptedError`. Whether a question may be asked at all is the caller's to know (`Settings.interactive`).
  */
-export async function createPrompts(context: Context): Promise<Prompts> {
-  const { input, password, confirm, select } = await import('@inquirer/prompts')
+export function createPrompts(context: Context): Prompts {
   const { stdin, stderr, interrupts } = context
 
   async function ask<T>(

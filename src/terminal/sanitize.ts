@@ -10,19 +10,31 @@
  * Cc (C0, DEL, C1: ESC, CSI, OSC …), Cf (bidi controls, zero-width characters, tags, soft hyphen), Cs (lone surrogates),
  * Zl and Zp (U+2028, U+2029), what Unicode says to show as nothing (fillers, variation selectors), non-characters.
  */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/u
+const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]`
+
+/** Compiled at the first use: Unicode's classes take a noticeable part of the program's start, and most text is ASCII. */
+function once(make: () => RegExp): () => RegExp {
+  let made: RegExp | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
 
 /** A hidden character, except where it makes one emoji of several characters; and marks that pile up on one place. */
-const UNSAFE = new RegExp(
-  [
-    // A presentation selector after an emoji or in a keycap, a joiner between two emoji. Elsewhere they hide something.
-    '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
-    '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
-    // Not allowed, so captured: a mark without a letter, which would sit on our own text, or beyond any script's need.
-    '(^\\p{M}|(?<=\\p{M}{6})\\p{M})',
-    `(${HIDDEN.source})`,
-  ].join('|'),
-  'gu',
+const unsafe = once(
+  () =>
+    new RegExp(
+      [
+        // A presentation selector after an emoji or in a keycap, a joiner between two emoji. Elsewhere they hide something.
+        '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
+        '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
+        // Not allowed, so captured: a mark without a letter, which would sit on our own text, or beyond any script's need.
+        '(^\\p{M}|(?<=\\p{M}{6})\\p{M})',
+        `(${HIDDEN})`,
+      ].join('|'),
+      'gu',
+    ),
 )
 
 const PLAIN = /^[\x20-\x7e]*$/
@@ -33,7 +45,7 @@ function escapeCharacter(character: string): string {
 }
 
 function escapeUnsafe(text: string, keep: string): string {
-  return text.replace(UNSAFE, (match: string, mark: string | undefined, hidden: string | undefined) => {
+  return text.replace(unsafe(), (match: string, mark: string | undefined, hidden: string | undefined) => {
     const character = mark ?? hidden
     return character === undefined || keep.includes(character) ? match : escapeCharacter(character)
   })
@@ -106,7 +118,7 @@ export function escapeCsv(text: string, options: { terminal: boolean; defuse: bo
 
 const BEYOND_ASCII = /[^\x00-\x7e]/
 /** As `HIDDEN`, without C0, which JSON.stringify escapes inside strings and writes itself between them. */
-const HIDDEN_IN_JSON = new RegExp(`(?![\\x00-\\x1f])${HIDDEN.source}`, 'gu')
+const hiddenInJson = once(() => new RegExp(`(?![\\x00-\\x1f])${HIDDEN}`, 'gu'))
 
 /**
  * JSON whose bytes are harmless on a terminal and whose value is exactly the one given: C1, DEL, bidi, invisible and
@@ -117,7 +129,7 @@ const HIDDEN_IN_JSON = new RegExp(`(?![\\x00-\\x1f])${HIDDEN.source}`, 'gu')
 export function stringifyJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, null, indent) ?? 'null'
   if (!BEYOND_ASCII.test(text)) return text
-  return text.replace(HIDDEN_IN_JSON, (character) =>
+  return text.replace(hiddenInJson(), (character) =>
     // By UTF-16 unit: beyond U+FFFF that is a pair of escapes.
     Array.from(
       { length: character.length },

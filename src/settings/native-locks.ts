@@ -1,0 +1,5 @@
+/**
+ * The operating system's file locks: flock, OFD locks or LockFileEx. Loading this throws where there are none for this
+ * machine.
+ */
+export { tryLock, unlock } from 'fs-native-extensions'
