@@ -81,7 +81,7 @@ export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
   wrongValue('pasted_line', 'A whole line of a zone file in the value', ({ name, value }) => {
     return `${name}. 300 IN TXT "${value}"`
   }),
-  wrongValue('extra_text', 'More text in the value', ({ value }) => `TXT=${value}`),
+  wrongValue('extra_text', 'More text in the value', ({ value }) => `our domain: ${value}`),
   {
     id: 'split_strings',
     says: 'One record of two strings (this one is right)',
