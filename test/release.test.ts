@@ -1,0 +1,98 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+
+const root = new URL('../', import.meta.url)
+const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
+const manifest = JSON.parse(read('package.json')) as {
+  version: string
+  scripts: Record<string, string>
+  repository?: unknown
+} & Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
+
+describe('what is published', () => {
+  test('is the program, its licence and what people read, and nothing else', () => {
+    // Without scripts: the program has been built for the tests already.
+    const packed = JSON.parse(
+      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+        cwd: root,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }),
+    ) as { files: { path: string; mode: number }[] }[]
+    const files = packed[0]?.files.map(({ path }) => path) ?? []
+    for (const needed of [
+      'package.json',
+      'README.md',
+      'LICENSE',
+      'CHANGELOG.md',
+      'bin/mailclaim.js',
+      'dist/main.js',
+      'dist/keychain-helper.js',
+    ]) {
+      expect(files).toContain(needed)
+    }
+    const strangers = files.filter(
+      (path) =>
+        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|dist\/[\w./-]+\.js|dist\/[\w-]+\.(txt|md)|man\/[\w./-]+\.\d)$/.test(
+          path,
+        ),
+    )
+    expect(strangers).toEqual([])
+  })
+
+  test('runs nothing when it is installed', () => {
+    expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
+  })
+
+  test('brings along native packages alone, and every package is pinned exactly', () => {
+    expect(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).toSorted()).toEqual([
+      'fs-native-extensions',
+      'keytar',
+    ])
+    for (const [name, range] of Object.entries({
+      ...manifest.dependencies,
+      ...manifest.optionalDependencies,
+      ...manifest.devDependencies,
+    })) {
+      expect(range, name).toMatch(/^(npm:@[\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/)
+    }
+  })
+
+  test('has an entry in the changelog', () => {
+    expect(read('CHANGELOG.md')).toMatch(new RegExp(`^## ${manifest.version.replaceAll('.', '\\.')} `, 'm'))
+  })
+})
+
+describe('the workflows', () => {
+  const folder = new URL('.github/workflows/', root)
+  test.each(readdirSync(folder))(
+    '%s pins every action, and may only read where nothing else is said',
+    (name) => {
+      const text = readFileSync(new URL(name, folder), 'utf8')
+      const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
+      expect(actions.length).toBeGreaterThan(0)
+      for (const action of actions) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/)
+      expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
+      expect(text).not.toMatch(/pull_request_target|secrets\./)
+    },
+  )
+})
+
+describe('the threat model', () => {
+  test('names proofs that are there', () => {
+    const named = [...read('docs/security.md').matchAll(/`(test\/[\w/.-]+)`/g)].map((match) => match[1] ?? '')
+    expect(named.length).toBeGreaterThan(10)
+    expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
+  })
+})
+
+describe('the floor plan in the documentation', () => {
+  test('has every room of the source', () => {
+    const text = read('docs/architecture.md')
+    const rooms = readdirSync(new URL('src/', root), { withFileTypes: true }).map((entry) =>
+      entry.isDirectory() ? `${entry.name}/` : entry.name,
+    )
+    expect(rooms.filter((room) => !text.includes(`\`${room}\``))).toEqual([])
+  })
+})
