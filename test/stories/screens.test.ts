@@ -264,7 +264,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       at: 'the claim is being created',
       line: 'mailclaim claim i1.example',
       before: (world) =>
-        world.control('POST', 'faults', { kind: 'hang', method: 'POST', path: '/domains/claim', times: 1 }),
+        world.control('POST', 'faults', { kind: 'hang', method: 'POST', path: '/domains/claim', count: 1 }),
       shows: /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Claim/,
     },
     { at: 'DNS is waited for', line: 'mailclaim claim i2.example', shows: /Add a TXT record in/ },
@@ -306,7 +306,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       at: 'a list is awaited',
       line: 'mailclaim imports list',
       before: (world) =>
-        world.control('POST', 'faults', { kind: 'hang', path: '/contacts/imports', times: 1 }),
+        world.control('POST', 'faults', { kind: 'hang', path: '/contacts/imports', count: 1 }),
       shows: /^$/,
     },
     { at: 'the sandbox runs', line: 'mailclaim sandbox', shows: /Press Ctrl-C/ },

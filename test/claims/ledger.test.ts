@@ -1,0 +1,162 @@
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { readLedger, recordClaim } from '../../src/claims/ledger.ts'
+import { resolveClaim } from '../../src/claims/resolve.ts'
+import { Exit } from '../../src/errors.ts'
+import type { DomainClaim } from '../../src/service/types.ts'
+import {
+  createFakeContext,
+  type FakeContext,
+  type FakeContextOptions,
+  fakeSettings,
+} from '../fake-context.ts'
+
+const claim = (name: string, domain_id: string, more: object = {}) =>
+  ({ object: 'domain_claim', name, domain_id, status: 'pending', ...more }) as DomainClaim
+
+async function world(options: FakeContextOptions = {}) {
+  const context = createFakeContext(options)
+  const settings = await fakeSettings(context)
+  const read = async (of = settings) => {
+    const damaged: string[] = []
+    const entries = await readLedger(context, of, async (error) => void damaged.push(error.message))
+    return { names: entries.map((entry) => entry.claim.name), entries, damaged }
+  }
+  return { context, settings, read, folder: join(context.directories.state, 'claims', 'default') }
+}
+
+const remember = async (
+  context: FakeContext,
+  settings: Awaited<ReturnType<typeof fakeSettings>>,
+  ...claims: DomainClaim[]
+) => {
+  for (const each of claims) {
+    context.clock.advance(1000)
+    await recordClaim(each, context, settings)
+  }
+}
+
+describe('the ledger', () => {
+  it('is empty at first', async () => {
+    const { read } = await world()
+    expect(await read()).toMatchObject({ names: [], damaged: [] })
+  })
+
+  it('keeps the newest view of each claim, unknown fields too, newest first', async () => {
+    const { context, settings, read } = await world()
+    await remember(context, settings, claim('one.example', 'd1'), claim('two.example', 'd2'))
+    await remember(context, settings, claim('one.example', 'd1', { status: 'completed', owner: 'Zoë' }))
+    const { names, entries } = await read()
+    expect(names).toEqual(['one.example', 'two.example'])
+    expect(entries[0]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
+  })
+
+  it('is for its owner alone', async () => {
+    const { context, settings, folder } = await world()
+    await remember(context, settings, claim('one.example', 'd1'))
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    expect(readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o600])
+  })
+
+  it('keeps services and profiles apart', async () => {
+    const { context, settings, read } = await world()
+    await remember(context, settings, claim('one.example', 'd1'))
+    expect((await read(await fakeSettings(context, { baseUrl: 'http://127.0.0.1:2' }))).names).toEqual([])
+    expect((await read(await fakeSettings(context, { profile: 'other' }))).names).toEqual([])
+    expect((await read()).names).toEqual(['one.example'])
+  })
+
+  it('loses nothing when fifty writers come at once', async () => {
+    const { context, settings, read } = await world()
+    await Promise.all(
+      Array.from({ length: 50 }, (_, at) =>
+        recordClaim(claim(`n${at % 25}.example`, `d${at % 25}`), context, settings),
+      ),
+    )
+    const { names, damaged } = await read()
+    expect(new Set(names).size).toBe(25)
+    expect(names).toHaveLength(25)
+    expect(damaged).toEqual([])
+  })
+
+  it('does not take down a claim without an id', async () => {
+    const { context, settings, read } = await world()
+    await recordClaim({ ...claim('one.example', 'd1'), domain_id: null } as DomainClaim, context, settings)
+    expect((await read()).names).toEqual([])
+  })
+
+  it('leaves out what is damaged, tells of it, and leaves it where it is', async () => {
+    const { context, settings, read, folder } = await world()
+    await remember(context, settings, claim('one.example', 'd1'))
+    mkdirSync(folder, { recursive: true })
+    const broken = ['{', '[]', '{"version":2}', '{"version":1,"issuer":"x","seen_at":"y","claim":{}}']
+    broken.forEach((text, at) => {
+      writeFileSync(join(folder, `${String(at).repeat(32)}.json`), text)
+    })
+    const { names, damaged } = await read()
+    expect(names).toEqual(['one.example'])
+    expect(damaged).toHaveLength(broken.length)
+    expect(readdirSync(folder)).toHaveLength(broken.length + 1)
+  })
+})
+
+describe('which claim is meant', () => {
+  it('is found by name, in any case and in Unicode, or by id', async () => {
+    const { context, settings } = await world()
+    await remember(context, settings, claim('xn--bcher-kva.example', 'd1'), claim('two.example', 'd2'))
+    for (const [said, domainId] of [
+      ['two.example', 'd2'],
+      ['TWO.Example.', 'd2'],
+      ['bücher.example', 'd1'],
+      ['d1', 'd1'],
+    ] as const)
+      expect((await resolveClaim(said, context, settings)).domainId, said).toBe(domainId)
+  })
+
+  it('is the newest of a name', async () => {
+    const { context, settings } = await world()
+    await remember(context, settings, claim('one.example', 'old'), claim('one.example', 'new'))
+    expect((await resolveClaim('one.example', context, settings)).domainId).toBe('new')
+  })
+
+  it('may be an id that nobody knows here', async () => {
+    const { context, settings } = await world()
+    expect(await resolveClaim('7b1f0f1e-77', context, settings)).toEqual({
+      domainId: '7b1f0f1e-77',
+      entry: undefined,
+    })
+  })
+
+  it.each([
+    ['unknown.example', Exit.notFound],
+    ['a/../b', Exit.usage],
+    ['', Exit.usage],
+    [undefined, Exit.usage],
+  ])('%s is an error', async (said, exit) => {
+    const { context, settings } = await world()
+    await expect(resolveClaim(said, context, settings)).rejects.toMatchObject({
+      exit,
+      hint: expect.any(String),
+    })
+  })
+
+  it('is picked on a terminal, hostile names made harmless', async () => {
+    const { context, settings } = await world({
+      terminal: { columns: 80 },
+      prompts: {
+        select: async ({ choices }) => {
+          expect(choices.map(({ name }) => name)).toEqual([
+            'two\\u{1b}.example  pending',
+            'one.example  pending',
+          ])
+          const [, second] = choices
+          if (second === undefined) throw new Error('no second choice')
+          return second.value
+        },
+      },
+    })
+    await remember(context, settings, claim('one.example', 'd1'), claim('two\u001b.example', 'd2'))
+    expect((await resolveClaim(undefined, context, settings)).domainId).toBe('d1')
+  })
+})

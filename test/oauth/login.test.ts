@@ -1,0 +1,297 @@
+import { describe, expect, it } from 'vitest'
+import { TransportError } from '../../src/context.ts'
+import { CliError, Exit } from '../../src/errors.ts'
+import { type LoginOptions, login, type ReceivedCode } from '../../src/oauth/login.ts'
+import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
+import {
+  createFakeClock,
+  createFakeContext,
+  type FakeClock,
+  type FakeContextOptions,
+  fakeSettings,
+  jsonResponse,
+  textResponse,
+} from '../fake-context.ts'
+
+const BASE = 'http://127.0.0.1:1'
+
+/** A clock whose sleeps end only when the test says so: nobody's five minutes pass by themselves. */
+function patientClock(): FakeClock & { strike(): void } {
+  const clock = createFakeClock()
+  let strike = () => {}
+  return {
+    ...clock,
+    strike: () => strike(),
+    sleep: (_ms, signal) =>
+      new Promise((resolve, reject) => {
+        strike = resolve
+        signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+      }),
+  }
+}
+
+interface Begun {
+  readonly metadata?: Record<string, unknown> | 'html' | 'down'
+  readonly exchange?: (code: ReceivedCode) => Promise<string>
+  readonly options?: Partial<LoginOptions>
+  readonly context?: FakeContextOptions
+}
+
+/** Begins a login and waits until its address is known. */
+async function begin({
+  metadata,
+  exchange = async () => 'stored',
+  options = {},
+  context: more = {},
+}: Begun = {}) {
+  const clock = patientClock()
+  const context = createFakeContext({
+    clock,
+    respond: () => {
+      if (metadata === 'down') throw new TransportError('connect', 'no', 'connection refused')
+      if (metadata === 'html') return textResponse(200, '<p>hello</p>')
+      return metadata === undefined ? jsonResponse(404, {}) : jsonResponse(200, metadata)
+    },
+    ...more,
+  })
+  const ignored: string[] = []
+  const received: ReceivedCode[] = []
+  let address = (_url: string) => {}
+  const ready = new Promise<string>((resolve) => {
+    address = resolve
+  })
+  const result = login(
+    {
+      scopes: [],
+      resource: undefined,
+      target: redirectTarget(undefined, undefined),
+      openBrowser: true,
+      readInput: true,
+      timeoutMs: 300_000,
+      authorizationEndpoint: undefined,
+      userAgent: 'test',
+      ...options,
+    },
+    async (code) => {
+      received.push(code)
+      return exchange(code)
+    },
+    {
+      ready: async (url) => address(url),
+      browserFailed: async () => {},
+      ignored: async (why) => void ignored.push(why),
+    },
+    context,
+    await fakeSettings(context),
+  )
+  result.catch(() => {})
+  const url = new URL(await Promise.race([ready, result.then(() => '')]))
+  const redirect = new URL(url.searchParams.get('redirect_uri') ?? '')
+  const state = url.searchParams.get('state') ?? ''
+  /** The browser comes back with these parameters beside the right state. */
+  const come = async (parameters: Record<string, string>) => {
+    const target = new URL(redirect)
+    for (const [name, value] of Object.entries({ state, ...parameters })) target.searchParams.set(name, value)
+    const response = await fetch(target)
+    return { status: response.status, page: await response.text() }
+  }
+  return { context, clock, url, redirect, state, come, ignored, received, result }
+}
+
+describe('signing in', () => {
+  it('opens the address that the interface gives, with S256 and a state, once it listens', async () => {
+    const { context, url, redirect, come, result, received } = await begin({
+      options: { scopes: ['emails:send', 'domains:read'], resource: 'https://api.example/' },
+    })
+    expect(context.opened).toEqual([url.href])
+    expect(url.href).toMatch(new RegExp(`^${BASE}/oauth/authorize\\?`))
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      response_type: 'code',
+      client_id: 'client-1',
+      code_challenge_method: 'S256',
+      scope: 'emails:send domains:read',
+      resource: 'https://api.example/',
+    })
+    expect(redirect.href).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/)
+    expect((await come({ code: 'c1' })).page).toContain('You are signed in')
+    await expect(result).resolves.toBe('stored')
+    expect(received[0]).toMatchObject({ redirectUri: redirect.href, clientId: 'client-1' })
+    expect(received[0]?.parameters.get('code')).toBe('c1')
+    // The secret stays here.
+    expect(url.href).not.toContain(received[0]?.codeVerifier ?? '-')
+    await expect(fetch(redirect)).rejects.toThrow()
+  })
+
+  it('shows success only after the tokens are stored', async () => {
+    const order: string[] = []
+    let store = () => {}
+    const { come, result } = await begin({
+      exchange: () =>
+        new Promise((resolve) => {
+          store = () => {
+            order.push('stored')
+            resolve('stored')
+          }
+        }),
+    })
+    const page = come({ code: 'c1' }).then(({ page }) => {
+      order.push('page')
+      return page
+    })
+    await expect.poll(() => store.toString()).toContain('stored')
+    expect(order).toEqual([])
+    store()
+    expect(await page).toContain('You are signed in')
+    await result
+    expect(order).toEqual(['stored', 'page'])
+  })
+
+  it('says on the page and to the caller why the exchange failed', async () => {
+    const { come, result } = await begin({
+      exchange: async () => {
+        throw new CliError('invalid_grant', Exit.notSignedIn, 'the code <b>expired</b>')
+      },
+    })
+    const { status, page } = await come({ code: 'c1' })
+    expect(status).toBe(400)
+    expect(page).toContain('You are not signed in')
+    expect(page).toContain('&lt;b&gt;')
+    expect(page).not.toContain('<b>')
+    await expect(result).rejects.toMatchObject({ code: 'invalid_grant' })
+  })
+
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['another state', { state: 'x', code: 'c1' }, /./],
+    ['neither code nor error', {}, /it has no code|code/],
+    ['both', { code: 'c1', error: 'access_denied' }, /both a code and an error/],
+    [
+      'another issuer',
+      { code: 'c1', iss: 'https://evil.example' },
+      /another issuer \(https:\/\/evil\.example\)/,
+    ],
+    ['an error of another issuer', { error: 'access_denied', iss: 'https://evil.example' }, /another issuer/],
+  ])('ignores an answer with %s, and the right one still counts', async (_what, wrong, why) => {
+    const { come, ignored, received, result } = await begin()
+    expect((await come(wrong)).status).toBeGreaterThanOrEqual(400)
+    expect(received).toEqual([])
+    if (!('state' in wrong)) expect(ignored).toEqual([expect.stringMatching(why)])
+    expect((await come({ code: 'c1', iss: BASE })).page).toContain('You are signed in')
+    await result
+    expect(received).toHaveLength(1)
+  })
+
+  it('takes one answer, not two', async () => {
+    let store = () => {}
+    const { come, received, result } = await begin({
+      exchange: () =>
+        new Promise((resolve) => {
+          store = () => resolve('stored')
+        }),
+    })
+    const first = come({ code: 'c1' })
+    await expect.poll(() => received.length).toBe(1)
+    expect((await come({ code: 'c2' })).status).toBeGreaterThanOrEqual(400)
+    store()
+    expect((await first).page).toContain('You are signed in')
+    await result
+    expect(received).toHaveLength(1)
+  })
+
+  describe('metadata', () => {
+    const published = {
+      issuer: BASE,
+      authorization_endpoint: `${BASE}/elsewhere`,
+      token_endpoint: 'https://evil.example/token',
+    }
+    it('are heeded where they are those of this issuer', async () => {
+      const { url, come, result } = await begin({ metadata: published })
+      expect(url.pathname).toBe('/elsewhere')
+      await come({ code: 'c1' })
+      await result
+    })
+
+    it('that promise iss make an answer without it wrong (RFC 9207)', async () => {
+      const { come, ignored, result } = await begin({
+        metadata: { ...published, authorization_response_iss_parameter_supported: true },
+      })
+      expect((await come({ code: 'c1' })).status).toBe(400)
+      expect(ignored).toHaveLength(1)
+      await come({ code: 'c1', iss: BASE })
+      await expect(result).resolves.toBe('stored')
+    })
+
+    it.each<[string, Begun['metadata']]>([
+      ['absent', undefined],
+      ['HTML', 'html'],
+      ['of another issuer', { ...published, issuer: 'https://evil.example' }],
+      ['nonsense', { issuer: 7 }],
+    ])('that are %s leave the usual endpoint', async (_what, metadata) => {
+      const { url, come, result } = await begin(metadata === undefined ? {} : { metadata })
+      expect(url.pathname).toBe('/oauth/authorize')
+      await come({ code: 'c1' })
+      await result
+    })
+
+    it('whose service does not answer end it before a browser is opened: exit 7', async () => {
+      await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
+        code: 'service_unreachable',
+        exit: 7,
+      })
+    })
+  })
+
+  it.each([
+    ['access_denied', Exit.notSignedIn],
+    ['invalid_scope', Exit.refused],
+    ['unauthorized_client', Exit.notConfigured],
+    ['temporarily_unavailable', Exit.unavailable],
+    ['something_new', Exit.refused],
+  ])('%s in the browser is exit %i', async (error, exit) => {
+    const { come, result } = await begin()
+    expect((await come({ error, error_description: 'because' })).page).toContain('You are not signed in')
+    await expect(result).rejects.toMatchObject({
+      code: error,
+      exit,
+      message: expect.stringContaining('because'),
+    })
+  })
+
+  it('ends when nobody comes in time: exit 4', async () => {
+    const { clock, result } = await begin()
+    clock.strike()
+    await expect(result).rejects.toMatchObject({
+      code: 'login_timeout',
+      exit: Exit.notSignedIn,
+      message: expect.stringContaining('5 minutes'),
+    })
+  })
+
+  it('ends when the person interrupts it, and closes the listener', async () => {
+    const { context, redirect, result } = await begin()
+    context.interrupt()
+    await expect(result).rejects.toMatchObject({ exit: 130 })
+    await expect(fetch(redirect)).rejects.toThrow()
+  })
+
+  it('takes a pasted address, also a bare query, after wrong lines', async () => {
+    for (const shape of [
+      (query: string) => `http://127.0.0.1:7/callback?${query}`,
+      (query: string) => `"?${query}"`,
+    ]) {
+      const { context, state, ignored, received, result } = await begin()
+      context.stdin.stream.write(`code-only\n${shape(`code=c1&state=other`)}\n`)
+      await expect.poll(() => ignored.length).toBe(2)
+      context.stdin.stream.write(`${shape(`code=c1&state=${state}`)}\n`)
+      await expect(result).resolves.toBe('stored')
+      expect(received[0]?.parameters.get('code')).toBe('c1')
+    }
+  })
+
+  it('reads no line where it is not to', async () => {
+    const { context, state, come, received, result } = await begin({ options: { readInput: false } })
+    context.stdin.stream.write(`?code=pasted&state=${state}\n`)
+    await come({ code: 'c1' })
+    await result
+    expect(received.map(({ parameters }) => parameters.get('code'))).toEqual(['c1'])
+  })
+})

@@ -1,0 +1,251 @@
+import { describe, expect, test } from 'vitest'
+import { type Running, type ServedWorld, shareSandbox } from './world.ts'
+
+const serve = shareSandbox()
+
+function keyed(): ServedWorld {
+  const world = serve()
+  world.env['MAILCLAIM_API_KEY'] = world.service.api_key
+  return world
+}
+
+const jsonLines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(
+      (line) =>
+        JSON.parse(line) as { event: string; at: string; message: string; claim: Record<string, unknown> },
+    )
+
+const claimsOf = async (world: ServedWorld, name: string) => {
+  const { claims } = (await world.control('GET', 'claims')) as { claims: { name: string; status: string }[] }
+  return claims.filter((claim) => claim.name === name)
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 30))
+}
+
+describe('claim', () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)(
+    'ended by %s (%i) at each station, and begun again, is one claim that is completed',
+    async (signal, code) => {
+      const world = keyed()
+      // A block that lasts keeps the last station from being over before the signal.
+      const domain = `blocked.${signal.toLowerCase()}.example`
+      const start = () => world.start(['claim', domain, '--format', 'jsonl', '--through-blocked'])
+      const stop = async (running: Running, station: RegExp) => {
+        await running.seen(station)
+        running.child.kill(signal)
+        const ended = await running.ended
+        expect(ended.code, ended.stderr).toBe(code)
+        return jsonLines(ended.stdout)
+      }
+
+      const created = await stop(start(), /"event":"created"/)
+      expect(created[0]).toMatchObject({ event: 'created', message: 'a new claim' })
+      const waiting = await stop(start(), /"event":"waiting"/)
+      expect(waiting.map(({ event }) => event)).toEqual(['created', 'record', 'waiting'])
+      expect(waiting[0]?.message).toMatch(/^taken up again/)
+      await world.control('POST', `claims/${domain}/publish`, {})
+      const asked = await stop(start(), /"event":"verification"/)
+      expect(asked.map(({ event }) => event).slice(0, 4)).toEqual([
+        'created',
+        'record',
+        'dns',
+        'verification',
+      ])
+      await until(async () => (await claimsOf(world, domain))[0]?.status === 'blocked')
+      const blocked = await stop(start(), /waiting until it lifts/)
+      expect(blocked.map(({ event }) => event)).toEqual([
+        'created',
+        'record',
+        'dns',
+        'verification',
+        'waiting',
+      ])
+
+      const last = start()
+      await last.seen(/waiting until it lifts/)
+      await world.control('POST', `claims/${domain}/outcome`, { outcome: 'unblock' })
+      const ended = await last.ended
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(jsonLines(ended.stdout).at(-1)).toMatchObject({
+        event: 'completed',
+        claim: { status: 'completed' },
+      })
+      expect(await claimsOf(world, domain)).toHaveLength(1)
+      for (const { at } of jsonLines(ended.stdout)) expect(Number.isNaN(Date.parse(at))).toBe(false)
+    },
+  )
+
+  test('killed outright at its first word, it picks up the same claim', async () => {
+    const world = keyed()
+    const domain = 'killed.example'
+    const running = world.start(['claim', domain, '--format', 'jsonl'])
+    await running.seen(/"event":"created"/)
+    running.child.kill('SIGKILL')
+    await running.ended
+    await world.control('POST', `claims/${domain}/publish`, {})
+    const ended = await world.run(['claim', domain])
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toMatch(/^Claim: killed\.example, taken up again/)
+    expect(ended.stdout).toMatch(/^name\tstatus\t.*\nkilled\.example\tcompleted\t/)
+    expect(await claimsOf(world, domain)).toHaveLength(1)
+  })
+
+  test('on a machine that knows nothing of it, the service hands out the same claim', async () => {
+    const [one, other] = [keyed(), keyed()]
+    await one.run(['claims', 'create', 'shared.example'])
+    await one.control('POST', 'claims/shared.example/publish', {})
+    const ended = await other.run(['claim', 'shared.example', '--json'])
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toContain('already being claimed')
+    expect(await claimsOf(one, 'shared.example')).toHaveLength(1)
+  })
+
+  test('--timeout ends the wait for DNS with exit 8 and says what is missing', async () => {
+    const world = keyed()
+    const ended = await world.run(['claim', 'slow.example', '--timeout', '1', '--json'])
+    expect(ended.code).toBe(8)
+    expect(JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '')).toMatchObject({ error: { exit: 8 } })
+  })
+
+  test('a claim that came to a bad end is begun anew', async () => {
+    const world = keyed()
+    await world.run(['claims', 'create', 'again.example'])
+    await world.control('POST', 'claims/again.example/outcome', { outcome: 'expire' })
+    const running = world.start(['claim', 'again.example', '--format', 'jsonl'])
+    await running.seen(/"message":"a new claim"/)
+    await running.seen(/"event":"waiting"/)
+    running.child.kill('SIGINT')
+    expect((await running.ended).code).toBe(130)
+    expect((await claimsOf(world, 'again.example')).map(({ status }) => status)).toEqual([
+      'expired',
+      'pending',
+    ])
+  })
+})
+
+describe('the ends of a claim, as watch and claim tell them', () => {
+  test.each<[string, Record<string, string>, number, RegExp]>([
+    ['completed', { outcome: 'complete' }, 0, /is yours/],
+    [
+      'blocked',
+      { outcome: 'block', reason: 'grace_period' },
+      9,
+      /error: .*grace period.*\nhint: .*--through-blocked/,
+    ],
+    ['blocked-oddly', { outcome: 'block', reason: 'moon_phase' }, 9, /error: .*moon_phase/],
+    [
+      'failed',
+      { outcome: 'fail', reason: 'ownership_check_failed' },
+      9,
+      /error: .*failed.*ownership_check_failed/,
+    ],
+    ['expired', { outcome: 'expire' }, 9, /error: .*expired/],
+    ['superseded', { outcome: 'supersede' }, 9, /error: .*newer claim/],
+    ['canceled', { outcome: 'cancel' }, 9, /error: .*canceled/],
+    [
+      'unheard',
+      { outcome: 'status', status: 'under_review' },
+      8,
+      /warning: .*under_review.*\n.*error: .*still in flight/s,
+    ],
+  ])('%s', async (label, outcome, code, says) => {
+    const world = keyed()
+    const domain = `${label}-end.example`
+    await world.run(['claims', 'create', domain])
+    await world.control('POST', `claims/${domain}/outcome`, outcome)
+    const watched = await world.run(['claims', 'watch', domain, '--timeout', '1'])
+    expect(watched.code, watched.stderr).toBe(code)
+    expect(watched.stderr).toMatch(says)
+    // The service verifies no claim that is in a state of its own invention.
+    if (label === 'unheard') return
+    const verified = await world.run(['claims', 'verify', domain, '--no-check', '--wait', '--timeout', '1'])
+    expect(verified.code, verified.stderr).toBe(code)
+  })
+})
+
+describe('claims watch goes on', () => {
+  async function watched(
+    world: ServedWorld,
+    domain: string,
+    words: readonly string[] = [],
+  ): Promise<Running> {
+    await world.run(['claims', 'create', domain])
+    const running = world.start(['claims', 'watch', domain, '--interval', '1', '--format', 'jsonl', ...words])
+    await running.seen(/"event":"status"/)
+    return running
+  }
+
+  test.each<[string, Record<string, unknown>]>([
+    ['a 503 with Retry-After', { kind: 'status', status: 503, headers: { 'retry-after': '1' } }],
+    ['a 429', { kind: 'status', status: 429, headers: { 'retry-after': '1' } }],
+    ['a reset', { kind: 'reset' }],
+    ['an HTML page', { kind: 'not_json' }],
+    ['half an answer', { kind: 'truncate' }],
+  ])('through %s, and says so', async (what, fault) => {
+    const world = keyed()
+    const domain = `fault${what.replace(/\W+/g, '').toLowerCase()}.example`
+    const running = await watched(world, domain)
+    const [{ domain_id } = { domain_id: '' }] = (await claimsOf(world, domain)) as unknown as {
+      domain_id: string
+    }[]
+    await world.control('POST', 'faults', { ...fault, path: `/domains/${domain_id}/claim`, count: 1 })
+    await running.seen(/"event":"warning"/)
+    await world.control('POST', `claims/${domain}/outcome`, { outcome: 'complete' })
+    const ended = await running.ended
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(jsonLines(ended.stdout).map(({ event }) => event)).toEqual(['status', 'warning', 'done'])
+  })
+
+  test('past the end of its access token, with one refresh', async () => {
+    const world = serve()
+    expect((await world.login()).code).toBe(0)
+    const before = (await world.control('GET', 'state')) as { refreshes: number }
+    const running = await watched(world, 'token.example')
+    await world.control('POST', 'clock', { advance_seconds: 1000 })
+    const seen = (await claimsOf(world, 'token.example'))[0]?.status
+    expect(seen).toBe('pending')
+    await until(
+      async () =>
+        ((await world.control('GET', 'state')) as { refreshes: number }).refreshes > before.refreshes,
+    )
+    await world.control('POST', 'claims/token.example/outcome', { outcome: 'complete' })
+    const ended = await running.ended
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(((await world.control('GET', 'state')) as { refreshes: number }).refreshes).toBe(
+      before.refreshes + 1,
+    )
+  })
+
+  test('while the service is started anew, and then asks for the claim that it has lost', async () => {
+    const world = keyed()
+    const { port } = new URL(world.service.base_url)
+    // A second service whose life is short.
+    const second = serve()
+    const first = second.start(['sandbox', '--json', '--exit-with-stdin'], { stdin: 'open' })
+    const [line] = await first.seen(/\{.*\}/)
+    const service = JSON.parse(line) as ServedWorld['service']
+    expect(new URL(service.base_url).port).not.toBe(port)
+    Object.assign(second.env, { MAILCLAIM_BASE_URL: service.base_url, MAILCLAIM_API_KEY: service.api_key })
+    await second.run(['claims', 'create', 'lost.example'])
+    const running = second.start(['claims', 'watch', 'lost.example', '--interval', '1', '--format', 'jsonl'])
+    await running.seen(/"event":"status"/)
+    first.child.stdin?.end()
+    await first.ended
+    await running.seen(/"event":"warning"/)
+    second.start(['sandbox', '--json', '--exit-with-stdin', '--port', new URL(service.base_url).port], {
+      stdin: 'open',
+    })
+    const ended = await running.ended
+    // Its key and its claims were in memory: the watch ends with what the new service says, not with a lost network.
+    expect([4, 5], ended.stderr).toContain(ended.code)
+  })
+})
