@@ -1,0 +1,179 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type ServedWorld, shareSandbox } from './world.ts'
+
+const serve = shareSandbox()
+
+/** The errors of the token endpoint (interface, section 7.1), with what a person is told of the cause. */
+const ERRORS: readonly {
+  error: string
+  status: number
+  login: readonly [number, RegExp]
+  refresh: readonly [number, RegExp]
+  /** Whether the session is over after it. */
+  over?: true
+}[] = [
+  { error: 'invalid_request', status: 400, login: [6, /invalid_request/], refresh: [6, /invalid_request/] },
+  { error: 'invalid_scope', status: 400, login: [6, /scope/], refresh: [6, /scope/] },
+  {
+    error: 'invalid_grant',
+    status: 400,
+    login: [4, /code|sign-in/],
+    refresh: [4, /session|sign in|over/i],
+    over: true,
+  },
+  { error: 'invalid_client', status: 401, login: [3, /client/], refresh: [3, /client/] },
+  { error: 'unauthorized_client', status: 400, login: [3, /client/], refresh: [3, /client/] },
+]
+
+const fault = (world: ServedWorld, error: string, status: number) =>
+  world.control('POST', 'faults', {
+    kind: 'status',
+    path: '/oauth/token',
+    status,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ error, error_description: 'Because \u001b[31mof the moon.' }),
+    count: 1,
+  })
+
+/** One error with its next step, clean for a terminal. */
+function expectCause(stderr: string, says: RegExp): void {
+  const lines = stderr.trimEnd().split('\n')
+  const at = lines.findIndex((line) => line.startsWith('error: '))
+  expect(at, stderr).toBeGreaterThanOrEqual(0)
+  expect(lines[at]).toMatch(says)
+  expect(lines[at + 1], stderr).toMatch(/^hint: /)
+  expect(stderr).not.toContain('\u001b')
+}
+
+describe('the token endpoint refuses', () => {
+  test.each(ERRORS)('$error at the exchange of the code', async ({ error, status, login: [code, says] }) => {
+    const world = serve()
+    await fault(world, error, status)
+    const ended = await world.login()
+    expect(ended.code, ended.stderr).toBe(code)
+    expectCause(ended.stderr, says)
+    expect((await world.run(['auth', 'token'])).code).toBe(4)
+  })
+
+  test.each(ERRORS)('$error at a refresh', async ({ error, status, refresh: [code, says], over }) => {
+    const world = serve()
+    expect((await world.login()).code).toBe(0)
+    await fault(world, error, status)
+    const ended = await world.run(['auth', 'refresh'])
+    expect(ended.code, ended.stderr).toBe(code)
+    expectCause(ended.stderr, says)
+    // What refused before it worked on the token leaves it as good as it was.
+    expect((await world.run(['auth', 'refresh'])).code).toBe(over ? 4 : 0)
+  })
+})
+
+describe('the sandbox refuses for real', () => {
+  const clients = {
+    unknown: '00000000-0000-4000-8000-000000000000',
+    disabled: '4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c002',
+    codeOnly: '4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c003',
+  }
+
+  test('a client that may not refresh', async () => {
+    const world = serve()
+    world.env['MAILCLAIM_CLIENT_ID'] = clients.codeOnly
+    expect((await world.login()).code).toBe(0)
+    const ended = await world.run(['auth', 'refresh'])
+    expect(ended.code, ended.stderr).toBe(3)
+    expectCause(ended.stderr, /client/)
+  })
+
+  test('a scope beyond the grant', async () => {
+    const world = serve()
+    await world.login(['--scope', 'contacts:read'])
+    const ended = await world.run(['auth', 'refresh', '--scope', 'emails:send'])
+    expect(ended.code, ended.stderr).toBe(6)
+    expectCause(ended.stderr, /scope/)
+    expect((await world.run(['auth', 'refresh'])).code).toBe(0)
+  })
+
+  test('a grant that was revoked', async () => {
+    const world = serve()
+    await world.login()
+    await world.control('POST', 'grants/all/revoke', {})
+    const ended = await world.run(['auth', 'refresh'])
+    expect(ended.code, ended.stderr).toBe(4)
+    expectCause(ended.stderr, /./)
+    expect(ended.stderr).toMatch(/mailclaim login/)
+  })
+
+  test('an authorization page that knows no such client never comes back: the wait ends by itself', async () => {
+    const world = serve()
+    world.env['MAILCLAIM_CLIENT_ID'] = clients.unknown
+    const ended = await world.login(['--timeout', '1'])
+    expect(ended.code).toBe(4)
+    expectCause(ended.stderr, /nobody answered/)
+  })
+})
+
+describe('a token endpoint that answers nonsense', () => {
+  test.each<[string, number, string, string, number]>([
+    ['HTML 502', 502, 'text/html', '<h1>Bad Gateway</h1>', 7],
+    ['an empty 200', 200, 'application/json', '', 7],
+    ['200 that is not JSON', 200, 'application/json', 'hello', 7],
+    [
+      'tokens without an access token',
+      200,
+      'application/json',
+      '{"token_type":"Bearer","expires_in":900}',
+      7,
+    ],
+    [
+      'a token of another type',
+      200,
+      'application/json',
+      '{"access_token":"a","refresh_token":"b","token_type":"mac","expires_in":900}',
+      7,
+    ],
+  ])('%s: exit 7, and nothing is stored', async (_what, status, type, body, code) => {
+    const world = serve()
+    const server = createServer((request, response) => {
+      request.resume()
+      if (request.url === '/oauth/token') response.writeHead(status, { 'content-type': type }).end(body)
+      else response.writeHead(404).end()
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    try {
+      const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const running = world.start(['login', '--store', 'file', '--no-browser', '--base-url', base])
+      const [address] = await running.seen(/http:\/\/\S+\/oauth\/authorize\S+/)
+      const asked = new URL(address).searchParams
+      const redirect = new URL(asked.get('redirect_uri') ?? '')
+      redirect.searchParams.set('state', asked.get('state') ?? '')
+      redirect.searchParams.set('code', 'code-1')
+      const page = await (await fetch(redirect)).text()
+      expect(page).toContain('You are not signed in')
+      const ended = await running.ended
+      expect(ended.code, ended.stderr).toBe(code)
+      expectCause(ended.stderr, /./)
+      expect((await world.run(['auth', 'token', '--base-url', base])).code).toBe(4)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+})
+
+test('no token is ever in a file that others can read, or in what is printed', async () => {
+  const world = serve()
+  const ended = await world.login(['--verbose'])
+  const token = (await world.run(['auth', 'token'])).stdout.trim()
+  expect(token.length).toBeGreaterThan(20)
+  expect(ended.stdout + ended.stderr).not.toContain(token)
+  const status = await world.run(['auth', 'status', '--json'])
+  expect(status.stdout).not.toContain(token)
+  const state = join(world.home, 'state')
+  const holding = readdirSync(state, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .filter((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8').includes(token))
+  expect(holding.map((entry) => statSync(join(entry.parentPath, entry.name)).mode & 0o777)).toEqual([0o600])
+})
