@@ -134,7 +134,7 @@ async function tryWay(name: string, level: string, route: Route, told: Told): Pr
   }
   told.onCut(found.cut.zone)
   const end = await walk(name, found.cut, route, told.onCut)
-  if (end !== undefined || found.cut.zone !== '.') return end
+  if (end !== undefined || found.cut.zone !== '.' || found.refused === true) return end
   const stand = { zone: name, hosts: found.cut.hosts }
   return { kind: 'located', cut: stand, soa: undefined, parent: undefined, verified: false, standIn: true }
 }
@@ -145,12 +145,15 @@ function readResolver(
   resolver: DnsAddress,
   message: Message,
   route: Route,
-): { kind: 'cut'; cut: Cut } | { kind: 'nxdomain'; soa: Soa | undefined } | undefined {
+): { kind: 'cut'; cut: Cut; refused?: boolean } | { kind: 'nxdomain'; soa: Soa | undefined } | undefined {
   const cut = cutFrom(message, level, route.authoritativePort)
   if (cut !== undefined) return { kind: 'cut', cut }
   // No recursion on offer: an authoritative server was named as the resolver. It is where the walk starts, then.
-  if (!message.ra)
-    return { kind: 'cut', cut: { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) } }
+  // One that refuses may only be closed to us: it is asked for the name itself, but does not count as a name server.
+  if (!message.ra) {
+    const cut = { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) }
+    return { kind: 'cut', cut, refused: message.rcode !== 'NOERROR' && message.rcode !== 'NXDOMAIN' }
+  }
   if (message.rcode === 'NXDOMAIN') return { kind: 'nxdomain', soa: soaOf(message) }
   return undefined
 }

@@ -95,7 +95,7 @@ async function askOnce(
     second.catch(() => {})
     const message = await Promise.any([first, second])
     if (!message.tc) return { kind: 'answer', message, ms: elapsed(), tcpFailure: undefined }
-    return await askWhole(message, via, elapsed)
+    return await askWhole(message, via, elapsed, udpSize)
   } catch (error) {
     effects.signal.throwIfAborted()
     return { kind: replyKind(error, isIPv6(server.address)), ms: elapsed() }
@@ -109,8 +109,10 @@ async function askWhole(
   cut: Message,
   via: (transport: 'udp' | 'tcp', size: number | undefined) => Promise<Message>,
   elapsed: () => number,
+  udpSize: number | undefined,
 ): Promise<Reply> {
-  const tcp = await via('tcp', UDP_SIZE).catch((error: unknown) => failureOf(error))
+  // Without EDNS where the server choked on it.
+  const tcp = await via('tcp', udpSize).catch((error: unknown) => failureOf(error))
   if (typeof tcp !== 'string') return { kind: 'answer', message: tcp, ms: elapsed(), tcpFailure: undefined }
   if (tcp === 'timeout') return { kind: 'answer', message: cut, ms: elapsed(), tcpFailure: tcp }
   const large = await via('udp', LARGE_UDP_SIZE).catch(() => undefined)

@@ -183,7 +183,10 @@ export function judgeResolver(
     return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
   const answer = judgeAnswer(reply.message, name, expected)
   // Neither recursion nor authority: it was of use on the way to the zone, but of this name it knows nothing.
-  const isStranger = !reply.message.ra && !reply.message.aa && reply.message.rcode === 'NOERROR'
+  // Nor does one without recursion know where an alias leads to that it does not follow.
+  const isStranger =
+    !reply.message.ra &&
+    ((!reply.message.aa && reply.message.rcode === 'NOERROR') || answer.aliasEnd === 'unknown')
   return cutShort({
     ...base,
     ...answer,

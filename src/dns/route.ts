@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import { type AskOptions, ask, type DnsEffects } from './exchange.ts'
-import type { Message } from './message.ts'
+import type { Message, ResourceRecord } from './message.ts'
 import { isAskable } from './name.ts'
 
 /** Who is asked, and until when: what a walk through the delegations goes by. */
@@ -49,7 +49,7 @@ async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<H
           if (reply.kind !== 'answer') return undefined
           const { rcode, ra } = reply.message
           const addresses =
-            rcode === 'NOERROR' ? addressesIn(reply.message, undefined, route.authoritativePort) : []
+            rcode === 'NOERROR' ? answeredAddresses(reply.message, host, route.authoritativePort) : []
           const certain = ra && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
           return addresses.length > 0 || certain ? addresses : undefined
         }),
@@ -83,13 +83,26 @@ export async function askForHost(
   return unique(found.flat())
 }
 
-/** The addresses that a message carries for a host, or for any name where no host is given. */
-export function addressesIn(message: Message, host: string | undefined, port: number): DnsAddress[] {
+/** The addresses that a message carries for a host, glue included. */
+export function addressesIn(message: Message, host: string, port: number): DnsAddress[] {
+  return toAddresses(
+    [...message.answers, ...message.additional].filter((record) => record.name === host),
+    port,
+  )
+}
+
+/**
+ * The addresses that a message answers for a host. They may be under another name in the answer, behind an alias;
+ * beside the answer, other names belong to other hosts: servers add their own addresses there, or glue of a referral.
+ */
+function answeredAddresses(message: Message, host: string, port: number): DnsAddress[] {
+  return unique([...toAddresses(message.answers, port), ...addressesIn(message, host, port)])
+}
+
+function toAddresses(records: readonly ResourceRecord[], port: number): DnsAddress[] {
   return unique(
-    [...message.answers, ...message.additional].flatMap((record) =>
-      (record.type === 'A' || record.type === 'AAAA') && (host === undefined || record.name === host)
-        ? [{ address: record.address, port }]
-        : [],
+    records.flatMap((record) =>
+      record.type === 'A' || record.type === 'AAAA' ? [{ address: record.address, port }] : [],
     ),
   )
 }

@@ -67,6 +67,14 @@ describe('one question to one server', () => {
     expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR' } })
   })
 
+  test('goes without EDNS over TCP as well, where the server chokes on it', async () => {
+    const { reply } = await asking(({ transport, edns }) => {
+      if (edns !== undefined) return { flags: RCODE.FORMERR }
+      return transport === 'udp' ? { flags: AA | TC } : answer
+    })
+    expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR', tc: false } })
+  })
+
   test('is asked once more after two seconds, without EDNS, and over TCP beside it', async () => {
     const { reply, asked } = await asking(({ transport, edns }) =>
       transport === 'udp' && edns === undefined ? answer : 'pending',

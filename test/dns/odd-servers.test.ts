@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { checkDns } from '../../src/dns/check.ts'
+import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld } from './fake-dns.ts'
+import { createVirtualClock } from './virtual-clock.ts'
+
+const healthy = smallWorld(() => ['prefix=token'])
+
+async function check(respond: (asked: Asked) => FakeReply, resolver = '192.0.2.53', name = 'example.com') {
+  const clock = createVirtualClock()
+  return await checkDns(
+    {
+      name,
+      expected: 'prefix=token',
+      resolvers: [{ address: resolver, port: 53 }],
+      authoritativePort: 53,
+      publicResolvers: false,
+    },
+    {
+      clock,
+      dns: createFakeDns(respond, clock),
+      random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
+      signal: new AbortController().signal,
+    },
+  )
+}
+
+test('addresses of other hosts beside an answer are not taken for those of the host', async () => {
+  const report = await check((asked) => {
+    const reply = healthy(asked)
+    if (asked.server !== '192.0.2.53' || asked.type !== 'A' || typeof reply === 'string') return reply
+    return { ...reply, additionals: [{ name: 'ns.elsewhere.com', type: 'A', ttl: 60, data: '192.0.2.9' }] }
+  })
+  expect(report).toMatchObject({ verdict: 'ready', findings: [] })
+  expect(report.nameservers.map((server) => server.address)).toEqual(['192.0.2.2'])
+})
+
+test.each([
+  ['REFUSED', RCODE.REFUSED],
+  ['SERVFAIL', RCODE.SERVFAIL],
+])(
+  'a resolver that answers %s is no name server of the domain: nothing is known then',
+  async (rcode, flags) => {
+    const report = await check(() => ({ flags }))
+    expect(report).toMatchObject({ verdict: 'unknown', zone: null, nameservers: [] })
+    expect(report.findings).toMatchObject([
+      { code: 'resolver_broken', evidence: { replies: [{ answer: rcode }, {}] } },
+    ])
+  },
+)
+
+test('an authoritative server named as the resolver is a start, though it refuses all that is above its zone', async () => {
+  const report = await check((asked) => {
+    const isOwn = asked.name === 'example.com' || asked.name.endsWith('.example.com')
+    if (!isOwn) return { flags: RCODE.REFUSED }
+    if (asked.name === 'ns.example.com' && asked.type === 'A')
+      return { flags: AA, answers: [{ name: asked.name, type: 'A', ttl: 60, data: '192.0.2.2' }] }
+    return healthy(asked)
+  }, '192.0.2.2')
+  expect(report).toMatchObject({ verdict: 'ready', zone: 'example.com', findings: [] })
+})
+
+test('a resolver without recursion that does not follow an alias remembers no absence', async () => {
+  const respond = (ra: number) => (asked: Asked) => {
+    if (asked.name === 'v.example.com' && (asked.server === '192.0.2.2' || asked.type === 'TXT'))
+      return {
+        flags: asked.server === '192.0.2.2' ? AA : ra,
+        answers: [{ name: asked.name, type: 'CNAME', ttl: 60, data: 'example.com' }],
+      } satisfies FakeReply
+    return healthy(asked)
+  }
+  expect(await check(respond(0), '192.0.2.53', 'v.example.com')).toMatchObject({
+    verdict: 'ready',
+    resolvers: [{ outcome: 'not_checked' }],
+  })
+  expect((await check(respond(RA), '192.0.2.53', 'v.example.com')).verdict).toBe('wait')
+})
