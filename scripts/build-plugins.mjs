@@ -48,10 +48,9 @@ export function nativeLocks() {
       }))
       build.onResolve({ filter: /^native-locks$/ }, ({ path }) => ({ path, namespace: 'native-locks' }))
       build.onLoad({ filter: /.*/, namespace: 'native-locks' }, () => ({
-        // From where chunks are.
         contents: `
           export const load = () => process.getBuiltinModule('node:module').createRequire(import.meta.url)(
-            '../native/' + process.platform + '-' + process.arch + '/fs-native-extensions.node')`,
+            './native/' + process.platform + '-' + process.arch + '/fs-native-extensions.node')`,
       }))
     },
   }

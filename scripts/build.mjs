@@ -18,7 +18,8 @@ const { metafile } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  chunkNames: 'chunks/[name]-[hash]',
+  // In one folder with the entries: code that names a file beside it may end up in either.
+  chunkNames: '[name]-[hash]',
   define: { MAILCLAIM_VERSION: JSON.stringify(version) },
   // Half the bytes are half the time that V8 takes to read them. The maps give a bug's stack trace its names and lines
   // back; they are opened only with --verbose.
