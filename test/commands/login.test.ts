@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest'
+import { command } from '../../src/commands/login.ts'
+import type { HttpRequest } from '../../src/context.ts'
+import { Exit } from '../../src/errors.ts'
+import { readConfig } from '../../src/settings/config.ts'
+import { resolveSettings } from '../../src/settings/settings.ts'
+import {
+  createFakeContext,
+  type FakeContext,
+  type FakeContextOptions,
+  fakeSettings,
+  jsonResponse,
+} from '../fake-context.ts'
+
+type Options = Parameters<typeof command.run>[0]['options']
+
+const TOKENS = {
+  access_token: 'access-1',
+  refresh_token: 'refresh-1',
+  token_type: 'Bearer',
+  expires_in: 900,
+  scope: 'emails:send',
+}
+
+/** A context whose service publishes nothing and exchanges every code, and whose clock does not end the wait. */
+function contextWith(
+  options: FakeContextOptions = {},
+  token: () => [number, unknown] = () => [200, TOKENS],
+): FakeContext {
+  const context = createFakeContext({
+    respond: (request) => {
+      const [status, body] = request.url.pathname === '/oauth/token' ? token() : [404, {}]
+      return jsonResponse(status, body)
+    },
+    ...options,
+  })
+  const clock = {
+    ...context.clock,
+    sleep: (_ms: number, signal?: AbortSignal) =>
+      new Promise<void>((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+      }),
+  }
+  return { ...context, clock: Object.assign(Object.create(context.clock), clock) } as FakeContext
+}
+
+/** Runs the command and plays the browser as soon as the address is printed. */
+async function signIn(context: FakeContext, options: Options = { store: 'file' }) {
+  const settings = await fakeSettings(context)
+  const ended = command.run({ arguments: [], options }, context, settings)
+  ended.catch(() => {})
+  await expect.poll(() => context.stderr.text).toMatch(/oauth\/authorize\S+\s/)
+  const asked = new URL(/http:\S+authorize\S+/.exec(context.stderr.text)?.[0] ?? '').searchParams
+  const redirect = new URL(asked.get('redirect_uri') ?? '')
+  redirect.search = new URLSearchParams({ code: 'code-1', state: asked.get('state') ?? '' }).toString()
+  const page = await (await fetch(redirect)).text()
+  return { ended, asked, page }
+}
+
+const bodyOf = (request: HttpRequest | undefined) => Object.fromEntries(new URLSearchParams(request?.body))
+
+describe('login', () => {
+  it('exchanges the code in a form, with the verifier and the same redirect URI, and remembers where', async () => {
+    const context = contextWith()
+    const { ended, asked, page } = await signIn(context, { store: 'file', scope: ['emails:send'] })
+    await ended
+    expect(page).toContain('You are signed in')
+    const exchange = context.requests.find(({ url }) => url.pathname === '/oauth/token')
+    expect(exchange?.headers['content-type']).toContain('application/x-www-form-urlencoded')
+    expect(exchange?.headers).not.toHaveProperty('authorization')
+    expect(bodyOf(exchange)).toMatchObject({
+      grant_type: 'authorization_code',
+      client_id: 'client-1',
+      code: 'code-1',
+      redirect_uri: asked.get('redirect_uri'),
+      code_verifier: expect.stringMatching(/^[\w-]{43}$/),
+    })
+    expect(asked.get('scope')).toBe('emails:send')
+    expect((await readConfig(context)).profiles['default']).toMatchObject({
+      base_url: 'http://127.0.0.1:1',
+      client_id: 'client-1',
+    })
+    expect(context.stderr.text).toContain('Signed in at http://127.0.0.1:1 as profile default')
+    expect(context.stderr.text).not.toMatch(/access-1|refresh-1|code-1/)
+  })
+
+  it('opens the browser unless told not to, or over SSH', async () => {
+    const usual = contextWith()
+    await (await signIn(usual)).ended
+    expect(usual.opened).toHaveLength(1)
+    const told = contextWith()
+    await (await signIn(told, { store: 'file', browser: false })).ended
+    const ssh = contextWith({ environment: { ssh: true } })
+    await (await signIn(ssh)).ended
+    expect([...told.opened, ...ssh.opened]).toEqual([])
+  })
+
+  it('fails with the cause on the page and in the error when the exchange is refused, and keeps nothing', async () => {
+    const context = contextWith({}, () => [400, { error: 'invalid_grant', error_description: 'PKCE' }])
+    const { ended, page } = await signIn(context)
+    await expect(ended).rejects.toMatchObject({ code: 'invalid_grant', exit: Exit.notSignedIn })
+    expect(page).toContain('You are not signed in')
+    expect((await readConfig(context)).profiles).toEqual({})
+  })
+
+  it('tries the store before the browser is opened', async () => {
+    const context = contextWith()
+    const keychain = context.keychain as { trouble?: string }
+    keychain.trouble = 'no_service'
+    const settings = await fakeSettings(context)
+    await expect(
+      command.run({ arguments: [], options: { store: 'keychain' } }, context, settings),
+    ).rejects.toMatchObject({ exit: Exit.notSignedIn, hint: expect.stringContaining('--store file') })
+    expect(context.opened).toEqual([])
+    expect(context.requests).toEqual([])
+  })
+
+  it.each<[string, Options, RegExp]>([
+    ['a scope with a quote', { scope: ['a"b'] }, /--scope/],
+    ['a redirect URI that is no address', { redirectUri: 'callback' }, /--redirect-uri/],
+    ['a resource that is no address', { resource: 'mail' }, /resource/],
+  ])('refuses %s before anything is sent: exit 2', async (_what, options, says) => {
+    const context = contextWith()
+    const run = command.run(
+      { arguments: [], options: { store: 'file', ...options } },
+      context,
+      await fakeSettings(context),
+    )
+    await expect(run).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
+    expect(context.requests).toEqual([])
+  })
+
+  it('asks a person for what is not configured, and offers the sandbox', async () => {
+    const asked: string[] = []
+    const context = contextWith({
+      terminal: { columns: 80 },
+      prompts: {
+        input: async ({ message, validate }) => {
+          asked.push(message)
+          if (!message.includes('Base URL')) return 'client-9'
+          expect(validate?.('http://mail.example')).toMatch(/encrypted/)
+          expect(validate?.('https://mail.example')).toBe(true)
+          return 'http://127.0.0.1:1'
+        },
+      },
+    })
+    const settings = await resolveSettings({}, [], [], context)
+    const ended = command.run({ arguments: [], options: { store: 'file' } }, context, settings)
+    ended.catch(() => {})
+    await expect.poll(() => context.stderr.text).toMatch(/client_id=client-9/)
+    expect(asked).toHaveLength(2)
+    expect(context.stderr.text).toContain('mailclaim sandbox')
+    context.interrupt()
+    await expect(ended).rejects.toMatchObject({ exit: 130 })
+  })
+
+  it('asks nobody where there is no terminal: exit 3', async () => {
+    const context = contextWith()
+    const settings = await resolveSettings({}, [], [], context)
+    await expect(
+      command.run({ arguments: [], options: { store: 'file' } }, context, settings),
+    ).rejects.toMatchObject({ code: 'base_url_missing', exit: Exit.notConfigured })
+  })
+
+  describe('--with-api-key', () => {
+    it('keeps the key from a pipe, its line end left out, and asks the service nothing', async () => {
+      const context = contextWith()
+      context.stdin.stream.end('key_0123456789\n')
+      await command.run(
+        { arguments: [], options: { store: 'file', withApiKey: true } },
+        context,
+        await fakeSettings(context),
+      )
+      expect(context.requests).toEqual([])
+      expect(context.stderr.text).toContain('API key stored')
+      expect(context.stderr.text).not.toContain('key_0123456789')
+    })
+
+    it.each(['', '\n', 'two words\n', 'two\nlines\n'])('refuses %j', async (text) => {
+      const context = contextWith()
+      context.stdin.stream.end(text)
+      const run = command.run(
+        { arguments: [], options: { store: 'file', withApiKey: true } },
+        context,
+        await fakeSettings(context),
+      )
+      await expect(run).rejects.toMatchObject({ name: 'CliError' })
+    })
+  })
+})
