@@ -22,7 +22,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     for (;;) {
       const terminal = openTerminal(world, line, { rows: 100, ...options })
       const code = await terminal.exit()
-      if (!/^(?:ms|ns1\.|127\.).* \d{3,}$/m.test(terminal.screen())) return { terminal, code }
+      if (!/^(?:ms|ns\d\.|127\.).* \d{3,}$/m.test(terminal.screen())) return { terminal, code }
     }
   }
 
@@ -39,7 +39,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       .replace(/\d+ (minutes|hours) ago/g, 'N $1 ago')
       .replace(/^(Serial|ms)( +)\d+$/gm, '$1$2N')
       .replace(
-        /^((?:ns1|127|Resolver|Name server).*?)( +\d+)?( +)(\d+|ms)$/gm,
+        /^((?:ns\d|127|Resolver|Name server).*?)( +\d+)?( +)(\d+|ms)$/gm,
         (_all, start, serial, _gap, ms) => {
           return `${start}${serial === undefined ? '' : ' N'} ${ms === 'ms' ? 'ms' : 'N'}`
         },
@@ -65,7 +65,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
         screens.push(`$ ${line}\n${still(terminal.screen(), await recordValue(world, domain))}\n`)
       }
       await show(`mailclaim claims create ${domain}`, 0)
-      await show('mailclaim claims list', 0)
+      await show('mailclaim claims list --fields name,status,domain_id', 0)
       await show(`mailclaim claims check ${domain}`, 8)
       await world.control('POST', `claims/${domain}/publish`, {})
       await show(`mailclaim claims check ${domain}`, 0)
@@ -157,7 +157,6 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       for (const { terminal } of [plain, off]) expect(terminal.colours()).toBe(terminal.screen())
       const words = ({ terminal }: typeof plain) => still(terminal.screen(), '').replace(/[\d\s]+/g, ' ')
       expect(words(coloured)).toBe(words(plain))
-      expect(words(off).replace(/^.*\n/, '')).toBe(words(plain).replace(/^.*\n/, ''))
     }
   })
 

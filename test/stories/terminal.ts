@@ -86,19 +86,27 @@ export function openTerminal(world: World, line: string, options: TerminalOption
 }
 
 /**
- * A screen with what differs from run to run replaced by texts of the same length: ids, tokens, ports, times. Pieces of
- * the given texts are found wherever the screen has broken them.
+ * A screen with what differs from run to run replaced by texts of the same length: ids, tokens, ports, times. They are
+ * found wherever the screen has broken them, and the breaks stay.
  */
 export function steady(screen: string, texts: Readonly<Record<string, string>> = {}): string {
   let steadied = screen
-  for (const [text, stand] of Object.entries(texts)) steadied = replacePieces(steadied, text, stand)
+  for (const [text, stand] of Object.entries(texts)) {
+    if (text === '') continue
+    const broken = Array.from(text, (character) => character.replace(/[^\w]/, '\\$&')).join('\\s*')
+    steadied = steadied.replace(new RegExp(broken, 'g'), (found) => {
+      let at = 0
+      return found.replace(/\S/g, () => stand[at++] ?? stand.at(-1) ?? '')
+    })
+    // In a cell of a table, other cells stand between the pieces.
+    steadied = replacePieces(steadied, text, stand)
+  }
+  const zero = (found: string) => found.replace(/[0-9a-f]/g, '0')
+  const hex = (length: number) => `[0-9a-f](?:\\s*[0-9a-f]){${length - 1}}`
   return steadied
-    .replace(
-      /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g,
-      '00000000-0000-0000-0000-000000000000',
-    )
+    .replace(new RegExp(`\\b${[8, 4, 4, 4, 12].map(hex).join('\\s*-\\s*')}\\b`, 'g'), zero)
     .replace(/127\.0\.0\.1:\d{5}/g, '127.0.0.1:00000')
-    .replace(/\b20\d\d-\d\d-\d\d\b/g, '2026-01-01')
+    .replace(/\b20\d\d-\s*\d\d-\s*\d\d\b/g, zero)
     .replace(/\b\d\d:\d\d:\d\d\.\d{1,6}/g, '00:00:00.000000')
 }
 
@@ -106,7 +114,6 @@ export function steady(screen: string, texts: Readonly<Record<string, string>> =
 const SHORTEST_PIECE = 4
 
 function replacePieces(screen: string, text: string, stand: string): string {
-  const filled = stand.padEnd(text.length, stand.at(-1))
   let out = ''
   for (let at = 0; at < screen.length; ) {
     let best = { from: 0, length: 0 }
@@ -117,7 +124,8 @@ function replacePieces(screen: string, text: string, stand: string): string {
     }
     if (best.length < SHORTEST_PIECE) out += screen[at++] ?? ''
     else {
-      out += filled.slice(best.from, best.from + best.length)
+      const piece = stand.slice(best.from, best.from + best.length)
+      out += piece.padEnd(best.length, stand.at(-1))
       at += best.length
     }
   }
