@@ -134,7 +134,9 @@ async function tryWay(name: string, level: string, route: Route, told: Told): Pr
   }
   told.onCut(found.cut.zone)
   const end = await walk(name, found.cut, route, told.onCut)
-  if (end !== undefined || found.cut.zone !== '.' || found.refused === true) return end
+  if (end === 'useless') {
+    if (found.cut.zone !== '.' || found.refused === true) return undefined
+  } else if (end !== undefined || found.cut.zone !== '.') return end
   const stand = { zone: name, hosts: found.cut.hosts }
   return { kind: 'located', cut: stand, soa: undefined, parent: undefined, verified: false, standIn: true }
 }

@@ -35,21 +35,24 @@ export interface NoDomain {
 /** Further servers of a zone are asked when the first ones have been silent for so long. */
 const NEXT_SERVERS_AFTER_MS = 400
 
-/** From server to server, by referrals, to the servers that answer for the name with authority. */
+/**
+ * From server to server, by referrals, to the servers that answer for the name with authority. `useless` where servers
+ * answered and none led on; undefined where none answered in time.
+ */
 export async function walk(
   name: string,
   start: Cut,
   route: Route,
   onCut: (zone: string) => void,
-): Promise<Located | NoDomain | undefined> {
+): Promise<Located | NoDomain | 'useless' | undefined> {
   let cut = start
   let parent: Located['parent']
   for (let step = 0; step < 24; step += 1) {
     const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + LEVEL_MS)
     const answer = await askAnyOf(cut, name, deadline, route)
-    if (answer === undefined) {
+    if (answer === undefined || answer === 'useless') {
       const worthAsking = cut.zone !== '.' && !isRegistry(cut.zone)
-      return worthAsking ? { kind: 'located', cut, soa: undefined, parent, verified: false } : undefined
+      return worthAsking ? { kind: 'located', cut, soa: undefined, parent, verified: false } : answer
     }
     const { message, server } = answer
     const referral = message.aa ? undefined : referralFrom(message, cut.zone, name, route.authoritativePort)
@@ -89,11 +92,13 @@ async function askAnyOf(
   name: string,
   deadline: number,
   route: Route,
-): Promise<{ message: Message; server: DnsAddress } | undefined> {
+): Promise<{ message: Message; server: DnsAddress } | 'useless' | undefined> {
   const { effects } = route
+  let isAnswered = false
   const askOne = async (server: DnsAddress) => {
     const reply = await ask(server, { name, type: 'SOA' }, { deadline }, effects)
     if (reply.kind !== 'answer') return undefined
+    isAnswered = true
     const { message } = reply
     const leadsOn = message.aa || referralFrom(message, cut.zone, name, route.authoritativePort) !== undefined
     const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
@@ -117,7 +122,7 @@ async function askAnyOf(
     const { addresses } = await route.lookUp(host)
     return await firstUseful(addresses.slice(0, 3).map((server) => () => askOne(server)))
   })
-  return await firstUseful([...glued, ...looked])
+  return (await firstUseful([...glued, ...looked])) ?? (isAnswered ? 'useless' : undefined)
 }
 
 /**
