@@ -49,6 +49,6 @@ await writeFile(
 )
 await cp(`${root}node_modules/fs-native-extensions/prebuilds`, `${root}dist/native`, {
   recursive: true,
-  // Android has no keychain, no Node of its own, and no user of this program.
-  filter: (path) => !path.includes('android'),
+  // Telephones have no user of this program, and what is for another runtime than Node is not loaded.
+  filter: (path) => !/[\\/](android|ios)[^\\/]*$|\.bare$/.test(path),
 })

@@ -29,12 +29,15 @@ describe('what is published', () => {
       'bin/mailclaim.js',
       'dist/main.js',
       'dist/keychain-helper.js',
+      'dist/THIRD-PARTY-NOTICES.txt',
     ]) {
       expect(files).toContain(needed)
     }
+    // The locks of every system that the program runs on, in one native module each.
+    expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
     const strangers = files.filter(
       (path) =>
-        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|dist\/[\w./-]+\.js|dist\/[\w-]+\.(txt|md)|man\/[\w./-]+\.\d)$/.test(
+        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|man\/[\w./-]+\.\d)$/.test(
           path,
         ),
     )
@@ -47,7 +50,6 @@ describe('what is published', () => {
 
   test('brings along native packages alone, and every package is pinned exactly', () => {
     expect(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).toSorted()).toEqual([
-      'fs-native-extensions',
       'keytar',
     ])
     for (const [name, range] of Object.entries({
