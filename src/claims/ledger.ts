@@ -8,6 +8,9 @@ import { issuerOf } from '../settings/addresses.ts'
 import { ensurePrivateDirectory, readJson, requireFormat, writeDurable } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
 
+/** Characters; a claim has about one thousand. */
+const LARGEST_ENTRY = 1024 * 1024
+
 /** A claim that was made or looked at from this machine, as it was then. */
 export interface LedgerEntry {
   /** The service that the claim is at: ids of another service mean nothing there. */
@@ -33,7 +36,10 @@ export async function recordClaim(claim: DomainClaim, context: Context, settings
     claim,
   }
   const name = createHash('sha256').update(`${issuer}\n${claim.domain_id}`).digest('hex').slice(0, 32)
-  await writeDurable(join(directory, `${name}.json`), `${JSON.stringify(entry)}\n`)
+  const text = `${JSON.stringify(entry)}\n`
+  // An answer of that size is no honest claim, and its file would not be read again.
+  if (text.length > LARGEST_ENTRY) return
+  await writeDurable(join(directory, `${name}.json`), text)
 }
 
 /**

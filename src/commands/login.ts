@@ -1,4 +1,4 @@
-import { text as readAll } from 'node:stream/consumers'
+import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
 import { Exit, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
@@ -28,6 +28,8 @@ interface LoginFlags {
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 300
+/** Bytes; more than any key has. */
+const LONGEST_KEY = 64 * 1024
 
 export const command = defineCommand<LoginFlags>({
   description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and keeps the session.
@@ -190,10 +192,25 @@ async function keepApiKey(store: StoreKind, context: Context, settings: Settings
   await proveStore(context, settings, store, 'api_key')
   const value = context.stdin.isTTY
     ? await askForKey(context, settings)
-    : (await readAll(context.stdin.stream)).replace(/\r?\n$/, '')
+    : (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
   const session = await storeApiKey(context, settings, { value, base, store })
   await remember(settings, context)
   await announce(session, context, settings)
+}
+
+/** Reads what is piped in. @throws CliError exit 2 where it goes on beyond any key: the wrong file was piped in. */
+async function readKey(stream: Readable): Promise<string> {
+  const pieces: Buffer[] = []
+  let length = 0
+  for await (const piece of stream as AsyncIterable<Buffer | string>) {
+    const bytes = Buffer.from(piece)
+    length += bytes.length
+    if (length > LONGEST_KEY) {
+      throw usageError(`what was piped in is no API key: it is longer than ${LONGEST_KEY / 1024} KiB`)
+    }
+    pieces.push(bytes)
+  }
+  return Buffer.concat(pieces).toString('utf8')
 }
 
 async function askForKey(context: Context, settings: Settings): Promise<string> {

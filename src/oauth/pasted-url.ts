@@ -1,5 +1,8 @@
 import type { Readable } from 'node:stream'
 
+/** Characters of a line that are kept: no address is longer, and an input without line breaks must not fill the memory. */
+const LONGEST_LINE = 64 * 1024
+
 /**
  * Reads pasted lines while a login waits: over SSH, in WSL or in a container the browser cannot reach the listener, but
  * the address that it ends at can be copied. An input that ends, or is closed from the start, just never yields.
@@ -10,7 +13,7 @@ export function readPastedLines(stream: Readable, received: (line: string) => vo
   let rest = ''
   const onData = (piece: Buffer | string) => {
     const lines = `${rest}${piece.toString()}`.split(/\r?\n/)
-    rest = lines.pop() ?? ''
+    rest = (lines.pop() ?? '').slice(0, LONGEST_LINE)
     for (const line of lines) if (line.trim() !== '') received(line.trim())
   }
   const onEnd = () => {

@@ -1,0 +1,58 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { readPastedLines } from '../../src/oauth/pasted-url.ts'
+import { createFakeContext, jsonResponse } from '../fake-context.ts'
+import { withEffects } from '../session/world.ts'
+
+const MEGABYTE = Buffer.alloc(1024 * 1024, 'a')
+
+/** An input that goes on until nobody reads it any more, or until a limit that no careful reader comes near. */
+function endless(): { stream: Readable; taken: () => number } {
+  let taken = 0
+  const stream = new Readable({
+    read() {
+      taken += 1
+      this.push(taken > 300 ? null : MEGABYTE)
+    },
+  })
+  return { stream, taken: () => taken }
+}
+
+describe('an input without an end', () => {
+  test('is no API key: it is left after the first piece', async () => {
+    const { stream, taken } = endless()
+    const context = withEffects(createFakeContext({ environment: { store: 'file' } }), {
+      stdin: { isTTY: false, stream: stream as never },
+    })
+    expect(await run(['login', '--with-api-key', '--base-url', 'https://api.example.com'], context)).toBe(2)
+    expect(context.stderr.text).toContain('is no API key')
+    expect(context.stderr.text).not.toContain('aaaa')
+    expect(taken()).toBeLessThan(5)
+  })
+
+  test('and without line breaks does not fill the memory of a login that waits', async () => {
+    const { stream } = endless()
+    const lines: string[] = []
+    const before = process.memoryUsage().rss
+    readPastedLines(stream, (line) => lines.push(line))
+    await new Promise((resolve) => stream.once('end', resolve))
+    expect(lines.map((line) => line.length)).toEqual([64 * 1024])
+    expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(150)
+  })
+})
+
+test('a claim of some megabytes is shown, and not remembered in a file that could not be read again', async () => {
+  const claim = { domain_id: 'd-1', name: 'example.com', status: 'pending', note: 'x'.repeat(5_000_000) }
+  const context = createFakeContext({
+    environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' },
+    respond: () => jsonResponse(200, claim),
+  })
+  expect(await run(['claims', 'get', 'd-1', '--fields', 'name', '--json'], context)).toBe(0)
+  expect(readdirSync(join(context.directories.state, 'claims', 'default'))).toEqual([])
+  const next = withEffects(context, {})
+  expect(await run(['claims', 'list'], next)).toBe(0)
+  expect(next.stderr.text).not.toContain('warning')
+})
