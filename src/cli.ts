@@ -20,7 +20,11 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       const { answerShell } = await import('./cli/complete.ts')
       return await answerShell(argv.slice(1), context)
     }
-    return await runCommandLine(argv, context)
+    const code = await runCommandLine(argv, context)
+    // A signal that came while nothing could be cut short (a refresh on its way): the work is done and printed, but a
+    // shell has to see the Ctrl-C, or its loop goes on.
+    const { signal } = context.interrupts
+    return code === Exit.done && signal.aborted ? await report(signal.reason, argv, context) : code
   } catch (error) {
     return report(error, argv, context)
   }

@@ -327,3 +327,13 @@ describe('whatever happens', () => {
     expect(context.stderr.text).toContain('RangeError: out of range\n    at ')
   })
 })
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s during work that cannot be cut short is not lost: exit %i after it', async (signal, exit) => {
+  const context = createFakeContext()
+  context.interrupt(signal)
+  expect(await run(['config', 'path'], context)).toBe(exit)
+  expect(context.stdout.text).toContain('config.json')
+})
