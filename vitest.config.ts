@@ -7,5 +7,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    // Most of the time a story waits for other processes: on a machine of two cores, two files at a time.
+    maxWorkers: 2,
   },
 })

@@ -10,9 +10,8 @@ import { nameOf } from './lifecycle.ts'
  * (interface, section 3.4). The operations for it are outside this program.
  */
 export function nextSteps(claim: DomainClaim): readonly string[] {
-  const domain = claim.domain_id ? `${nameOf(claim)} (id ${claim.domain_id})` : nameOf(claim)
   return [
-    `Fetch the domain ${domain} from the API or the dashboard: it has new DKIM keys of its own.`,
+    `Fetch the domain ${nameOf(claim)} from the API or the dashboard: it has new DKIM keys of its own.`,
     'Publish its new DKIM record(s) in DNS. The records of the previous owner cannot be reused.',
     'Ask the service to verify the domain. Only then can it send and receive e-mail.',
     `The TXT record ${claim.record?.name ?? nameOf(claim)} has done its work and can be removed.`,
@@ -22,10 +21,11 @@ export function nextSteps(claim: DomainClaim): readonly string[] {
 /** Says on stderr what is left to do, a numbered line each. */
 export async function sayNextSteps(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
   const { wrap } = await import('../terminal/width.ts')
-  const room = (context.stderr.columns ?? Number.POSITIVE_INFINITY) - 5
+  const columns = context.stderr.columns ?? Number.POSITIVE_INFINITY
   const steps = nextSteps(claim).map((step, at) => {
-    const [first = '', ...rest] = wrap(sanitizeLine(step), room)
+    const [first = '', ...rest] = wrap(sanitizeLine(step), columns - 5)
     return [`  ${at + 1}. ${first}`, ...rest.map((piece) => `     ${piece}`)].join('\n')
   })
-  await note(`\n${nameOf(claim)} is yours. What is left to do:\n${steps.join('\n')}`, context, settings)
+  const heading = wrap(`${sanitizeLine(nameOf(claim))} is yours. What is left to do:`, columns)
+  await note(['', ...heading, ...steps].join('\n'), context, settings)
 }
