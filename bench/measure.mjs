@@ -1,0 +1,104 @@
+// Runs commands in turn, and says how they compare.
+import { spawn } from 'node:child_process'
+
+/** The process says how much memory it took at most, in KiB, when it ends. */
+const TELL_PEAK = `data:text/javascript,${encodeURIComponent(
+  'process.on("exit",()=>process.stderr.write(`\\npeak ${process.resourceUsage().maxRSS} ${process.cpuUsage().user+process.cpuUsage().system}\\n`))',
+)}`
+
+/**
+ * Runs a command to its end. Its output goes through a pipe and is counted.
+ *
+ * @returns wall-clock milliseconds, the exit code, what was written, and the peak memory in MiB where it was asked for.
+ */
+export function run({ node, words, env, peak = false, keep = false }) {
+  return new Promise((resolve, reject) => {
+    const options = peak ? ['--import', TELL_PEAK] : []
+    const start = performance.now()
+    const child = spawn(node, [...options, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let stdout = ''
+    let stderr = ''
+    let lines = 0
+    child.stdout.on('data', (piece) => {
+      for (const byte of piece) if (byte === 10) lines++
+      if (keep) stdout += piece
+    })
+    child.stderr.on('data', (piece) => {
+      stderr += piece
+    })
+    child.once('error', reject)
+    child.once('exit', () => {
+      child.ms = performance.now() - start
+    })
+    child.once('close', (code) => {
+      const told = /\npeak (\d+)/.exec(stderr)
+      resolve({
+        ms: child.ms,
+        code,
+        stdout,
+        stderr,
+        lines,
+        peak: told === null ? undefined : Number(told[1]) / 1024,
+      })
+    })
+  })
+}
+
+/**
+ * Runs both commands in turn, so that a machine whose speed drifts slows both.
+ *
+ * @returns the times of each and the ratios pair by pair, all in the order of the runs.
+ */
+export async function compare(ours, theirs, runs, expected = 0) {
+  const pairs = []
+  for (let at = -1; at < runs; at++) {
+    const both =
+      at % 2 === 0 ? [await run(ours), await run(theirs)] : [await run(theirs), await run(ours)].reverse()
+    if (both[0].code !== expected) {
+      throw new Error(`${ours.words.join(' ')} ended with ${both[0].code}: ${both[0].stderr}`)
+    }
+    // The first pair fills the caches of the disk and the compiler.
+    if (at >= 0) pairs.push(both)
+  }
+  return {
+    ours: pairs.map(([one]) => one),
+    theirs: pairs.map(([, other]) => other),
+    ratios: pairs.map(([one, other]) => one.ms / other.ms),
+  }
+}
+
+export function quantile(values, part) {
+  const sorted = [...values].sort((one, other) => one - other)
+  const at = (sorted.length - 1) * part
+  const low = sorted[Math.floor(at)]
+  return low + (sorted[Math.ceil(at)] - low) * (at - Math.floor(at))
+}
+
+export const median = (values) => quantile(values, 0.5)
+
+/** A row of the table. The budget holds when the median does; what only the better quarter keeps is called noise. */
+export function row(what, node, values, budget, detail, unit = 'x') {
+  const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(values, part))
+  const verdict =
+    budget === undefined ? '' : middle <= budget ? 'ok' : low <= budget ? 'in the noise' : 'OVER'
+  const text = (value) => (unit === 'x' ? value.toFixed(2) : value.toFixed(value < 10 ? 2 : 0))
+  return {
+    what,
+    node,
+    measured: `${text(middle)} ${unit}`,
+    spread: values.length > 1 ? `${text(low)}–${text(high)} (${values.length})` : '',
+    budget: budget === undefined ? '' : `${budget} ${unit}`,
+    verdict,
+    detail,
+  }
+}
+
+/** The rows as a Markdown table, which is also readable as it is. */
+export function table(rows) {
+  const heads = ['what', 'node', 'measured', 'spread', 'budget', 'verdict', 'detail']
+  const cells = [heads, ...rows.map((one) => heads.map((head) => String(one[head] ?? '')))]
+  const widths = heads.map((_, at) => Math.max(...cells.map((line) => line[at].length)))
+  const lines = cells.map((line) => `| ${line.map((cell, at) => cell.padEnd(widths[at])).join(' | ')} |`)
+  lines.splice(1, 0, `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`)
+  return lines.join('\n')
+}
