@@ -2,9 +2,8 @@
 import { spawn } from 'node:child_process'
 
 /** The process says how much memory it took at most, in KiB, when it ends. */
-const TELL_PEAK = `data:text/javascript,${encodeURIComponent(
-  'process.on("exit",()=>process.stderr.write(`\\npeak ${process.resourceUsage().maxRSS} ${process.cpuUsage().user+process.cpuUsage().system}\\n`))',
-)}`
+const TELL_PEAK =
+  'data:text/javascript,process.on("exit",()=>process.stderr.write("\\npeak "+process.resourceUsage().maxRSS))'
 
 /**
  * Runs a command to its end. Its output goes through a pipe and is counted.

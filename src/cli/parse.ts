@@ -96,6 +96,9 @@ function buildProgram(
       outputError: () => {},
       // The palette has decided; commander must not take its colours out again.
       getOutHasColors: () => true,
+      // Without these it opens the standard streams to ask them, also where help is not asked for.
+      getOutHelpWidth: () => helpWidth(context.stdout),
+      getErrHelpWidth: () => helpWidth(context.stdout),
       getErrHasColors: () => true,
     })
   program.addHelpText('after', ({ command }) =>

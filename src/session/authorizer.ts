@@ -4,6 +4,7 @@ import type { Authorizer, Credential } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { sessionPaths } from './paths.ts'
+import { requireSameService } from './record.ts'
 
 /**
  * The credential of a command: the API key of the environment, else the stored session or API key of the profile.
@@ -26,7 +27,7 @@ export async function currentCredential(context: Context, settings: Settings): P
   if (fromEnvironment !== undefined) return fromEnvironment
   const token = await readAccessToken(sessionPaths(context, settings.profile.value))
   if (token !== undefined && isFresh(token, context.clock)) {
-    await requireBound(token, settings)
+    requireBound(token, settings)
     return asCredential(token, settings)
   }
   const { storedApiKey } = await import('./api-key.ts')
@@ -68,9 +69,8 @@ function environmentKey(context: Context): Credential | undefined {
   return { kind: 'api_key', value, says: 'the API key in MAILCLAIM_API_KEY' }
 }
 
-async function requireBound(token: AccessToken, settings: Settings): Promise<void> {
+function requireBound(token: AccessToken, settings: Settings): void {
   if (settings.baseUrl === undefined && settings.clientId === undefined) return
-  const { requireSameService } = await import('./record.ts')
   requireSameService(token, settings)
 }
 

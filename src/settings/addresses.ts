@@ -1,11 +1,14 @@
 import { isIP } from 'node:net'
 import { CliError, Exit, usageError } from '../errors.ts'
 
+/** A pattern, because `node:net` has much to load and every command asks. */
+const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
+
 /** Whether a host names this machine itself: 127.0.0.0/8, ::1 or `localhost` (RFC 8252 §8.3, RFC 6761 §6.3). */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
-  return isIP(host) === 4 && host.startsWith('127.')
+  return LOOPBACK_V4.test(host)
 }
 
 /**

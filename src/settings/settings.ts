@@ -123,7 +123,10 @@ export async function resolveSettings(
     csvSafe: options.csvSafe === true,
     quiet: options.quiet === true,
     verbose: options.verbose === true,
-    interactive: options.input !== false && context.stdin.isTTY && context.stderr.isTTY,
+    // Asked by few commands, and on some systems not quick to tell.
+    get interactive() {
+      return options.input !== false && context.stdin.isTTY && context.stderr.isTTY
+    },
     colorOption: options.color,
     httpTimeoutMs: (timeout ?? DEFAULT_HTTP_TIMEOUT_SECONDS) * 1000,
     resolvers: resolvers?.value.map((text) =>
