@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { constants } from 'node:fs'
 import { chmod, type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
@@ -86,11 +86,10 @@ export async function readJson<T>(
       hint: options.remedy ?? `it was left as it is; correct it, or move it away: ${moveAway(path)}`,
       cause,
     })
-  // All at once: the files are small, every command reads two, and each step through the thread pool takes time.
-  let file: number
+  let file: FileHandle
   try {
     // A pipe in its place must not stop us: O_NONBLOCK.
-    file = openSync(path, constants.O_RDONLY | NO_FOLLOW | (constants.O_NONBLOCK ?? 0))
+    file = await open(path, constants.O_RDONLY | NO_FOLLOW | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     const code = codeOf(error)
     if (code === 'ENOENT') return undefined
@@ -99,13 +98,13 @@ export async function readJson<T>(
   }
   let text: string
   try {
-    const found = fstatSync(file)
+    const found = await file.stat()
     if (!found.isFile()) throw unusable('it is not a file')
     if (POSIX && found.uid !== ownUser()) throw unusable('it belongs to another user')
     if (found.size > MAX_FILE_BYTES) throw unusable(`it is ${found.size} bytes long, which is too much`)
-    text = readFileSync(file, 'utf8')
+    text = await file.readFile('utf8')
   } finally {
-    closeSync(file)
+    await file.close()
   }
   if (text.trim() === '') throw unusable('it is empty')
   let value: unknown
