@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
 import {
   type AuthorizationAnswer,
@@ -63,6 +63,8 @@ export async function login<T>(
   const clientId = requireClientId(settings)
   const server = await discoverServer(base, context, options.userAgent)
   const { state, codeVerifier } = newAuthorizationSecrets()
+  // Asked before anything is sent: nobody is to wait for what cannot come.
+  if (options.target.listen === undefined && !options.readInput) throw nowhereToAnswer()
   const wait = withResolvers<Answer>()
   let listener: CallbackServer | undefined
   let stopReading = () => {}
@@ -96,13 +98,19 @@ export async function login<T>(
       resource: options.resource,
     })
     if (options.readInput) {
-      stopReading = readPastedLines(context.stdin.stream, (line) => {
-        const pasted = parsePastedRedirect(line)
-        const answer: AuthorizationAnswer =
-          'wrong' in pasted ? { kind: 'wrong', why: pasted.wrong } : judge(pasted.parameters)
-        if (answer.kind === 'wrong') void reporter.ignored(answer.why)
-        else wait.resolve({ answer, page: async () => {} })
-      })
+      stopReading = readPastedLines(
+        context.stdin.stream,
+        (line) => {
+          const pasted = parsePastedRedirect(line)
+          const answer: AuthorizationAnswer =
+            'wrong' in pasted ? { kind: 'wrong', why: pasted.wrong } : judge(pasted.parameters)
+          if (answer.kind === 'wrong') void reporter.ignored(answer.why)
+          else wait.resolve({ answer, page: async () => {} })
+        },
+        () => {
+          if (listener === undefined) wait.reject(nowhereToAnswer())
+        },
+      )
     }
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
     if (options.openBrowser) void context.browser.open(url.href).catch(() => reporter.browserFailed())
@@ -159,6 +167,13 @@ function notSignedIn(error: unknown): CallbackPage {
   }
 }
 
+function nowhereToAnswer(): CliError {
+  return usageError(
+    'the redirect URI is not on this machine and nothing can be pasted, so the answer of the browser cannot come in',
+    'run it on a terminal, or pipe the address in that the browser ends at, with --no-browser',
+  )
+}
+
 function timedOut(ms: number): CliError {
   const minutes = ms / 60_000
   const span = minutes >= 1 ? `${Number(minutes.toFixed(1))} minutes` : `${ms / 1000} seconds`
@@ -168,10 +183,14 @@ function timedOut(ms: number): CliError {
 }
 
 /** `Promise.withResolvers`, which Node 20 does not have. */
-function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+function withResolvers<T>() {
   let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((settle) => {
+  let reject: (reason: CliError) => void = () => {}
+  const promise = new Promise<T>((settle, fail) => {
     resolve = settle
+    reject = fail
   })
-  return { promise, resolve }
+  // It may fail before it is waited for.
+  promise.catch(() => {})
+  return { promise, resolve, reject }
 }

@@ -5,11 +5,16 @@ const LONGEST_LINE = 64 * 1024
 
 /**
  * Reads pasted lines while a login waits: over SSH, in WSL or in a container the browser cannot reach the listener, but
- * the address that it ends at can be copied. An input that ends, or is closed from the start, just never yields.
+ * the address that it ends at can be copied. An input that fails, or is closed from the start, just never yields.
  *
+ * @param ended when the input is over and its last line was received.
  * @returns a function that stops reading and lets the process end.
  */
-export function readPastedLines(stream: Readable, received: (line: string) => void): () => void {
+export function readPastedLines(
+  stream: Readable,
+  received: (line: string) => void,
+  ended: () => void = () => {},
+): () => void {
   let rest = ''
   const onData = (piece: Buffer | string) => {
     const lines = `${rest}${piece.toString()}`.split(/\r?\n/)
@@ -19,6 +24,7 @@ export function readPastedLines(stream: Readable, received: (line: string) => vo
   const onEnd = () => {
     if (rest.trim() !== '') received(rest.trim())
     rest = ''
+    ended()
   }
   const ignore = () => {}
   stream.on('data', onData)

@@ -294,4 +294,24 @@ describe('signing in', () => {
     await result
     expect(received.map(({ parameters }) => parameters.get('code'))).toEqual(['c1'])
   })
+
+  describe('with a redirect URI that is not on this machine', () => {
+    const target = redirectTarget('https://app.example/cb', undefined)
+
+    it('takes the pasted address, also as the last line of a pipe', async () => {
+      const { context, state, result } = await begin({ options: { target } })
+      context.stdin.stream.end(`https://app.example/cb?code=c1&state=${state}`)
+      await expect(result).resolves.toBe('stored')
+    })
+
+    it('does not wait for what cannot come: the input is over', async () => {
+      const { context, result } = await begin({ options: { target } })
+      context.stdin.stream.end()
+      await expect(result).rejects.toMatchObject({ code: 'usage', exit: 2 })
+    })
+
+    it('does not wait for what cannot come: no line is read', async () => {
+      await expect(begin({ options: { target, readInput: false } })).rejects.toMatchObject({ exit: 2 })
+    })
+  })
 })
