@@ -106,8 +106,10 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   const empty = { edns: false, extendedError: undefined, answers: [], authority: [], additional: [] }
 
   const questions = buffer.readUInt16BE(4)
-  // A server that cannot parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP).
-  if (questions === 0 && (rcode === 1 || rcode === 4)) return { ...header, ...empty, rcode: rcodeName(rcode) }
+  // A server that cannot parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
+  // unbound does so where it refuses a client.
+  if (questions === 0 && (rcode === 1 || rcode === 4 || rcode === 5))
+    return { ...header, ...empty, rcode: rcodeName(rcode) }
   if (questions !== 1) return undefined
   if (!asksSame(buffer, question)) return undefined
   try {

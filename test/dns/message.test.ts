@@ -79,6 +79,11 @@ describe('an answer is read', () => {
     const bare = Buffer.from([0, 7, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0])
     expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'FORMERR' })
   })
+
+  test('where a server that refuses everything leaves the question out', () => {
+    const bare = Buffer.from([0, 7, 0x81, 0x05, 0, 0, 0, 0, 0, 0, 0, 0])
+    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'REFUSED', answers: [] })
+  })
 })
 
 describe('what is not the answer is dropped', () => {
