@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 keepCompiled(process)
+// A bug's stack trace is shown with --verbose alone; only then are the maps worth reading.
+if (process.argv.includes('--verbose')) process.setSourceMapsEnabled(true)
 const { main } = await import('../dist/main.js')
 
 process.exitCode = await main()
