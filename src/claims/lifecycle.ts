@@ -30,7 +30,12 @@ export function nameOf(claim: DomainClaim): string {
   return claim.name ? clip(claim.name, LONGEST_NAME) : 'the domain'
 }
 
-const AGAIN = 'start a new claim with: mailclaim claims create'
+/** The claim's domain as an argument in a hint, with a space before it; nothing where it would need quoting. */
+export function asArgument({ name }: DomainClaim): string {
+  return /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
+}
+
+const again = (claim: DomainClaim) => `start a new claim with: mailclaim claims create${asArgument(claim)}`
 
 /**
  * Reads a claim's status. The interface names only `pending`; the others are known from services of this shape, and
@@ -48,7 +53,7 @@ export function standingOf(claim: DomainClaim): Standing {
     case 'blocked':
       return { phase: 'blocked', says: blockedBy(claim) }
     case 'expired':
-      return { phase: 'ended', says: 'the claim expired before it was verified', next: AGAIN }
+      return { phase: 'ended', says: 'the claim expired before it was verified', next: again(claim) }
     case 'superseded':
       return {
         phase: 'ended',
@@ -59,14 +64,14 @@ export function standingOf(claim: DomainClaim): Standing {
       return {
         phase: 'ended',
         says: 'the claim was canceled: its placeholder domain was deleted',
-        next: AGAIN,
+        next: again(claim),
       }
     case 'failed':
-      return { phase: 'ended', says: `the claim failed${failure}`, next: AGAIN }
+      return { phase: 'ended', says: `the claim failed${failure}`, next: again(claim) }
     default: {
       const status = claim.status ? `"${clip(claim.status, LONGEST_WORD)}"` : 'no status'
       if (claim.failure_reason)
-        return { phase: 'ended', says: `the claim ended with ${status}${failure}`, next: AGAIN }
+        return { phase: 'ended', says: `the claim ended with ${status}${failure}`, next: again(claim) }
       if (claim.blocked_reason) return { phase: 'blocked', says: blockedBy(claim) }
       return { phase: 'unknown', says: `the service says ${status}, which this program does not know` }
     }
@@ -87,7 +92,7 @@ function blockedBy(claim: DomainClaim): string {
 export function endedError(claim: DomainClaim, standing: Standing): CliError {
   if (standing.phase === 'blocked') {
     return new CliError('claim_blocked', Exit.negativeEnd, `${nameOf(claim)} is blocked: ${standing.says}`, {
-      hint: 'a block can lift by itself; to wait for that: mailclaim claims watch --through-blocked',
+      hint: `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`,
     })
   }
   const code = /^[a-z_]{1,40}$/.test(claim.status ?? '') ? `claim_${claim.status}` : 'claim_ended'

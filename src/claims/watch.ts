@@ -3,7 +3,7 @@ import { CliError, Exit } from '../errors.ts'
 import { poll, USUAL_PAUSES } from '../service/polling.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { nameOf, type Standing, standingOf } from './lifecycle.ts'
+import { asArgument, nameOf, type Standing, standingOf } from './lifecycle.ts'
 
 export interface WatchOptions {
   /** A fixed pause between two questions, in milliseconds; undefined: growing from 2 s to 30 s. */
@@ -106,7 +106,9 @@ export async function* watchClaim(
     last === undefined
       ? 'the time ran out'
       : `${nameOf(last.claim)} is still in flight (${last.standing.says}); the time ran out`,
-    { hint: 'nothing is lost; go on with: mailclaim claims watch' },
+    {
+      hint: `nothing is lost; go on with: mailclaim claims watch${last === undefined ? '' : asArgument(last.claim)}`,
+    },
   )
 }
 
@@ -116,7 +118,7 @@ function expired(claim: DomainClaim): CliError {
     Exit.negativeEnd,
     `${nameOf(claim)}: the time to verify the claim ended at ${claim.expires_at}`,
     {
-      hint: 'start a new claim with: mailclaim claims create',
+      hint: `start a new claim with: mailclaim claims create${asArgument(claim)}`,
     },
   )
 }

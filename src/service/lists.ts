@@ -17,7 +17,8 @@ export async function listPage<T>(
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
     throw unexpectedAnswer(`an item of the list should be an object, but is ${nameOfType(odd)}`)
-  const more = body['has_more'] ?? false
+  // Where it is left out, a page that is full may not be the last: asking once too often loses nothing.
+  const more = body['has_more'] ?? data.length === query['limit']
   if (typeof more !== 'boolean') {
     throw unexpectedAnswer(`"has_more" of the list should be a boolean, but is ${nameOfType(more)}`)
   }
