@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, onTestFinished } from 'vitest'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
+export const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 
 export interface Ended {
   /** The exit code, or the signal that ended the process. */
