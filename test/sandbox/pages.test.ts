@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
+import { axeViolations } from '../axe.ts'
 import { find, needs } from '../requirements.ts'
 import { sandboxForTest } from './start-sandbox.ts'
 import { api, authorizationParameters, codeFields, control, token } from './talk.ts'
@@ -122,7 +121,6 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
   let browser: Browser
   let callback: Server
   let received: URL[] = []
-  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
   beforeAll(async () => {
     browser = await chromium.launch({
@@ -155,18 +153,6 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     return page
   }
 
-  /** The violations that axe-core finds. It is put in from outside the page, past its content security policy. */
-  async function violations(page: Page): Promise<string[]> {
-    await page.evaluate(axe)
-    return page.evaluate(async () => {
-      const { axe } = globalThis as unknown as {
-        axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
-      }
-      const found = await axe.run()
-      return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)
-    })
-  }
-
   async function furnished(): Promise<Sandbox> {
     const sandbox = await sandboxForTest()
     await api(sandbox, 'POST', '/domains/claim', { body: { name: 'mail.example.com' } })
@@ -186,7 +172,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
         viewport: { width: 360, height: 740 },
         bypassCSP: true,
       })
-      expect(await violations(page)).toEqual([])
+      expect(await axeViolations(page)).toEqual([])
       const width = await page.evaluate<number>('document.documentElement.scrollWidth')
       expect(width).toBeLessThanOrEqual(360)
     })
