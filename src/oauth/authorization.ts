@@ -36,10 +36,8 @@ export async function discoverServer(
       }),
     })
   } catch (error) {
-    if (!(error instanceof TransportError) || error.sent === 'maybe') {
-      context.interrupts.signal.throwIfAborted()
-      return fallback
-    }
+    context.interrupts.signal.throwIfAborted()
+    if (!(error instanceof TransportError) || error.sent === 'maybe') return fallback
     throw new CliError(
       'service_unreachable',
       Exit.unavailable,

@@ -104,7 +104,7 @@ export async function login<T>(
           const pasted = parsePastedRedirect(line)
           const answer: AuthorizationAnswer =
             'wrong' in pasted ? { kind: 'wrong', why: pasted.wrong } : judge(pasted.parameters)
-          if (answer.kind === 'wrong') void reporter.ignored(answer.why)
+          if (answer.kind === 'wrong') told(reporter.ignored(answer.why))
           else wait.resolve({ answer, page: async () => {} })
         },
         () => {
@@ -113,7 +113,7 @@ export async function login<T>(
       )
     }
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
-    if (options.openBrowser) void context.browser.open(url.href).catch(() => reporter.browserFailed())
+    if (options.openBrowser) told(context.browser.open(url.href).catch(() => reporter.browserFailed()))
 
     const { answer, page } = await Promise.race([
       wait.promise,
@@ -146,6 +146,11 @@ export async function login<T>(
       throw error
     }
   }
+}
+
+/** Lets the wait go on where nobody reads any more what is said meanwhile: stderr may have been closed. */
+function told(saying: Promise<void>): void {
+  saying.catch(() => {})
 }
 
 interface Answer {
