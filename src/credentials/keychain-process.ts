@@ -45,7 +45,7 @@ function callHelper(options: HelperOptions, request: KeychainRequest): Promise<K
       return
     }
     helper.once('message', (answer) => finish(answer as KeychainAnswer))
-    helper.once('error', (error) => finish({ ok: false, reason: 'crashed', detail: error.message }))
+    helper.on('error', (error) => finish({ ok: false, reason: 'crashed', detail: error.message }))
     helper.once('exit', (code, signal) =>
       finish({ ok: false, reason: 'crashed', detail: signal ?? `exit code ${code}` }),
     )
