@@ -20,7 +20,8 @@ const STRING_BYTES = 255
 /**
  * The record out of a claim; where the service sends no name for it, it is the domain's.
  *
- * @throws CliError `record_missing`, exit 7, where the claim has no TXT record with a value.
+ * @throws CliError exit 7: `record_missing` where the claim has no TXT record with a value, `unexpected_answer` where
+ *   its name is none that DNS could have.
  */
 export function recordOf(claim: DomainClaim): TxtRecord {
   const { record } = claim
@@ -29,6 +30,15 @@ export function recordOf(claim: DomainClaim): TxtRecord {
     throw new CliError('record_missing', Exit.unavailable, 'the service’s claim holds no TXT record to add', {
       hint: 'ask again with: mailclaim claims get; if it stays so, the service has to say what to publish',
     })
+  }
+  // It goes into master files and shell commands as it is: nothing may be in it that means something there.
+  if (!/^[\p{L}\p{M}\p{N}_.-]+$/u.test(name)) {
+    throw new CliError(
+      'unexpected_answer',
+      Exit.unavailable,
+      `the answer is not the interface's: ${JSON.stringify(name.slice(0, 300))} is not the name of a DNS record`,
+      { hint: 'check the base URL, and any proxy in between' },
+    )
   }
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
   return { name: name.replace(/\.$/, ''), value: record.value, ttl: seconds }

@@ -139,3 +139,16 @@ describe('snippets', () => {
     expect(terraform).toContain('$${b}%%{c}')
   })
 })
+
+test('a name that would run something, or end a line, is not taken', () => {
+  for (const name of [
+    'example.com\nupdate delete example.com',
+    'a;b.example',
+    '\u001b[2Jx.example',
+    '$(id).example',
+  ]) {
+    expect(() => recordOf({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
+      /not the name of a DNS record/,
+    )
+  }
+})
