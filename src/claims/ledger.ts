@@ -7,6 +7,7 @@ import type { DomainClaim } from '../service/types.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import { ensurePrivateDirectory, readJson, requireFormat, writeDurable } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
+import { warn } from '../terminal/notices.ts'
 
 /** Characters; a claim has about one thousand. */
 const LARGEST_ENTRY = 1024 * 1024
@@ -23,8 +24,19 @@ export interface LedgerEntry {
 /**
  * Remembers a claim. One file a claim, replaced whole: any number of processes can write at once without a lock, and
  * none can lose what another wrote about another claim.
+ *
+ * Where it cannot be written (a read-only home, a full disk) that is a warning: what the service said has to be shown.
  */
 export async function recordClaim(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
+  try {
+    await writeEntry(claim, context, settings)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    await warn(`the claim is not remembered on this machine: ${error.message}`, context, settings)
+  }
+}
+
+async function writeEntry(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
   if (!claim.domain_id || settings.baseUrl === undefined) return
   const directory = ledgerDirectory(context, settings)
   await ensurePrivateDirectory(directory)

@@ -52,6 +52,14 @@ describe('the ledger', () => {
     expect(entries[0]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
   })
 
+  it('that cannot be written is a warning, and stops nothing', async () => {
+    const { context, settings } = await world()
+    mkdirSync(context.directories.state, { recursive: true })
+    writeFileSync(join(context.directories.state, 'claims'), 'a file where the folder should be')
+    await remember(context, settings, claim('one.example', 'd1'))
+    expect(context.stderr.text).toContain('warning: the claim is not remembered on this machine')
+  })
+
   it('is for its owner alone', async () => {
     const { context, settings, folder } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
