@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { cannotWrite } from './files.ts'
 
 /** A change takes milliseconds; whoever holds the lock this long is stopped in the middle. */
 const DEADLINE_MS = 5000
@@ -13,7 +14,7 @@ const PAUSE_MS = 15
  * that none loses what another wrote. The kernel releases the lock when its holder dies. Where the system has no such
  * locks the change is made all the same: what can be lost is a setting, not a session.
  *
- * @throws CliError `config_busy`, exit 1.
+ * @throws CliError `config_busy` and `cannot_write`, exit 1.
  */
 export async function withConfigLock<T>(
   context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>,
@@ -22,7 +23,10 @@ export async function withConfigLock<T>(
   const locks = await import('./native-locks.ts').catch(() => undefined)
   if (locks === undefined) return work()
   const path = join(context.directories.config, 'config.lock')
-  const file = await open(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
+  const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
+  const file = await open(path, flags, 0o600).catch((error: unknown) => {
+    throw cannotWrite(path, error)
+  })
   try {
     // The umask may have taken our own rights as well, and with them the next command's.
     await file.chmod(0o600).catch(() => undefined)

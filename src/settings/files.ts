@@ -283,7 +283,8 @@ export async function removeLeftovers(
   }
 }
 
-function cannotWrite(path: string, error: unknown): CliError {
+/** The error for a file that cannot be written: `cannot_write`, exit 1, with what to do about it. */
+export function cannotWrite(path: string, error: unknown): CliError {
   if (error instanceof CliError) return error
   const code = codeOf(error)
   const hint =
