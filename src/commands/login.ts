@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import { Exit, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
+import { splitScopes } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
 import { userAgent } from '../service/client.ts'
 import type { StoreKind } from '../session/record.ts'
@@ -111,14 +112,6 @@ function readsInput(options: LoginFlags, context: Context, settings: Settings): 
     settings.interactive ||
     (options.browser === false && !context.stdin.isTTY && !settings.argv.includes('--no-input'))
   )
-}
-
-function splitScopes(scopes: readonly string[]): string[] {
-  const split = scopes.flatMap((scope) => scope.split(/[\s,]+/)).filter((scope) => scope !== '')
-  const wrong = split.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
-  if (wrong !== undefined)
-    throw usageError(`--scope: ${JSON.stringify(wrong)} is not a scope (RFC 6749 §3.3)`)
-  return split
 }
 
 /** Asks a person for what is not configured; a script gets the error of whoever needs it. */

@@ -1,7 +1,9 @@
 import { Exit } from '../../errors.ts'
+import { splitScopes } from '../../oauth/scopes.ts'
 import { spokenSpan } from '../../service/retry.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
+import { warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
 
@@ -29,16 +31,14 @@ less than the session was granted; commands use it until it ends or is renewed, 
   ],
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
-    const scope = options.scope?.flatMap((text) => text.split(/\s+/)).filter((text) => text !== '')
+    const scopes = splitScopes(options.scope ?? [])
     const token = await renew(context, settings, {
       reason: 'asked',
-      ...(scope === undefined || scope.length === 0 ? {} : { scope: scope.join(' ') }),
+      ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
       ...(options.retryInterrupted ? { retryInterrupted: true } : {}),
     })
-    if (context.environment.apiKey !== undefined && !settings.quiet) {
-      await context.stderr.write(
-        'warning: MAILCLAIM_API_KEY is set, and commands use it instead of this session\n',
-      )
+    if (context.environment.apiKey !== undefined) {
+      await warn('MAILCLAIM_API_KEY is set, and commands use it instead of this session', context, settings)
     }
     const left = Math.floor(secondsLeft(token, context.clock))
     await writeObject(
