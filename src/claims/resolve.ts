@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { checkName } from '../dns/name.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
+import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { type LedgerEntry, readLedger } from './ledger.ts'
 import { nameOf, standingOf } from './lifecycle.ts'
@@ -75,8 +76,4 @@ async function pick(
 function found(entry: LedgerEntry): ResolvedClaim {
   // The ledger keeps no claim without an id.
   return { domainId: entry.claim.domain_id ?? '', entry }
-}
-
-async function warn(text: string, context: Context, settings: Settings): Promise<void> {
-  if (!settings.quiet) await context.stderr.write(`warning: ${sanitizeLine(text)}\n`)
 }

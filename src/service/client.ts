@@ -8,6 +8,7 @@ import {
 import { CliError, Exit, usageError } from '../errors.ts'
 import { below } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
+import { note } from '../terminal/notices.ts'
 import {
   LONGEST_ANSWER,
   LONGEST_REFUSAL,
@@ -145,8 +146,8 @@ async function perform(
     const asked = outcome.failure.retryAfterMs
     if (asked !== undefined && asked > LONGEST_RETRY_AFTER_MS) throw outcome.failure
     const pause = Math.max(asked ?? 0, backoff(tries, context.random))
-    if (pause >= 3000 && !settings.quiet) {
-      await context.stderr.write(`${outcome.failure.message}; trying again in ${spokenSpan(pause)}\n`)
+    if (pause >= 3000) {
+      await note(`${outcome.failure.message}; trying again in ${spokenSpan(pause)}`, context, settings)
     }
     await context.clock.sleep(pause, signal)
   }

@@ -1,7 +1,4 @@
-import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import type { Settings } from '../settings/settings.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Journal, OAuthRecord } from './record.ts'
 
 /** The refresh token lives this long from when it was issued (interface, section 8). */
@@ -109,15 +106,6 @@ export function nothingSent(profile: string, error: unknown): unknown {
     `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, and the session is untouched`,
     { hint: error.hint, cause: error },
   )
-}
-
-/** Writes a warning on stderr, unless `--quiet`. */
-export async function warn(
-  context: Pick<Context, 'stderr'>,
-  settings: Pick<Settings, 'quiet'>,
-  text: string,
-): Promise<void> {
-  if (!settings.quiet) await context.stderr.write(`warning: ${sanitizeLine(text)}\n`)
 }
 
 function time(ms: number): string {

@@ -6,6 +6,7 @@ import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { type PreparedFile, prepareDurable, removeLeftovers } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
+import { warn } from '../terminal/notices.ts'
 import {
   type AccessToken,
   isAdoptable,
@@ -25,7 +26,6 @@ import {
   REFRESH_TOKEN_DAYS,
   sessionOver,
   tokenLost,
-  warn,
 } from './messages.ts'
 import { type SessionPaths, sessionPaths } from './paths.ts'
 import {
@@ -165,9 +165,9 @@ async function requireKnownFate(
   if (options.retryInterrupted) return
   if (settings.profileConfig.on_interrupted === 'retry') {
     await warn(
+      `the last refresh of profile ${profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
       context,
       settings,
-      `the last refresh of profile ${profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
     )
     return
   }
@@ -293,9 +293,9 @@ async function storeRenewed(
   await files.after.commit(formatRecord(renewed)).catch(() => undefined)
   if (refused !== undefined) {
     await warn(
+      `the keychain did not take the new refresh token (${refused}). It is kept in a file that only you can read (${paths.directory}) and goes back into the keychain at the next refresh`,
       context,
       settings,
-      `the keychain did not take the new refresh token (${refused}). It is kept in a file that only you can read (${paths.directory}) and goes back into the keychain at the next refresh`,
     )
   }
 }

@@ -2,6 +2,7 @@ import { CliError, Exit } from '../../errors.ts'
 import { profilesWithSession } from '../../session/forget.ts'
 import { updateConfig } from '../../settings/config.ts'
 import { DEFAULT_PROFILE, parseProfileName } from '../../settings/profiles.ts'
+import { warn } from '../../terminal/notices.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
@@ -29,12 +30,8 @@ export const command = defineCommand({
     })
     if (settings.quiet) return
     await context.stderr.write(`Commands use profile ${profile} from now on.\n`)
-    const overriding =
-      context.environment.profile !== undefined && context.environment.profile !== profile
-        ? context.environment.profile
-        : undefined
-    if (overriding !== undefined) {
-      await context.stderr.write(`warning: MAILCLAIM_PROFILE is set to another profile and beats this\n`)
+    if (context.environment.profile !== undefined && context.environment.profile !== profile) {
+      await warn('MAILCLAIM_PROFILE is set to another profile and beats this', context, settings)
     }
   },
 })
