@@ -2,11 +2,13 @@
 keepCompiled(process)
 // A bug's stack trace is shown with --verbose alone; only then are the maps worth reading.
 if (process.argv.includes('--verbose')) process.setSourceMapsEnabled(true)
-const { main } = await import('../dist/main.js')
-
-process.exitCode = await main()
-// After a signal, work that did not heed it in time must not keep the process alive.
-if (process.exitCode >= 128) process.exit()
+require('../dist/main.js')
+  .main()
+  .then((code) => {
+    process.exitCode = code
+    // After a signal, work that did not heed it in time must not keep the process alive.
+    if (code >= 128) process.exit()
+  })
 
 /**
  * From Node 22.8 on, what V8 has compiled is kept for the next start, in the person's own cache folder: Node's default

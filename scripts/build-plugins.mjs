@@ -49,7 +49,7 @@ export function nativeLocks() {
       build.onResolve({ filter: /^native-locks$/ }, ({ path }) => ({ path, namespace: 'native-locks' }))
       build.onLoad({ filter: /.*/, namespace: 'native-locks' }, () => ({
         contents: `
-          export const load = () => process.getBuiltinModule('node:module').createRequire(import.meta.url)(
+          export const load = () => process.getBuiltinModule('node:module').createRequire(import.meta.filename)(
             './native/' + process.platform + '-' + process.arch + '/fs-native-extensions.node')`,
       }))
     },

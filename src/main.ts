@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import { uptime } from 'node:os'
+import { join } from 'node:path'
 import { isatty } from 'node:tty'
-import { fileURLToPath } from 'node:url'
 import { run } from './cli.ts'
 import {
   type Clock,
@@ -56,7 +56,7 @@ export async function main(): Promise<ExitCode> {
         const { createKeychain } = await import('./credentials/keychain-process.ts')
         const keychain = createKeychain({
           node: process.execPath,
-          script: fileURLToPath(new URL('./keychain-helper.js', import.meta.url)),
+          script: join(import.meta.dirname, 'keychain-helper.js'),
           environment: keychainEnvironment(process.env),
         })
         return keychain.call(request)

@@ -27,6 +27,8 @@ describe('what is published', () => {
       'LICENSE',
       'CHANGELOG.md',
       'bin/mailclaim.js',
+      'bin/package.json',
+      'dist/package.json',
       'dist/main.js',
       'dist/keychain-helper.js',
       'dist/THIRD-PARTY-NOTICES.txt',
@@ -37,7 +39,7 @@ describe('what is published', () => {
     expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
     const strangers = files.filter(
       (path) =>
-        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|man\/[\w./-]+\.\d)$/.test(
+        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|man\/[\w./-]+\.\d)$/.test(
           path,
         ),
     )

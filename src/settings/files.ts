@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { constants } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { chmod, type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
@@ -86,10 +86,13 @@ export async function readJson<T>(
       hint: options.remedy ?? `it was left as it is; correct it, or move it away: ${moveAway(path)}`,
       cause,
     })
-  let file: FileHandle
+  // Whoever reads again and again, waiting for a lock, lets others have their turn.
+  await new Promise((resolve) => setImmediate(resolve))
+  // At once: the files are small, every command reads two, and loading `node:fs/promises` takes longer than that.
+  let file: number
   try {
     // A pipe in its place must not stop us: O_NONBLOCK.
-    file = await open(path, constants.O_RDONLY | NO_FOLLOW | (constants.O_NONBLOCK ?? 0))
+    file = openSync(path, constants.O_RDONLY | NO_FOLLOW | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     const code = codeOf(error)
     if (code === 'ENOENT') return undefined
@@ -98,13 +101,13 @@ export async function readJson<T>(
   }
   let text: string
   try {
-    const found = await file.stat()
+    const found = fstatSync(file)
     if (!found.isFile()) throw unusable('it is not a file')
     if (POSIX && found.uid !== ownUser()) throw unusable('it belongs to another user')
     if (found.size > MAX_FILE_BYTES) throw unusable(`it is ${found.size} bytes long, which is too much`)
-    text = await file.readFile('utf8')
+    text = readFileSync(file, 'utf8')
   } finally {
-    await file.close()
+    closeSync(file)
   }
   if (text.trim() === '') throw unusable('it is empty')
   let value: unknown
