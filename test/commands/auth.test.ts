@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { run } from '../../src/cli.ts'
+import { sessionPaths } from '../../src/session/paths.ts'
+import { storeApiKey } from '../../src/session/replace.ts'
 import { createFakeKeychain, type FakeContextOptions } from '../fake-context.ts'
 import { createSessionWorld, type SessionWorld } from '../session/world.ts'
 
@@ -54,6 +56,15 @@ describe('auth status', () => {
     const status = JSON.parse(stdout) as { state: string; message: string | null }
     return { exit, state: status.state, message: status.message }
   }
+
+  it('is fine with a stored API key where the system has no locks', async () => {
+    const world = await createSessionWorld()
+    await storeApiKey(world.context, world.settings, { value: 'key-1', base: world.base, store: 'file' })
+    const { lock } = sessionPaths(world.context, 'default')
+    rmSync(lock, { force: true })
+    symlinkSync('nowhere', lock)
+    expect(await state(world)).toEqual({ exit: 0, state: 'fine', message: null })
+  })
 
   it('shows a person who is signed in, until when, and where the secret lives', async () => {
     const world = await signedIn({ terminal: { columns: 100 } })

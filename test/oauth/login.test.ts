@@ -35,6 +35,7 @@ interface Begun {
   readonly exchange?: (code: ReceivedCode) => Promise<string>
   readonly options?: Partial<LoginOptions>
   readonly context?: FakeContextOptions
+  readonly made?: (context: ReturnType<typeof createFakeContext>) => void
 }
 
 /** Begins a login and waits until its address is known. */
@@ -43,6 +44,7 @@ async function begin({
   exchange = async () => 'stored',
   options = {},
   context: more = {},
+  made = () => {},
 }: Begun = {}) {
   const clock = patientClock()
   const context = createFakeContext({
@@ -54,6 +56,7 @@ async function begin({
     },
     ...more,
   })
+  made(context)
   const ignored: string[] = []
   const received: ReceivedCode[] = []
   let address = (_url: string) => {}
@@ -264,6 +267,22 @@ describe('signing in', () => {
       exit: Exit.notSignedIn,
       message: expect.stringContaining('5 minutes'),
     })
+  })
+
+  it('ends as interrupted when that happens before anything was sent', async () => {
+    const context: { interrupt?: () => void } = {}
+    const begun = begin({
+      context: {
+        respond: () => {
+          context.interrupt?.()
+          throw new TransportError('aborted', 'no', 'the request was abandoned')
+        },
+      },
+      made: (made) => {
+        context.interrupt = () => made.interrupt()
+      },
+    })
+    await expect(begun).rejects.toMatchObject({ code: 'interrupted', exit: Exit.interrupted })
   })
 
   it('ends when the person interrupts it, and closes the listener', async () => {
