@@ -32,7 +32,7 @@ export async function followClaim(
   settings: Settings,
 ): Promise<void> {
   const events = watchClaim(
-    () => getClaim(client, domainId, { tries: 1, signal: context.interrupts.signal }),
+    () => getClaim(client, domainId, { tries: 1 }),
     {
       intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
       timeoutMs: flags.timeout === undefined ? undefined : flags.timeout * 1000,

@@ -80,7 +80,7 @@ export async function* travel(
   }
 
   const watch = watchClaim(
-    () => getClaim(client, domainId, { tries: 1, signal: context.interrupts.signal }),
+    () => getClaim(client, domainId, { tries: 1 }),
     { intervalMs: undefined, timeoutMs: left(), throughBlocked: options.throughBlocked },
     context,
   )
