@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
+import { canAnimate } from './progress.ts'
 import { sanitizeLine } from './sanitize.ts'
 import { truncate, widthOf, wrap } from './width.ts'
 
@@ -34,9 +35,7 @@ export function createChecklist(
   context: Pick<Context, 'stderr' | 'environment'>,
   palette: Palette,
 ): Checklist {
-  const { stderr, environment } = context
-  const live = stderr.isTTY && environment.term !== 'dumb' && !environment.ci
-  return live ? liveChecklist(items, context, palette) : plainChecklist(items, context)
+  return canAnimate(context) ? liveChecklist(items, context, palette) : plainChecklist(items, context)
 }
 
 function plainChecklist(items: readonly ChecklistItem[], { stderr }: Pick<Context, 'stderr'>): Checklist {

@@ -1,14 +1,13 @@
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { createServiceClient } from '../../service/client.ts'
 import { spokenSpan } from '../../service/retry.ts'
-import { createAuthorizer } from '../../session/authorizer.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { relativeTime } from '../../terminal/relative-time.ts'
 import { defineCommand } from '../definition.ts'
+import { connect } from '../service.ts'
 
 interface StatusFlags {
   readonly online?: true
@@ -36,8 +35,7 @@ export const command = defineCommand<StatusFlags>({
 /** Lists one grant: the cheapest request that needs a credential and changes nothing. */
 async function tryOnline(context: Context, settings: Settings): Promise<'accepted' | CliError> {
   try {
-    const authorizer = createAuthorizer(context, settings)
-    await createServiceClient({ context, settings, authorizer }).get('/oauth/grants', { limit: 1 })
+    await connect(context, settings).get('/oauth/grants', { limit: 1 })
     return 'accepted'
   } catch (error) {
     if (error instanceof CliError && !context.interrupts.signal.aborted) return error
