@@ -205,7 +205,8 @@ function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
       return isTerminal(fd)
     },
     get columns() {
-      return isTerminal(fd) ? stream().columns : undefined
+      // A terminal that does not know its width says 0, and no line would ever fit.
+      return isTerminal(fd) ? stream().columns || undefined : undefined
     },
     async write(text) {
       if (closed) throw new OutputClosedError('the reader went away')
