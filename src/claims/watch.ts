@@ -85,7 +85,8 @@ export async function* watchClaim(
         yield event('waiting', `${standing.says}; waiting until it lifts`, claim)
       else yield event('status', standing.says, claim)
     }
-    const end = claim.expires_at ? parseTimestamp(claim.expires_at) : undefined
+    // A claim expires that nobody verified; a transfer that is running is not ended by it.
+    const end = claim.expires_at && claim.status !== 'verified' ? parseTimestamp(claim.expires_at) : undefined
     if (end === undefined || context.clock.now() < end) {
       lenientUntil = context.clock.now()
       continue

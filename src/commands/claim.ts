@@ -6,12 +6,12 @@ import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { A_MONTH_SECONDS, parseTimeout } from '../settings/config.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
 import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
-import { parseSpan } from './claims/watch.ts'
 import { defineCommand } from './definition.ts'
 import { connect } from './service.ts'
 
@@ -41,7 +41,7 @@ any point and run again.`,
     {
       flags: '--timeout <seconds>',
       says: `give up after this long, with exit 8 (${DEFAULT_TIMEOUT_SECONDS})`,
-      parse: parseSpan,
+      parse: (text) => parseTimeout(text, '--timeout', A_MONTH_SECONDS),
     },
     { flags: '--through-blocked', says: 'go on waiting while the claim is blocked' },
     { flags: '--no-check', says: 'do not wait for DNS before the service is asked' },

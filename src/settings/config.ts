@@ -46,11 +46,14 @@ function oneOf<T extends string>(name: string, ...values: readonly T[]) {
   }
 }
 
-/** Seconds, whole or with a fraction, from 0.1 to 3600. */
-export function parseTimeout(text: string, option: string): number {
+/** What may be waited for days: a claim is open for a week, say. */
+export const A_MONTH_SECONDS = 31 * 24 * 3600
+
+/** Seconds, whole or with a fraction, from 0.1 to `most`. @throws CliError exit 2. */
+export function parseTimeout(text: string, option: string, most = 3600): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (!(seconds >= 0.1 && seconds <= 3600)) {
-    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and 3600`)
+  if (!(seconds >= 0.1 && seconds <= most)) {
+    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`)
   }
   return seconds
 }

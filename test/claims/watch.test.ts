@@ -154,6 +154,12 @@ describe('watching a claim', () => {
     })
   })
 
+  it('lets a transfer that is running come to its end after expires_at', async () => {
+    const running = claim({ expires_at: '2026-11-20 12:00:01+00', status: 'verified' })
+    const { end } = await watch([running, running, running, claim({ status: 'completed' })])
+    expect(end).toMatchObject({ standing: { phase: 'completed' } })
+  })
+
   it.each([null, undefined, 'soon'])('goes on without an end where expires_at is %s', async (expires_at) => {
     const { end } = await watch([claim({ expires_at }), claim({ expires_at, status: 'completed' })])
     expect(end).toMatchObject({ standing: { phase: 'completed' } })

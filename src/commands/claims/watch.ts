@@ -1,7 +1,7 @@
 import { followClaim } from '../../claims/follow.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { Exit } from '../../errors.ts'
-import { parseTimeout } from '../../settings/config.ts'
+import { A_MONTH_SECONDS, parseTimeout } from '../../settings/config.ts'
 import type { OptionDefinition } from '../definition.ts'
 import { defineCommand } from '../definition.ts'
 import { connect } from '../service.ts'
@@ -23,7 +23,7 @@ export const WATCH_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--timeout <seconds>',
     says: 'give up after this long, with exit 8 (at the end of the claim)',
-    parse: parseSpan,
+    parse: (text) => parseTimeout(text, '--timeout', A_MONTH_SECONDS),
   },
   { flags: '--through-blocked', says: 'go on waiting while the claim is blocked' },
 ]
@@ -57,9 +57,3 @@ goes and an access token that expires are survived. With --format jsonl, a line 
     await followClaim(domainId, options, connect(context, settings), context, settings)
   },
 })
-
-/** Seconds up to a month: a claim can take days. @throws CliError exit 2. */
-export function parseSpan(text: string): number {
-  const days = Number(text) > 3600 && Number(text) <= 31 * 86_400 && /^\d+(\.\d+)?$/.test(text)
-  return days ? Number(text) : parseTimeout(text, '--timeout')
-}

@@ -1,6 +1,6 @@
 import { Exit } from '../../errors.ts'
 import { type FollowImportFlags, followImport } from '../../imports/follow.ts'
-import { parseTimeout } from '../../settings/config.ts'
+import { A_MONTH_SECONDS, parseTimeout } from '../../settings/config.ts'
 import { defineCommand } from '../definition.ts'
 import { connect } from '../service.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
@@ -18,7 +18,7 @@ goes and an access token that expires are survived. With --format jsonl, a line 
     {
       flags: '--timeout <seconds>',
       says: 'give up after this long, with exit 8 (never)',
-      parse: (text) => parseTimeout(text, '--timeout'),
+      parse: (text) => parseTimeout(text, '--timeout', A_MONTH_SECONDS),
     },
   ],
   examples: [
