@@ -20,6 +20,7 @@ const PARTS = {
   script: ['script'],
   curl: ['curl'],
   openssl: ['openssl'],
+  python3: ['python3'],
 } as const
 
 export type Part = keyof typeof PARTS
