@@ -40,7 +40,7 @@ describe('exit codes, as a script sees them', () => {
   // `|| code=$?` keeps the code under `set -e`.
   const cases: readonly (readonly [number, string, string])[] = [
     [0, 'done', 'mailclaim imports list --limit 1'],
-    [1, 'a local failure', 'MAILCLAIM_STATE_DIR=/dev/null/no mailclaim claims create local.example'],
+    [1, 'a local failure', 'MAILCLAIM_CONFIG_DIR=/dev/null/no mailclaim config set store file'],
     [2, 'usage', 'mailclaim imports list --limit 0'],
     [3, 'not configured', 'MAILCLAIM_BASE_URL= mailclaim imports list'],
     [4, 'not signed in', 'MAILCLAIM_API_KEY= mailclaim imports list'],
