@@ -37,7 +37,7 @@ const { metafile } = await build({
       'src/main.ts',
       'src/commands/definition.ts',
       'src/commands/lists.ts',
-      'src/commands/service.ts',
+      'src/session/connect.ts',
     ]),
   ],
   metafile: true,

@@ -1,8 +1,7 @@
 import type { Context } from '../context.ts'
 import { getClaim } from '../service/claims.ts'
-import { createServiceClient } from '../service/client.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { createAuthorizer } from '../session/authorizer.ts'
+import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
 import { recordClaim } from './ledger.ts'
 import { resolveClaim } from './resolve.ts'
@@ -20,8 +19,7 @@ export async function knownClaim(
 ): Promise<DomainClaim> {
   const { domainId, entry } = await resolveClaim(argument, context, settings)
   if (entry?.claim.record?.value) return entry.claim
-  const authorizer = createAuthorizer(context, settings)
-  const claim = await getClaim(createServiceClient({ context, settings, authorizer }), domainId)
+  const claim = await getClaim(connect(context, settings), domainId)
   await recordClaim(claim, context, settings)
   return claim
 }

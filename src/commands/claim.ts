@@ -6,6 +6,7 @@ import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseTimeout } from '../settings/config.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
@@ -13,7 +14,6 @@ import { colorLevel, createPalette } from '../terminal/color.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
 import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
 import { defineCommand } from './definition.ts'
-import { connect } from './service.ts'
 
 interface Flags extends CreateFlags {
   readonly timeout?: number

@@ -1,13 +1,13 @@
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { spokenSpan } from '../../service/retry.ts'
+import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { relativeTime } from '../../terminal/relative-time.ts'
 import { defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 
 interface StatusFlags {
   readonly online?: true

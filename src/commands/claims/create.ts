@@ -6,11 +6,11 @@ import { checkName } from '../../dns/name.ts'
 import { Exit, usageError } from '../../errors.ts'
 import { createClaim } from '../../service/claims.ts'
 import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 
 export interface CreateFlags {
   readonly region?: string

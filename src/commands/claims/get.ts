@@ -3,9 +3,9 @@ import { recordClaim } from '../../claims/ledger.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
+import { connect } from '../../session/connect.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 import { CLAIM_ARGUMENT } from './argument.ts'
 
 export const command = defineCommand({

@@ -3,10 +3,10 @@ import { type LedgerEntry, readLedger, recordClaim } from '../../claims/ledger.t
 import { nameOf } from '../../claims/lifecycle.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
+import { connect } from '../../session/connect.ts'
 import { createListWriter } from '../../terminal/list-writer.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 import { defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 
 /** Questions to the service at once. */
 const PARALLEL = 6

@@ -1,10 +1,10 @@
 import { followClaim } from '../../claims/follow.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { Exit } from '../../errors.ts'
+import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseTimeout } from '../../settings/config.ts'
 import type { OptionDefinition } from '../definition.ts'
 import { defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 import { CLAIM_ARGUMENT } from './argument.ts'
 
 export interface WatchFlags {

@@ -2,10 +2,10 @@ import { Exit } from '../../errors.ts'
 import { grantPages, isRevoked } from '../../service/grants.ts'
 import { spokenTime } from '../../service/spoken-time.ts'
 import type { Grant } from '../../service/types.ts'
+import { connect } from '../../session/connect.ts'
 import { type Column, plainText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { type ListFlags, listOptions, printList, requireRange } from '../lists.ts'
-import { connect } from '../service.ts'
 
 const REVOKED = 'revoked'
 

@@ -1,9 +1,9 @@
 import { Exit } from '../../errors.ts'
 import { IMPORT_COLUMNS } from '../../imports/columns.ts'
 import { getImport } from '../../service/imports.ts'
+import { connect } from '../../session/connect.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { type ArgumentDefinition, defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 
 export const IMPORT_ARGUMENT: ArgumentDefinition = { syntax: '<id>', says: 'the id of the contact import' }
 

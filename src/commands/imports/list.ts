@@ -2,9 +2,9 @@ import { Exit } from '../../errors.ts'
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
 import { importPages } from '../../service/imports.ts'
 import { IMPORT_STATUSES, type ImportStatus } from '../../service/types.ts'
+import { connect } from '../../session/connect.ts'
 import { defineCommand } from '../definition.ts'
 import { type ListFlags, listOptions, printList, requireRange } from '../lists.ts'
-import { connect } from '../service.ts'
 
 /** The service's own default (section 8). */
 const USUAL_LIMIT = 10

@@ -1,8 +1,8 @@
 import { Exit } from '../../errors.ts'
 import { type FollowImportFlags, followImport } from '../../imports/follow.ts'
+import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseTimeout } from '../../settings/config.ts'
 import { defineCommand } from '../definition.ts'
-import { connect } from '../service.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand<FollowImportFlags>({

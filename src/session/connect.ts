@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { createServiceClient, type ServiceClient } from '../service/client.ts'
-import { createAuthorizer } from '../session/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
+import { createAuthorizer } from './authorizer.ts'
 
 /** The service, with the credential of the profile in force. @throws CliError exit 3 without a usable base URL. */
 export function connect(context: Context, settings: Settings): ServiceClient {
