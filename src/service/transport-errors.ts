@@ -12,23 +12,17 @@ export function classify(error: unknown, started: boolean): TransportError {
   const { code, syscall, message } = innermost(error)
   const is = (...codes: readonly string[]) => codes.includes(code)
 
-  if (/^Proxy response|proxy/i.test(message) || is('UND_ERR_PRX_TLS', 'UND_ERR_SOCKS5')) {
-    return new TransportError('proxy', sent, `the proxy did not let the request through: ${message}`, error)
-  }
   if (syscall === 'getaddrinfo' || is('ENOTFOUND', 'EAI_AGAIN')) {
     return new TransportError('lookup', sent, 'the name of the host could not be looked up', error)
   }
   if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message), error)
-  if (syscall === 'connect' || is('UND_ERR_CONNECT_TIMEOUT', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH')) {
+  if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH')) {
     return new TransportError('connect', sent, connectMessage(code), error)
   }
-  if (is('UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT')) {
+  if (is('ETIMEDOUT')) {
     return new TransportError('timeout', sent, 'the service did not answer in time', error)
   }
-  if (is('UND_ERR_ABORTED', 'ABORT_ERR', 'UND_ERR_DESTROYED', 'UND_ERR_CLOSED')) {
-    return new TransportError('aborted', sent, 'the request was abandoned', error)
-  }
-  if (is('UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ECONNABORTED')) {
+  if (is('ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE')) {
     return new TransportError(
       'reset',
       sent,
@@ -36,13 +30,13 @@ export function classify(error: unknown, started: boolean): TransportError {
       error,
     )
   }
-  if (is('UND_ERR_INVALID_ARG')) {
+  if (is('ERR_INVALID_CHAR', 'ERR_UNESCAPED_CHARACTERS')) {
     return new TransportError('protocol', 'no', `the request cannot be sent: ${message}`, error)
   }
   return new TransportError('protocol', sent, `the answer is not valid HTTP: ${message}`, error)
 }
 
-/** Happy Eyeballs reports one failure per address, and undici wraps the socket's: the first cause tells most. */
+/** Happy Eyeballs reports one failure per address, and errors wrap others: the first cause tells most. */
 function innermost(error: unknown): { code: string; syscall: string; message: string } {
   let found = error
   for (let depth = 0; depth < 5; depth++) {
@@ -78,7 +72,6 @@ function tlsMessage(code: string, message: string): string {
 
 function connectMessage(code: string): string {
   if (code === 'ECONNREFUSED') return 'nothing listens at that address (connection refused)'
-  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT')
-    return 'the host did not answer (connect time-out)'
+  if (code === 'ETIMEDOUT') return 'the host did not answer (connect time-out)'
   return `the host cannot be reached${code === '' ? '' : ` (${code})`}`
 }

@@ -1,6 +1,6 @@
-import { setFlagsFromString } from 'node:v8'
-import type { Dispatcher } from 'undici'
-import Agent from 'undici/lib/dispatcher/agent.js'
+import { Agent, type ClientRequest, type IncomingMessage, request as requestPlain } from 'node:http'
+import { request as requestSecure, Agent as SecureAgent } from 'node:https'
+import type { Socket } from 'node:net'
 import {
   type Environment,
   type HttpRequest,
@@ -14,203 +14,184 @@ import { classify } from './transport-errors.ts'
 
 /** How long a kept-alive connection may idle: shorter than servers allow, so that none is used while it is closed. */
 const KEEP_ALIVE_MS = 4000
-/** So much of a body may wait to be read before the connection is paused, in bytes. */
-const MOST_WAITING = 256 * 1024
+/** How long a connection may take to be made, TLS included. */
+const CONNECT_MS = 10_000
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
 
 /** The proxies to go through, from the environment. */
 export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
 
 /**
- * HTTP over undici's dispatcher: one exchange a call, kept-alive connections, no redirects, no retries, proxies as the
- * environment says. `timeoutMs` of a request bounds the whole exchange, from the look-up of the host to the last byte of
- * the body, so that neither silence nor a slow drip holds anybody up.
+ * HTTP over Node's own client, which is there at once where a library would first have to be read and compiled: one
+ * exchange a call, kept-alive connections, no redirects, no retries, proxies as the environment says. `timeoutMs` of a
+ * request bounds the whole exchange, from the look-up of the host to the last byte of the body, so that neither silence
+ * nor a slow drip holds anybody up.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
-  // The HTTP parser is WebAssembly. Compiled to the quick code alone, it is ready at once, and the program does not wait
-  // at its end for optimized code that a handful of requests never uses: a third of the time of one request.
-  setFlagsFromString('--liftoff-only')
-  const dispatchers = new Map<string, Promise<Dispatcher>>()
+  const agents = new Map<string, Agent>()
+
+  async function agentFor({ url, freshConnection }: HttpRequest): Promise<Agent> {
+    const keepAlive = freshConnection !== true
+    const name = `${url.origin} ${keepAlive}`
+    const known = agents.get(name)
+    if (known !== undefined) return known
+    const agent = createAgent(url.protocol === 'https:', keepAlive)
+    const proxy = proxyFor(url, proxies)
+    if (proxy !== undefined) {
+      const { goThrough, isException } = await import('./proxy.ts')
+      if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, CONNECT_MS)
+    }
+    agents.set(name, agent)
+    return agent
+  }
+
   return {
     async send(request) {
-      const proxy = request.url.protocol === 'https:' ? proxies.httpsProxy : plainProxy(proxies.httpProxy)
-      // Connections of this pool are closed after each exchange (see `reset` below), so that each begins with a new one.
-      const pool = request.freshConnection ? `fresh ${proxy ?? ''}` : (proxy ?? '')
-      let dispatcher = dispatchers.get(pool)
-      if (dispatcher === undefined) {
-        dispatcher = createDispatcher(proxy, proxies.noProxy)
-        dispatchers.set(pool, dispatcher)
-      }
-      return new Exchange(request, await dispatcher).response
+      return new Exchange(request, await agentFor(request)).response
     },
     async close() {
       // Not gracefully: what is still open has been given up.
-      const open = await Promise.allSettled(dispatchers.values())
-      dispatchers.clear()
-      await Promise.all(
-        open.map((result) => (result.status === 'fulfilled' ? result.value.destroy() : undefined)),
-      )
+      for (const agent of agents.values()) agent.destroy()
+      agents.clear()
     },
   }
 }
 
-/**
- * Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on another
- * machine would carry it there: it is passed by.
- */
-function plainProxy(proxy: string | undefined): string | undefined {
-  if (proxy === undefined || !URL.canParse(proxy)) return proxy
-  return isLoopback(new URL(proxy).hostname) ? proxy : undefined
+function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | undefined {
+  if (url.protocol === 'https:') return httpsProxy
+  // Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on
+  // another machine would carry it there: it is passed by.
+  if (httpProxy === undefined || !URL.canParse(httpProxy)) return httpProxy
+  return isLoopback(new URL(httpProxy).hostname) ? httpProxy : undefined
 }
 
-async function createDispatcher(proxy: string | undefined, noProxy: string | undefined): Promise<Dispatcher> {
-  if (proxy === undefined) return new Agent({ keepAliveTimeout: KEEP_ALIVE_MS })
-  const { createProxyDispatcher } = await import('./proxy.ts')
-  try {
-    return createProxyDispatcher(proxy, noProxy ?? '', KEEP_ALIVE_MS)
-  } catch (error) {
-    throw new TransportError(
-      'proxy',
-      'no',
-      'the proxy in HTTPS_PROXY or HTTP_PROXY is not a usable address',
-      error,
-    )
-  }
+function createAgent(secure: boolean, keepAlive: boolean): Agent {
+  const agent = new (secure ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
+  return agent.on('free', (socket: Socket) => socket.on('data', closeOnUnasked))
 }
 
-/** One request and its answer, as the dispatcher's events make it. */
-class Exchange implements Dispatcher.DispatchHandler {
+/** What a server says where nothing was asked must not be read as the answer to the next request. */
+function closeOnUnasked(this: Socket): void {
+  this.destroy()
+}
+
+/** One request and its answer. */
+class Exchange {
   readonly response: Promise<HttpResponse>
   readonly #answered: (response: HttpResponse) => void
   readonly #rejected: (error: TransportError) => void
   readonly #request: HttpRequest
-  readonly #timer: NodeJS.Timeout
-  readonly #interrupt: () => void
-  #controller: Dispatcher.DispatchController | undefined
+  readonly #timers: NodeJS.Timeout[] = []
+  readonly #interrupt = () =>
+    this.#giveUp('aborted', 'the request was abandoned', this.#request.signal?.reason)
+  /** A byte of the request can have left this machine. */
+  #started = false
   #failure: TransportError | undefined
-  #ended = false
-  /** Pieces of the body that nobody has taken yet, and their length in bytes. */
-  readonly #pieces: Uint8Array[] = []
-  #waiting = 0
-  #wake: (() => void) | undefined
+  #sending: ClientRequest | undefined
+  #answer: IncomingMessage | undefined
 
-  constructor(request: HttpRequest, dispatcher: Dispatcher) {
+  constructor(request: HttpRequest, agent: Agent) {
     this.#request = request
     const { promise, resolve, reject } = withResolvers<HttpResponse>()
     this.response = promise
     this.#answered = resolve
     this.#rejected = reject
-    this.#interrupt = () => this.#giveUp('aborted', 'the request was abandoned', request.signal?.reason)
-    this.#timer = setTimeout(
-      () => this.#giveUp('timeout', `no complete answer within ${request.timeoutMs / 1000} s`),
-      request.timeoutMs,
-    )
-    request.signal?.addEventListener('abort', this.#interrupt, { once: true })
     if (request.signal?.aborted) this.#interrupt()
-    else this.#dispatch(dispatcher)
+    else this.#begin(agent)
   }
 
-  #dispatch(dispatcher: Dispatcher): void {
-    const request = this.#request
+  #begin(agent: Agent): void {
+    const { signal, timeoutMs } = this.#request
+    signal?.addEventListener('abort', this.#interrupt, { once: true })
+    this.#limit(timeoutMs, 'timeout', `no complete answer within ${timeoutMs / 1000} s`)
     try {
-      dispatcher.dispatch(
-        {
-          origin: request.url.origin,
-          path: `${request.url.pathname}${request.url.search}`,
-          method: request.method,
-          headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...request.headers },
-          body: request.body ?? null,
-          reset: request.freshConnection === true,
-          // The one timer above bounds everything.
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        },
-        this,
-      )
+      this.#sending = this.#send(agent)
     } catch (error) {
       this.#fail(classify(error, false))
     }
   }
 
-  /** Called right before the first byte of the request is written; until then nothing can have left. */
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#failure !== undefined) controller.abort(this.#failure)
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    if (status < 200) return
-    const flat = flatten(headers)
-    this.#answered({ status, headers: flat, body: decoded(this.#body(), flat['content-encoding']) })
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // A resumed parser may report an empty piece first; to pause on it would mean to pause for ever.
-    if (chunk.length === 0) return
-    this.#pieces.push(chunk)
-    this.#waiting += chunk.length
-    if (this.#waiting > MOST_WAITING) controller.pause()
-    this.#wake?.()
-  }
-
-  onResponseEnd(): void {
-    this.#settle()
-    // Told two turns later, when the connection counts as free again: the next request would open another one.
-    setImmediate(() =>
-      setImmediate(() => {
-        this.#ended = true
-        this.#wake?.()
-      }),
-    )
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(classify(error, this.#controller !== undefined))
-  }
-
-  async *#body(): AsyncGenerator<Uint8Array> {
-    try {
-      for (;;) {
-        const piece = this.#pieces.shift()
-        if (piece !== undefined) {
-          this.#waiting -= piece.length
-          yield piece
-          continue
-        }
-        if (this.#failure !== undefined) throw this.#failure
-        if (this.#ended) return
-        const { promise, resolve } = withResolvers<void>()
-        this.#wake = resolve
-        this.#controller?.resume()
-        await promise
-        this.#wake = undefined
-      }
-    } finally {
-      if (!this.#ended && this.#failure === undefined)
-        this.#giveUp('aborted', 'the answer was not read to its end')
+  #send(agent: Agent): ClientRequest {
+    const { url, method, headers, body } = this.#request
+    const secure = url.protocol === 'https:'
+    const sending = (secure ? requestSecure : requestPlain)(url, {
+      agent,
+      method,
+      headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
+    })
+    const connecting = this.#limit(CONNECT_MS, 'connect', 'the host did not answer (connect time-out)')
+    const start = (): void => {
+      clearTimeout(connecting)
+      this.#started = true
     }
+    sending.once('socket', (socket) => {
+      socket.off('data', closeOnUnasked)
+      // Node writes the request after it has told these listeners; until then nothing can have left.
+      if (secure && !sending.reusedSocket) socket.once('secureConnect', start)
+      else if (socket.connecting) socket.once('connect', start)
+      else start()
+    })
+    sending.once('response', (answer) => this.#receive(answer))
+    sending.once('upgrade', (_answer, socket) => {
+      socket.destroy()
+      this.#giveUp(
+        'protocol',
+        'the answer is not valid HTTP: it changes to a protocol that was not asked for',
+      )
+    })
+    sending.on('error', (error) => this.#fail(classify(error, this.#started)))
+    sending.once('close', () => {
+      this.#settle()
+      if (this.#answer === undefined)
+        this.#giveUp('reset', 'the connection was closed before the answer was complete')
+    })
+    sending.end(body)
+    return sending
+  }
+
+  #receive(answer: IncomingMessage): void {
+    this.#answer = answer
+    // Thrown where the body is read.
+    answer.on('error', () => {})
+    const headers: Record<string, string> = {}
+    for (const [name, values] of Object.entries(answer.headersDistinct)) {
+      if (values !== undefined) headers[name] = values.join(', ')
+    }
+    const body = decoded(this.#read(answer), headers['content-encoding'])
+    this.#answered({ status: answer.statusCode ?? 0, headers, body })
+  }
+
+  async *#read(answer: IncomingMessage): AsyncGenerator<Uint8Array> {
+    try {
+      yield* answer as AsyncIterable<Uint8Array>
+    } catch (error) {
+      throw this.#failure ?? classify(error, true)
+    }
+    // A turn later, when the connection counts as free again: the next request would open another one.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  #limit(ms: number, kind: TransportError['kind'], message: string): NodeJS.Timeout {
+    const timer = setTimeout(() => this.#giveUp(kind, message), ms)
+    this.#timers.push(timer)
+    return timer
   }
 
   #giveUp(kind: TransportError['kind'], message: string, cause?: unknown): void {
-    const error = new TransportError(kind, this.#controller === undefined ? 'no' : 'maybe', message, cause)
+    const error = new TransportError(kind, this.#started ? 'maybe' : 'no', message, cause)
     this.#fail(error)
-    this.#controller?.abort(error)
+    // The answer, where there is one: what has arrived of it would otherwise look complete.
+    ;(this.#answer ?? this.#sending)?.destroy(error)
   }
 
   #fail(error: TransportError): void {
     this.#settle()
-    if (this.#ended) return
     this.#failure ??= error
     this.#rejected(this.#failure)
-    this.#wake?.()
   }
 
   #settle(): void {
-    clearTimeout(this.#timer)
+    for (const timer of this.#timers) clearTimeout(timer)
     this.#request.signal?.removeEventListener('abort', this.#interrupt)
   }
 }
@@ -227,12 +208,4 @@ function withResolvers<T>(): {
     reject = no
   })
   return { promise, resolve, reject }
-}
-
-function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  const flat: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) flat[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value
-  }
-  return flat
 }

@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { isException } from '../../src/service/proxy.ts'
 import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
 
 /** A server of this test; its address. */
@@ -97,6 +98,38 @@ describe('an exchange', () => {
     for (let count = 0; count < 5; count++)
       expect(await text(await http.send(get(url)))).toHaveLength(100_000)
     expect(ports.size).toBe(1)
+  })
+
+  it('takes a new connection after one on which the server spoke unasked', async () => {
+    const answer = (text: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`
+    const sockets: Socket[] = []
+    const url = await listenRaw((socket) => {
+      sockets.push(socket)
+      socket.on('data', () => socket.write(answer('asked')))
+    })
+    const http = transport()
+    expect(await text(await http.send(get(url)))).toBe('asked')
+    const gone = new Promise((resolve) => sockets[0]?.once('close', resolve))
+    sockets[0]?.write(answer('unasked'))
+    await gone
+    expect(await text(await http.send(get(url)))).toBe('asked')
+    expect(sockets).toHaveLength(2)
+    // Well before a connection that idles is closed anyway.
+  }, 2000)
+
+  it('asked for on a fresh connection leaves none behind', async () => {
+    const ports: (number | undefined)[] = []
+    const seen: (string | undefined)[] = []
+    const url = await listen((request, response) => {
+      ports.push(request.socket.remotePort)
+      seen.push(request.headers.connection)
+      response.end('ok')
+    })
+    const http = transport()
+    for (const freshConnection of [undefined, true, true] as const)
+      expect(await text(await http.send(get(url, freshConnection ? { freshConnection } : {})))).toBe('ok')
+    expect(new Set(ports).size).toBe(3)
+    expect(seen).toEqual(['keep-alive', 'close', 'close'])
   })
 
   it('follows no redirect', async () => {
@@ -199,6 +232,20 @@ describe('a failure', () => {
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
 
+  it('is an answer that changes to another protocol', async () => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () =>
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+      ),
+    )
+    expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
+  })
+
+  it('is a connection that is closed without a word', async () => {
+    const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
+    expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'reset', sent: 'maybe' })
+  })
+
   it('never names the value of a header that cannot be sent', async () => {
     const url = await listen((_request, response) => response.end())
     const failure = await failureOf(
@@ -252,16 +299,43 @@ describe('a signal', () => {
   })
 })
 
+describe('NO_PROXY', () => {
+  it.each([
+    ['https://api.example.com/', 'api.example.com', true],
+    ['https://api.example.com/', 'example.com', true],
+    ['https://api.example.com/', '.example.com', true],
+    ['https://api.example.com/', '*.example.com', true],
+    ['https://api.example.com/', 'EXAMPLE.com', true],
+    ['https://api.example.com/', 'other.example, example.com', true],
+    ['https://api.example.com/', 'other.example example.com', true],
+    ['https://api.example.com/', '*', true],
+    ['https://api.example.com/', 'example.com:443', true],
+    ['https://api.example.com:8443/', 'example.com:8443', true],
+    ['https://api.example.com/', 'example.com:8443', false],
+    ['https://badexample.com/', 'example.com', false],
+    ['https://example.com/', 'api.example.com', false],
+    ['https://api.example.com/', '', false],
+    ['https://api.example.com/', ' , ', false],
+    ['https://[::1]:8443/', '[::1]', true],
+    ['https://[::1]:8443/', '[::1]:8443', true],
+    ['https://[::1]:8443/', '[::1]:443', false],
+  ])('for %s, %j: past the proxy is %s', (url, noProxy, past) => {
+    expect(isException(new URL(url), noProxy)).toBe(past)
+  })
+})
+
 describe('a proxy', () => {
   /** A forward proxy that tunnels (RFC 9110 section 9.3.6) and writes down where to. */
-  async function proxyServer(answer?: string): Promise<{ url: string; tunnels: string[] }> {
+  async function proxyServer(answer?: string) {
     const tunnels: string[] = []
+    const credentials: (string | undefined)[] = []
     const server = createServer((request, response) => {
       tunnels.push(request.url ?? '')
       response.end('by proxy')
     })
     server.on('connect', (request, socket) => {
       tunnels.push(request.url ?? '')
+      credentials.push(request.headers['proxy-authorization'])
       if (answer !== undefined) return socket.end(answer)
       const [host = '', port = ''] = (request.url ?? '').split(':')
       const onward = connect(Number(port), host, () => {
@@ -277,7 +351,7 @@ describe('a proxy', () => {
       server.closeAllConnections()
       server.close()
     })
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, tunnels }
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, tunnels, credentials }
   }
 
   it('is gone through where the environment names one', async () => {
@@ -295,6 +369,27 @@ describe('a proxy', () => {
     expect(await text(await transport(both).send(get(url)))).toBe('direct')
     expect(await text(await transport({ httpsProxy: proxy.url }).send(get(url)))).toBe('direct')
     expect(proxy.tunnels).toEqual([])
+  })
+
+  it('is shown its own user name and password, and the service is not', async () => {
+    const shown: (string | undefined)[] = []
+    const server = await listen((request, response) => {
+      shown.push(request.headers['proxy-authorization'])
+      response.end('direct')
+    })
+    const proxy = await proxyServer()
+    const httpProxy = proxy.url.replace('//', '//me:p%40ss@')
+    expect(await text(await transport({ httpProxy }).send(get(server)))).toBe('direct')
+    expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:p@ss').toString('base64')}`])
+    expect(shown).toEqual([undefined])
+  })
+
+  it('that stays silent ends with the time limit, and nothing was sent', async () => {
+    const silent = await listenRaw(() => {})
+    const failure = await failureOf(
+      transport({ httpsProxy: silent.href }).send(get(new URL('https://127.0.0.1:1/'), { timeoutMs: 50 })),
+    )
+    expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
   it('that refuses is named as the cause, and nothing was sent', async () => {

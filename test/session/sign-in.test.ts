@@ -8,7 +8,7 @@ import { forgetSession, profilesWithSession } from '../../src/session/forget.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { proveStore, replaceSession, storeApiKey } from '../../src/session/replace.ts'
-import { createFakeKeychain } from '../fake-context.ts'
+import { createFakeClock, createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
 import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
 
@@ -301,7 +301,9 @@ describe('a session', () => {
 
 describe('a 401 from the API', () => {
   it('renews the access token once, and only while it is still the refused one', async () => {
-    const world = await createSessionWorld()
+    // Who waits for the lock waits for a real exchange over HTTP: no time passes, so its patience cannot run out first.
+    const clock = { ...createFakeClock(), sleep: () => new Promise<void>((resolve) => setImmediate(resolve)) }
+    const world = await createSessionWorld({}, { clock })
     await world.signIn()
     const authorizer = createAuthorizer(world.context, world.settings)
     const first = await authorizer.credential()
