@@ -25,7 +25,8 @@ export function colorLevel(
   return term?.includes('256') ? 2 : 1
 }
 
-type Paint = (text: string) => string
+/** Colours a piece of text. */
+export type Paint = (text: string) => string
 
 /** The few colours that the program uses, by what they mean. */
 export interface Palette {

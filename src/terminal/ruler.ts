@@ -17,10 +17,6 @@ export async function rulerFor(texts: readonly string[]): Promise<Ruler> {
   return texts.every((text) => SIMPLE.test(text)) ? simpleRuler : import('./width.ts')
 }
 
-export function isSimple(text: string): boolean {
-  return SIMPLE.test(text)
-}
-
 export const simpleRuler: Ruler = {
   widthOf: (line) => line.length,
   wrap(line, width) {

@@ -1,8 +1,7 @@
-import Table from 'cli-table3'
 import { renderCard } from './card.ts'
-import type { Palette } from './color.ts'
+import type { Paint, Palette } from './color.ts'
 import { type Column, columnValue, humanText, type Item, type Look, titleOf } from './columns.ts'
-import { isSimple, type Ruler } from './ruler.ts'
+import type { Ruler } from './ruler.ts'
 
 const GAP = 2
 const NARROWEST_TEXT = 8
@@ -84,55 +83,31 @@ export class TableRenderer {
     heading: boolean,
     ruler: Ruler,
   ): string {
-    const standIns = new StandIns(ruler)
-    const paintLines = (text: string, width: number, paint: ((piece: string) => string) | undefined) =>
-      ruler
-        .wrap(text, width)
-        .map((line) => (paint === undefined ? standIns.put(line) : paint(standIns.put(line))))
-        .join('\n')
     const shown = this.#columns
       .map((column, index) => ({ column, index, width: widths[index] ?? 0 }))
       .filter(({ width }) => width > 0)
-    const table = new Table({
-      chars: BORDERLESS,
-      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
-      colWidths: shown.map(({ width }) => width),
-      colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
-    })
-    if (heading) {
-      table.push(shown.map(({ column, width }) => paintLines(titleOf(column), width, this.#palette.heading)))
+    const row = (texts: readonly string[], paintOf: (column: Column) => Paint | undefined): string => {
+      const wrapped = shown.map(({ index, width }) => ruler.wrap(texts[index] ?? '', width))
+      const paints = shown.map(({ column }) => paintOf(column))
+      const height = Math.max(...wrapped.map((pieces) => pieces.length))
+      let lines = ''
+      for (let line = 0; line < height; line++) {
+        const pieces = shown.map(({ column, width }, at) => {
+          const piece = wrapped[at]?.[line] ?? ''
+          const blank = ' '.repeat(Math.max(0, width - ruler.widthOf(piece)))
+          const painted = paints[at]?.(piece) ?? piece
+          return column.kind === 'number' ? blank + painted : painted + blank
+        })
+        lines += `${pieces.join(' '.repeat(GAP)).replace(/ +$/, '')}\n`
+      }
+      return lines
     }
-    items.forEach((item, at) => {
-      table.push(
-        shown.map(({ column, index, width }) =>
-          paintLines(
-            cells[at]?.[index] ?? '',
-            width,
-            column.paint?.(columnValue(column, item), this.#palette),
-          ),
-        ),
-      )
-    })
-    return `${standIns.restore(table.toString()).replaceAll(/ +$/gm, '')}\n`
+    const head = heading ? row(this.#columns.map(titleOf), () => this.#palette.heading) : ''
+    const rows = items.map((item, at) =>
+      row(cells[at] ?? [], (column) => column.paint?.(columnValue(column, item), this.#palette)),
+    )
+    return head + rows.join('')
   }
-}
-
-const BORDERLESS = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: ' '.repeat(GAP),
 }
 
 /**
@@ -190,50 +165,4 @@ function shrink(needed: readonly number[], least: readonly number[], room: numbe
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
-}
-
-const FIRST = 0xe000
-const LAST = 0xf8fe
-const FILLER = '\uf8ff'
-
-/**
- * The table library measures text with a list of emoji from 2019 and would misplace what came later. While it lays the
- * table out, every character beyond ASCII is stood in for by private-use characters, one for each column it takes.
- */
-class StandIns {
-  readonly #ruler: Ruler
-  #segmenter: Intl.Segmenter | undefined
-  readonly #codes = new Map<string, string>()
-  readonly #texts = new Map<string, string>()
-
-  constructor(ruler: Ruler) {
-    this.#ruler = ruler
-  }
-
-  put(line: string): string {
-    if (isSimple(line)) return line
-    this.#segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
-    let replaced = ''
-    for (const { segment } of this.#segmenter.segment(line)) {
-      const width = this.#ruler.widthOf(segment)
-      replaced += isSimple(segment) || width === 0 ? segment : this.#codeOf(segment, width)
-    }
-    return replaced
-  }
-
-  restore(text: string): string {
-    if (this.#texts.size === 0) return text
-    return text.replaceAll(/[\ue000-\uf8fe]\uf8ff*/g, (code) => this.#texts.get(code) ?? code)
-  }
-
-  #codeOf(segment: string, width: number): string {
-    const known = this.#codes.get(segment)
-    if (known !== undefined) return known
-    const place = FIRST + this.#codes.size
-    if (place > LAST) return segment
-    const code = String.fromCharCode(place) + FILLER.repeat(width - 1)
-    this.#codes.set(segment, code)
-    this.#texts.set(code, segment)
-    return code
-  }
 }

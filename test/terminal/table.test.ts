@@ -5,7 +5,7 @@ import { renderBar } from '../../src/terminal/bar.ts'
 import { colorLevel, createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import type { Column } from '../../src/terminal/columns.ts'
 import { relativeTime } from '../../src/terminal/relative-time.ts'
-import { isSimple, simpleRuler } from '../../src/terminal/ruler.ts'
+import { simpleRuler } from '../../src/terminal/ruler.ts'
 import { TableRenderer } from '../../src/terminal/table.ts'
 import * as everyRuler from '../../src/terminal/width.ts'
 
@@ -19,8 +19,7 @@ const render = (items: readonly object[], width: number, columns = COLUMNS) =>
   draw(new TableRenderer(columns, PLAIN_PALETTE, { now: undefined }, width), items)
 
 function draw(renderer: TableRenderer, items: readonly object[]): string {
-  const page = renderer.read(items)
-  return renderer.render(page, page.texts.every(isSimple) ? simpleRuler : everyRuler)
+  return renderer.render(renderer.read(items), everyRuler)
 }
 
 describe('a table', () => {
