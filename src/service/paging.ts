@@ -89,7 +89,11 @@ async function* consecutive<T extends { readonly id?: string | null }>(
       const hasMore = cut || envelope.has_more
       const last = left === 0 || !envelope.has_more
       const next = last ? undefined : nextCursor(envelope.data, backwards, seen)
-      if (typeof next === 'string') asked = ask(next, left)
+      if (typeof next === 'string') {
+        asked = ask(next, left)
+        // A turn, in which the request leaves: it would otherwise wait until this page has been written.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
       // Without a limit the range goes on until there is no more.
       const finalHasMore = last ? hasMore : range.limit === undefined ? false : undefined
       yield { items, envelope, hasMore, last, finalHasMore }

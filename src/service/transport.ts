@@ -167,8 +167,6 @@ class Exchange {
     } catch (error) {
       throw this.#failure ?? classify(error, true)
     }
-    // A turn later, when the connection counts as free again: the next request would open another one.
-    await new Promise((resolve) => setImmediate(resolve))
   }
 
   #limit(ms: number, kind: TransportError['kind'], message: string): NodeJS.Timeout {

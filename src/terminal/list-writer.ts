@@ -130,11 +130,11 @@ function tableWriter({ context, settings, columns, nothing }: ListWriterOptions)
 function jsonWriter({ context, settings }: ListWriterOptions): ListWriter {
   const { stdout } = context
   const style = stdout.isTTY
-    ? { open: '{\n  ', field: ',\n  ', colon: ': ', item: '\n    ', close: '\n  ]', end: '\n}\n', indent: 2 }
-    : { open: '{', field: ',', colon: ':', item: '', close: ']', end: '}\n', indent: undefined }
-  const json = (value: unknown, depth: string) =>
-    style.indent === undefined ? jsonOf(value) : jsonOf(value, style.indent).replaceAll('\n', `\n${depth}`)
-  const field = (name: string, value: unknown) => `${jsonOf(name)}${style.colon}${json(value, '  ')}`
+    ? { open: '{\n  ', field: ',\n  ', colon: ': ', close: '\n  ]', end: '\n}\n', indent: 2 }
+    : { open: '{', field: ',', colon: ':', close: ']', end: '}\n', indent: undefined }
+  const json = (value: unknown) =>
+    style.indent === undefined ? jsonOf(value) : jsonOf(value, style.indent).replaceAll('\n', '\n  ')
+  const field = (name: string, value: unknown) => `${jsonOf(name)}${style.colon}${json(value)}`
 
   let written: Set<string> | undefined
   let items = 0
@@ -158,8 +158,11 @@ function jsonWriter({ context, settings }: ListWriterOptions): ListWriter {
     async page({ items: page, envelope, finalHasMore }) {
       lastEnvelope = envelope as Record<string, unknown>
       let text = written === undefined ? head(lastEnvelope, finalHasMore) : ''
-      for (const item of page) {
-        text += `${items++ === 0 ? '' : ','}${style.item}${json(jsonItem(item, settings), '    ')}`
+      if (page.length > 0) {
+        // A page at once, without the brackets of its own.
+        const list = json(page.map((item) => jsonItem(item, settings)))
+        text += (items === 0 ? '' : ',') + list.slice(1, -style.close.length)
+        items += page.length
       }
       if (text !== '') await stdout.write(text)
     },
