@@ -15,7 +15,9 @@ require('../dist/main.js')
  * is a temporary folder, which others on the machine could fill before us. Where nothing can be written, nothing is
  * kept. NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE are heeded by Node itself.
  */
-function keepCompiled({ env, platform, getBuiltinModule }) {
+function keepCompiled({ env, platform, versions, getBuiltinModule }) {
+  // Only to find that there is no such cache, the module would have to be loaded.
+  if (Number.parseInt(versions.node, 10) < 22) return
   const cache =
     platform === 'win32'
       ? env.LOCALAPPDATA

@@ -57,15 +57,19 @@ export function nativeLocks() {
 }
 
 /**
- * Everything that the program's start needs in one chunk. Left to itself, the bundler makes a chunk for each set of
- * commands that share a module, and every file that Node loads takes time. A file that is imported dynamically is
- * reached by way of the core anyway; saying so in each of them makes it one set.
+ * Everything that a start needs in one chunk. Left to itself, the bundler makes a chunk for each set of commands that
+ * share a module, and every file that Node loads takes time. A file that is imported dynamically is reached by way of
+ * the core anyway; saying so in each of them makes it one set.
  *
  * @param core the modules that every command needs, from `root`.
+ * @param usual those that nearly every command needs.
+ * @param lean the files that do without the usual ones.
  */
-export function oneCore(root, core) {
+export function fewChunks(root, core, usual, lean) {
+  const paths = (files) => files.map((file) => join(root, file))
+  const sparing = paths(lean)
   return {
-    name: 'one-core',
+    name: 'few-chunks',
     setup(build) {
       const late = new Set()
       build.onStart(async () => {
@@ -88,7 +92,8 @@ export function oneCore(root, core) {
         const source = await readFile(path, 'utf8')
         // An import would make another kind of module of CommonJS.
         if (!/^(import|export)\b/m.test(source)) return undefined
-        const imports = core.map((file) => `import ${JSON.stringify(join(root, file))};`)
+        const needed = paths(sparing.includes(path) ? core : [...core, ...usual])
+        const imports = needed.map((file) => `import ${JSON.stringify(file)};`)
         // On the first line, so that the lines of a stack trace stay right.
         return { contents: imports.join('') + source, loader: path.endsWith('.ts') ? 'ts' : 'js' }
       })

@@ -3,7 +3,7 @@ import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { nativeLocks, nodeBuiltins, oneCore } from './build-plugins.mjs'
+import { fewChunks, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
 import { licenceNotices } from './notices.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -33,12 +33,19 @@ const { metafile } = await build({
   plugins: [
     nodeBuiltins(),
     nativeLocks(),
-    oneCore(root, [
-      'src/main.ts',
-      'src/commands/definition.ts',
-      'src/commands/lists.ts',
-      'src/session/connect.ts',
-    ]),
+    fewChunks(
+      root,
+      ['src/main.ts', 'src/commands/definition.ts', 'src/session/authorizer.ts'],
+      [
+        'src/session/connect.ts',
+        'src/service/transport.ts',
+        'src/service/imports.ts',
+        'src/imports/columns.ts',
+        'src/commands/lists.ts',
+      ],
+      // The one that scripts call in loops.
+      ['src/commands/auth/token.ts'],
+    ),
   ],
   metafile: true,
   logLevel: 'warning',
