@@ -19,7 +19,7 @@ export function run({ node, words, env, peak = false, keep = false }) {
     let stderr = ''
     let lines = 0
     child.stdout.on('data', (piece) => {
-      for (const byte of piece) if (byte === 10) lines++
+      for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines++
       if (keep) stdout += piece
     })
     child.stderr.on('data', (piece) => {

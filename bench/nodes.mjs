@@ -6,20 +6,33 @@ import { join } from 'node:path'
 
 /**
  * The Node that runs this, and those of `--node PATH` (repeatable); without any, the releases 20, 22, 24 and 26, from
- * the packages in which Node is published on npm, kept in the temporary folder.
+ * the packages in which Node is published on npm, kept in the temporary folder. Each with what has to be in its
+ * environment.
  */
 export function nodesToMeasure(argv) {
   const given = argv.flatMap((word, at) => (argv[at - 1] === '--node' ? [word] : []))
   const paths = given.length > 0 ? given : ['20', '22', '24', '26'].map(installed)
-  return [...new Set([process.execPath, ...paths])]
+  const nodes = [...new Set([process.execPath, ...paths])]
     .filter((path) => path !== undefined)
     .map((path) => ({
       path,
       version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim().slice(1),
+      env: {},
     }))
     .filter(
       ({ version }, at, all) => all.findIndex((other) => major(other.version) === major(version)) === at,
     )
+  return nodes.flatMap((node) => [node, ...withAuthorities(node)])
+}
+
+/**
+ * Where NODE_EXTRA_CA_CERTS is set, Node 20 reads that file at every start, a bare one too; later releases do when they
+ * first need it.
+ */
+function withAuthorities(node) {
+  const file = process.env['NODE_EXTRA_CA_CERTS']
+  if (file === undefined || major(node.version) >= 22) return []
+  return [{ ...node, version: `${node.version} with CAs`, env: { NODE_EXTRA_CA_CERTS: file } }]
 }
 
 export const major = (version) => Number(version.split('.')[0])

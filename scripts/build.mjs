@@ -1,5 +1,5 @@
 // Bundles the program into dist/: what a command does not need is in a chunk of its own and is not loaded.
-import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -51,6 +51,8 @@ const { metafile } = await build({
   logLevel: 'warning',
 })
 
+await mergeEntry(modules)
+
 // esbuild splits ES modules alone, and Node reads CommonJS in less time: at once, without the asynchronous loader and
 // the thread pool.
 // Written first: esbuild goes by it as well, where one file takes the default export of another.
@@ -90,3 +92,21 @@ await cp(`${root}node_modules/fs-native-extensions/prebuilds`, `${root}dist/nati
   // Telephones have no user of this program, and what is for another runtime than Node is not loaded.
   filter: (path) => !/[\\/](android|ios)[^\\/]*$|\.bare$/.test(path),
 })
+
+/**
+ * The entry only hands on what the core's chunk holds. The chunk takes its place, so that a start has one file less to
+ * find and to read.
+ */
+async function mergeEntry(folder) {
+  const entry = join(folder, 'main.js')
+  const facade = /^import\{(\w+) as \w+\}from"\.\/(chunk-\w+\.js)";export\{\w+ as main\};/
+  const [, exported, core] = facade.exec(await readFile(entry, 'utf8')) ?? []
+  if (core === undefined) throw new Error('the entry is no longer a mere facade of the core')
+  await rename(join(folder, core), entry)
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith('.js')) continue
+    const file = join(folder, name)
+    const code = (await readFile(file, 'utf8')).replaceAll(`"./${core}"`, '"./main.js"')
+    await writeFile(file, file === entry ? code.replace(`as ${exported}}`, 'as main}') : code)
+  }
+}

@@ -119,11 +119,20 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, strin
   )
 }
 
+/** Looked up when a command asks: help and the version have no use for them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
-  const usual = platformDirectories()
+  let found: Directories | undefined
+  const usual = () => {
+    found ??= platformDirectories()
+    return found
+  }
   return {
-    config: variables['MAILCLAIM_CONFIG_DIR'] || usual.config,
-    state: variables['MAILCLAIM_STATE_DIR'] || usual.state,
+    get config() {
+      return variables['MAILCLAIM_CONFIG_DIR'] || usual().config
+    },
+    get state() {
+      return variables['MAILCLAIM_STATE_DIR'] || usual().state
+    },
   }
 }
 
