@@ -24,5 +24,14 @@ function keepCompiled({ env, platform, versions, getBuiltinModule }) {
       : platform === 'darwin'
         ? env.HOME && `${env.HOME}/Library/Caches`
         : env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
-  if (cache) getBuiltinModule('node:module').enableCompileCache?.(`${cache}/mailclaim/compiled`)
+  if (!cache || !getBuiltinModule('node:path').isAbsolute(cache)) return
+  const { existsSync, mkdirSync } = getBuiltinModule('node:fs')
+  try {
+    // One by one: where nothing can be made (/proc, say), Node's own way to make them all never ends.
+    for (const folder of [cache, `${cache}/mailclaim`, `${cache}/mailclaim/compiled`])
+      if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+  } catch {
+    return
+  }
+  getBuiltinModule('node:module').enableCompileCache?.(`${cache}/mailclaim/compiled`)
 }

@@ -39,7 +39,9 @@ export function checkName(input: string): NameCheck {
       meant(bare.replace(/\.{2,}/g, '.').replace(/^\./, '')),
     )
   const ascii = domainToASCII(bare).toLowerCase()
-  if (ascii === '' || isIP(ascii) !== 0)
+  const unicode = domainToUnicode(ascii)
+  // Newer releases of Node let an IDN label pass that stands for nothing, as it is.
+  if (ascii === '' || isIP(ascii) !== 0 || /(^|\.)xn--/.test(unicode))
     return refuse(`"${text}" is not a valid domain name`, 'Give a domain name such as example.com')
   const labels = ascii.split('.')
   const long = labels.find((label) => label.length > 63)
@@ -58,7 +60,7 @@ export function checkName(input: string): NameCheck {
     )
   if (labels.length < 2)
     return refuse(`"${text}" is a single label`, 'Give the whole name, such as example.com')
-  return { ok: true, ascii, unicode: domainToUnicode(ascii) || ascii }
+  return { ok: true, ascii, unicode: unicode || ascii }
 }
 
 function hostOf(text: string): string {

@@ -39,7 +39,7 @@ export async function ensurePrivateDirectory(
   if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
 }
 
-async function makeDirectory(path: string): Promise<void> {
+async function makeDirectory(path: string, above: 'unknown' | 'there' = 'unknown'): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
     // The umask may have taken our own rights as well.
@@ -47,11 +47,12 @@ async function makeDirectory(path: string): Promise<void> {
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST') return
-    if (code !== 'ENOENT' || dirname(path) === path) {
+    // In some folders (/proc) nothing can be made, and the system says of them that they are not there.
+    if (code !== 'ENOENT' || above === 'there' || dirname(path) === path) {
       throw directoryUnusable(path, `it cannot be made (${reason(error)})`, error)
     }
     await makeDirectory(dirname(path))
-    await makeDirectory(path)
+    await makeDirectory(path, 'there')
   }
 }
 

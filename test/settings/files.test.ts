@@ -99,6 +99,13 @@ describe('a private folder', () => {
       hint: expect.stringContaining('MAILCLAIM_STATE_DIR'),
     })
   })
+
+  it.runIf(process.platform === 'linux')('is refused where the system lets nobody make one', async () => {
+    await expect(ensurePrivateDirectory('/proc/mailclaim/state')).rejects.toMatchObject({
+      code: 'directory_unusable',
+      message: expect.stringContaining('it cannot be made'),
+    })
+  })
 })
 
 describe('a file of ours', () => {
