@@ -38,8 +38,9 @@ export function goThrough(proxy: string, agent: Agent, target: URL, patienceMs: 
 export function isException(target: URL, noProxy: string): boolean {
   return noProxy.split(/[\s,]+/).some((entry) => {
     if (entry === '*') return true
-    const [, name = '', port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
-    const host = name.replace(/^\*?\./, '')
+    const [, name, port] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    // What has more colons is an IPv6 address, which an address of the web has in brackets.
+    const host = name?.replace(/^\*?\./, '') ?? `[${entry.toLowerCase()}]`
     if (host === '' || (port !== undefined && Number(port) !== portOf(target))) return false
     return target.hostname === host || target.hostname.endsWith(`.${host}`)
   })

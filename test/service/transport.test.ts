@@ -319,6 +319,9 @@ describe('NO_PROXY', () => {
     ['https://[::1]:8443/', '[::1]', true],
     ['https://[::1]:8443/', '[::1]:8443', true],
     ['https://[::1]:8443/', '[::1]:443', false],
+    ['https://[::1]/', 'localhost,127.0.0.1,::1', true],
+    ['https://[2001:db8::1]/', '2001:DB8::1', true],
+    ['https://[2001:db8::1]/', '::1', false],
   ])('for %s, %j: past the proxy is %s', (url, noProxy, past) => {
     expect(isException(new URL(url), noProxy)).toBe(past)
   })
