@@ -153,12 +153,15 @@ class Exchange {
     this.#answer = answer
     // Thrown where the body is read.
     answer.on('error', () => {})
-    const headers: Record<string, string> = {}
-    for (const [name, values] of Object.entries(answer.headersDistinct)) {
-      if (values !== undefined) headers[name] = values.join(', ')
+    const status = answer.statusCode ?? 0
+    // What Node hands on of these is no information on the way: 101 without an upgrade, and numbers that are no status.
+    if (status < 200) {
+      this.#giveUp('protocol', `the answer is not valid HTTP: ${status} is no status to end with`)
+      return
     }
+    const headers = joined(answer.rawHeaders)
     const body = decoded(this.#read(answer), headers['content-encoding'])
-    this.#answered({ status: answer.statusCode ?? 0, headers, body })
+    this.#answered({ status, headers, body })
   }
 
   async *#read(answer: IncomingMessage): AsyncGenerator<Uint8Array> {
@@ -192,6 +195,22 @@ class Exchange {
     for (const timer of this.#timers) clearTimeout(timer)
     this.#request.signal?.removeEventListener('abort', this.#interrupt)
   }
+}
+
+/**
+ * Headers by their lower-case names. Of the raw ones: where a header is called like something that every object has,
+ * some releases of Node throw, and nobody could catch it.
+ *
+ * @param raw name and value in turns
+ */
+function joined(raw: readonly string[]): Record<string, string> {
+  const headers = new Map<string, string>()
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const [name, value] = [raw[at] as string, raw[at + 1] as string]
+    const known = headers.get(name.toLowerCase())
+    headers.set(name.toLowerCase(), known === undefined ? value : `${known}, ${value}`)
+  }
+  return Object.fromEntries(headers)
 }
 
 function withResolvers<T>(): {

@@ -117,6 +117,37 @@ describe('an exchange', () => {
     // Well before a connection that idles is closed anyway.
   }, 2000)
 
+  it('reads headers whatever they are called', async () => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () =>
+        socket.write(
+          'HTTP/1.1 200 OK\r\n__proto__: a\r\nConstructor: b\r\nx: 1\r\nX: 2\r\ncontent-length: 2\r\n\r\nok',
+        ),
+      ),
+    )
+    const response = await transport().send(get(url))
+    expect(Object.entries(response.headers)).toEqual([
+      ['__proto__', 'a'],
+      ['constructor', 'b'],
+      ['x', '1, 2'],
+      ['content-length', '2'],
+    ])
+    expect(await text(response)).toBe('ok')
+  })
+
+  it.each([
+    ['100 Continue', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['103 Early Hints', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(3)],
+  ])('waits for its answer past %s', async (_what, information) => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () => {
+        socket.write(information)
+        setImmediate(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
+      }),
+    )
+    expect(await text(await transport().send(get(url)))).toBe('ok')
+  })
+
   it('asked for on a fresh connection leaves none behind', async () => {
     const ports: (number | undefined)[] = []
     const seen: (string | undefined)[] = []
@@ -240,6 +271,16 @@ describe('a failure', () => {
     )
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
+
+  it.each(['101 Switching Protocols', '099 Odd', '000 None'])(
+    'is an answer with the status %s',
+    async (status) => {
+      const url = await listenRaw((socket) =>
+        socket.once('data', () => socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)),
+      )
+      expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
+    },
+  )
 
   it('is a connection that is closed without a word', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
