@@ -66,13 +66,27 @@ function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | 
 }
 
 function createAgent(secure: boolean, keepAlive: boolean): Agent {
-  const agent = new (secure ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
-  return agent.on('free', (socket: Socket) => socket.on('data', closeOnUnasked))
+  return new (secure ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
 }
 
-/** What a server says where nothing was asked must not be read as the answer to the next request. */
-function closeOnUnasked(this: Socket): void {
-  this.destroy()
+/** What each connection does when it hears something: see `closeOnUnasked`. */
+const hearing = new WeakMap<Socket, () => void>()
+
+/**
+ * What a server says after its answer, where nothing was asked, must not be read as the answer to the next request: the
+ * connection is not used again.
+ *
+ * @param isAnswered whether the answer to the request that the connection is used for has come to its end
+ */
+function closeOnUnasked(socket: Socket, isAnswered: () => boolean): void {
+  const before = hearing.get(socket)
+  if (before !== undefined) socket.off('data', before)
+  const hear = (): void => {
+    if (isAnswered()) socket.destroy()
+  }
+  hearing.set(socket, hear)
+  // In front of Node's own listener: what ends the answer is not yet heard as its end.
+  socket.prependListener('data', hear)
 }
 
 /** One request and its answer. */
@@ -125,7 +139,7 @@ class Exchange {
       this.#started = true
     }
     sending.once('socket', (socket) => {
-      socket.off('data', closeOnUnasked)
+      closeOnUnasked(socket, () => this.#answer?.complete === true)
       // Node writes the request after it has told these listeners; until then nothing can have left.
       if (secure && !sending.reusedSocket) socket.once('secureConnect', start)
       else if (socket.connecting) socket.once('connect', start)

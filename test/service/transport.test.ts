@@ -117,6 +117,23 @@ describe('an exchange', () => {
     // Well before a connection that idles is closed anyway.
   }, 2000)
 
+  it('takes a new connection after one on which the server said more than its answer', async () => {
+    const sockets: Socket[] = []
+    const url = await listenRaw((socket) => {
+      sockets.push(socket)
+      socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nasked'))
+    })
+    const http = transport()
+    const response = await http.send(get(url))
+    // Before the answer is read, and with it the connection free, half of another one comes.
+    const gone = new Promise((resolve) => sockets[0]?.once('close', resolve))
+    sockets[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nun')
+    await gone
+    expect(await text(response)).toBe('asked')
+    expect(await text(await http.send(get(url)))).toBe('asked')
+    expect(sockets).toHaveLength(2)
+  }, 2000)
+
   it('reads headers whatever they are called', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () =>
