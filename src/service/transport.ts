@@ -47,7 +47,10 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
 
   return {
     async send(request) {
-      return new Exchange(request, await agentFor(request)).response
+      const agent = await agentFor(request)
+      const mayReuse = Object.keys(agent.freeSockets).length > 0
+      if (mayReuse && request.method === 'POST') await hearWhatWasClosed()
+      return new Exchange(request, agent).response
     },
     async close() {
       // Not gracefully: what is still open has been given up.
@@ -55,6 +58,15 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
       agents.clear()
     },
   }
+}
+
+/**
+ * A whole turn of the event loop, in which a kept-alive connection that the service has closed is found out. Many close
+ * one right behind an answer without a word about it, and a POST that meets that cannot be sent again.
+ */
+async function hearWhatWasClosed(): Promise<void> {
+  // The first may come before the system is asked what has arrived.
+  for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | undefined {

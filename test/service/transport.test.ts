@@ -134,6 +134,33 @@ describe('an exchange', () => {
     expect(sockets).toHaveLength(2)
   }, 2000)
 
+  it('that is a POST takes a new connection after one that the server closed behind its answer', async () => {
+    let connections = 0
+    const url = await listenRaw((socket) => {
+      connections++
+      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
+    })
+    const http = transport()
+    for (let count = 0; count < 5; count++)
+      expect(await text(await http.send(get(url, { method: 'POST', body: 'x' })))).toBe('ok')
+    expect(connections).toBe(5)
+  })
+
+  it('that is a POST may have been acted on where a connection that was used before breaks', async () => {
+    let requests = 0
+    const url = await listenRaw((socket) =>
+      socket.on('data', () => {
+        if (requests++ === 0) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+        else socket.resetAndDestroy()
+      }),
+    )
+    const http = transport()
+    expect(await text(await http.send(get(url)))).toBe('ok')
+    const failure = await failureOf(http.send(get(url, { method: 'POST', body: 'x' })))
+    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
+    expect(requests).toBe(2)
+  })
+
   it('reads headers whatever they are called', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () =>
@@ -298,6 +325,22 @@ describe('a failure', () => {
       expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
     },
   )
+
+  it.each<[string, (socket: Socket) => void]>([
+    ['at once', (socket) => socket.destroy()],
+    ['with a reset', (socket) => socket.once('data', () => socket.resetAndDestroy())],
+    ['in order', (socket) => socket.once('data', () => socket.end())],
+    [
+      'with an alert',
+      (socket) => socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, 2, 40]))),
+    ],
+  ])('of a TLS handshake that the server ends %s says that nothing was sent', async (_how, end) => {
+    const { port } = await listenRaw(end)
+    const failure = await failureOf(
+      transport().send(get(new URL(`https://127.0.0.1:${port}/`), { method: 'POST', body: 'x' })),
+    )
+    expect(failure.sent).toBe('no')
+  })
 
   it('is a connection that is closed without a word', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
