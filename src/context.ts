@@ -128,7 +128,7 @@ export interface HttpResponse {
  */
 export interface HttpTransport {
   send(request: HttpRequest): Promise<HttpResponse>
-  /** Closes kept-alive connections, so that the process can end. */
+  /** Gives up what is on its way, and closes every connection, so that the process can end. Nothing is sent afterwards. */
   close(): Promise<void>
 }
 

@@ -208,9 +208,15 @@ async function attempt(
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (!(error instanceof TransportError)) throw error
-    const repeatable = error.sent === 'no' ? error.kind !== 'tls' : idempotent && error.kind !== 'protocol'
-    return { failure: unreachable(error, url, method), repeatable }
+    return { failure: unreachable(error, url, method), repeatable: maySendAgain(error, idempotent) }
   }
+}
+
+/** Whether a request that got no answer may be sent again. */
+function maySendAgain({ kind, sent }: TransportError, idempotent: boolean): boolean {
+  // Abandoned without the signal: the program is ending.
+  if (kind === 'aborted') return false
+  return sent === 'no' ? kind !== 'tls' : idempotent && kind !== 'protocol'
 }
 
 function mayRepeat(response: HttpResponse, idempotent: boolean, now: number): boolean {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { Agent, type ClientRequest, type IncomingMessage, request as requestPlain } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
@@ -28,19 +29,16 @@ export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noPr
  * nor a slow drip holds anybody up.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
-  const agents = new Map<string, Agent>()
+  // Promises, so that two requests at once share what the first of them creates.
+  const agents = new Map<string, Promise<Agent>>()
+  const closing = new AbortController()
+  // As many requests as there are may be on their way.
+  setMaxListeners(0, closing.signal)
 
-  async function agentFor({ url, freshConnection }: HttpRequest): Promise<Agent> {
+  function agentFor({ url, freshConnection }: HttpRequest): Promise<Agent> {
     const keepAlive = freshConnection !== true
     const name = `${url.origin} ${keepAlive}`
-    const known = agents.get(name)
-    if (known !== undefined) return known
-    const agent = createAgent(url.protocol === 'https:', keepAlive)
-    const proxy = proxyFor(url, proxies)
-    if (proxy !== undefined) {
-      const { goThrough, isException } = await import('./proxy.ts')
-      if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, CONNECT_MS)
-    }
+    const agent = agents.get(name) ?? createAgent(url, keepAlive, proxies)
     agents.set(name, agent)
     return agent
   }
@@ -50,12 +48,13 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
       const agent = await agentFor(request)
       const mayReuse = Object.keys(agent.freeSockets).length > 0
       if (mayReuse && request.method === 'POST') await hearWhatWasClosed()
-      return new Exchange(request, agent).response
+      return new Exchange(request, agent, closing.signal).response
     },
     async close() {
       // Not gracefully: what is still open has been given up.
-      for (const agent of agents.values()) agent.destroy()
-      agents.clear()
+      closing.abort()
+      for (const agent of await Promise.allSettled(agents.values()))
+        if (agent.status === 'fulfilled') agent.value.destroy()
     },
   }
 }
@@ -77,8 +76,14 @@ function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | 
   return isLoopback(new URL(httpProxy).hostname) ? httpProxy : undefined
 }
 
-function createAgent(secure: boolean, keepAlive: boolean): Agent {
-  return new (secure ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
+async function createAgent(url: URL, keepAlive: boolean, proxies: ProxySettings): Promise<Agent> {
+  const agent = new (url.protocol === 'https:' ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
+  const proxy = proxyFor(url, proxies)
+  if (proxy !== undefined) {
+    const { goThrough, isException } = await import('./proxy.ts')
+    if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, CONNECT_MS)
+  }
+  return agent
 }
 
 /** What each connection does when it hears something: see `closeOnUnasked`. */
@@ -107,6 +112,7 @@ class Exchange {
   readonly #answered: (response: HttpResponse) => void
   readonly #rejected: (error: TransportError) => void
   readonly #request: HttpRequest
+  readonly #closing: AbortSignal
   readonly #timers: NodeJS.Timeout[] = []
   readonly #interrupt = () =>
     this.#giveUp('aborted', 'the request was abandoned', this.#request.signal?.reason)
@@ -116,19 +122,21 @@ class Exchange {
   #sending: ClientRequest | undefined
   #answer: IncomingMessage | undefined
 
-  constructor(request: HttpRequest, agent: Agent) {
+  constructor(request: HttpRequest, agent: Agent, closing: AbortSignal) {
     this.#request = request
+    this.#closing = closing
     const { promise, resolve, reject } = withResolvers<HttpResponse>()
     this.response = promise
     this.#answered = resolve
     this.#rejected = reject
-    if (request.signal?.aborted) this.#interrupt()
+    if (request.signal?.aborted || closing.aborted) this.#interrupt()
     else this.#begin(agent)
   }
 
   #begin(agent: Agent): void {
     const { signal, timeoutMs } = this.#request
     signal?.addEventListener('abort', this.#interrupt, { once: true })
+    this.#closing.addEventListener('abort', this.#interrupt, { once: true })
     this.#limit(timeoutMs, 'timeout', `no complete answer within ${timeoutMs / 1000} s`)
     try {
       this.#sending = this.#send(agent)
@@ -219,7 +227,8 @@ class Exchange {
 
   #settle(): void {
     for (const timer of this.#timers) clearTimeout(timer)
-    this.#request.signal?.removeEventListener('abort', this.#interrupt)
+    for (const signal of [this.#request.signal, this.#closing])
+      signal?.removeEventListener('abort', this.#interrupt)
   }
 }
 

@@ -138,6 +138,12 @@ describe('trying again', () => {
     expect(context.requests).toHaveLength(answers.length)
   })
 
+  it('ends where a GET was given up, which the program does only at its own end', async () => {
+    const { client, context } = await clientWith([new TransportError('aborted', 'maybe', 'abandoned')])
+    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+    expect(context.requests).toHaveLength(1)
+  })
+
   it('pauses longer each time, with jitter', async () => {
     const { client, context } = await clientWith([busy()])
     expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
@@ -180,6 +186,7 @@ describe('trying again', () => {
     ['not after a 500', jsonResponse(500, {}, { 'retry-after': '1' }), 1],
     ['not after a reset', reset, 1],
     ['not after a time-out', new TransportError('timeout', 'maybe', 'late'), 1],
+    ['not where it was given up', new TransportError('aborted', 'no', 'abandoned'), 1],
   ])('a POST is repeated %s', async (_what, first, requests) => {
     const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
     await createClaim(client, { name: 'example.com' }).catch(() => {})

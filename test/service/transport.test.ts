@@ -400,6 +400,41 @@ describe('a signal', () => {
   })
 })
 
+describe('closing', () => {
+  it('gives up what is on its way, and nothing is sent afterwards', async () => {
+    const requests: string[] = []
+    let asked: () => void
+    const arrived = new Promise<void>((resolve) => {
+      asked = resolve
+    })
+    const url = await listen((request) => {
+      requests.push(`${request.url}`)
+      asked()
+    })
+    const http = transport()
+    const waiting = failureOf(http.send(get(url)))
+    await arrived
+    // This one has not come as far as a connection.
+    const begun = failureOf(http.send(get(new URL('/late', url))))
+    await http.close()
+    expect(await waiting).toMatchObject({ kind: 'aborted', sent: 'maybe' })
+    expect(await begun).toMatchObject({ kind: 'aborted', sent: 'no' })
+    expect(await failureOf(http.send(get(url)))).toMatchObject({ kind: 'aborted', sent: 'no' })
+    expect(requests).toEqual(['/'])
+  })
+
+  it('does not go by how many exchanges are on their way', async () => {
+    const warnings: string[] = []
+    const listener = (warning: Error) => warnings.push(warning.message)
+    process.on('warning', listener)
+    onTestFinished(() => void process.off('warning', listener))
+    const url = await listen((_request, response) => response.end('ok'))
+    const http = transport()
+    await Promise.all(Array.from({ length: 20 }, async () => text(await http.send(get(url)))))
+    expect(warnings).toEqual([])
+  })
+})
+
 describe('NO_PROXY', () => {
   it.each([
     ['https://api.example.com/', 'api.example.com', true],
