@@ -1,25 +1,36 @@
+import { setMaxListeners } from 'node:events'
 import { type Agent, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { TransportError } from '../context.ts'
+import { excerpt } from '../terminal/sanitize.ts'
 import { classify } from './transport-errors.ts'
+
+/** Where a proxy is, and the headers that say to it who asks. */
+interface Proxy {
+  readonly address: URL
+  readonly credentials: Readonly<Record<string, string>>
+}
 
 /**
  * Makes every connection of an agent a tunnel through a proxy (CONNECT, RFC 9110 section 9.3.6). A tunnel that is refused
  * is a failure before anything was sent, and never looks like an answer of the service.
  *
+ * @param address of the proxy, http or https; its user name and password are shown to the proxy alone
  * @param target where the agent is to connect to
- * @param proxy an http or https address; its user name and password are shown to the proxy alone
- * @param patienceMs how long the proxy may stay silent
- * @throws TransportError where `proxy` is no such address.
+ * @param patienceMs how long a tunnel may take
+ * @throws TransportError where `address` is none.
  */
-export function goThrough(proxy: string, agent: Agent, target: URL, patienceMs: number): void {
-  const address = parseProxy(proxy)
+export function goThrough(address: string, agent: Agent, target: URL, patienceMs: number): void {
+  const proxy = parseProxy(address)
   const secure = target.protocol === 'https:'
   const authority = `${target.hostname}:${portOf(target)}`
+  const closing = new AbortController()
+  setMaxListeners(0, closing.signal)
+  const { destroy } = agent
   agent.createConnection = (options, connected) => {
-    openTunnel(address, authority, patienceMs)
+    openTunnel(proxy, authority, patienceMs, closing.signal)
       .then((socket) => (secure ? connectTls({ ...(options as object), socket }) : socket))
       .then(
         (socket) => connected?.(null, socket),
@@ -27,6 +38,11 @@ export function goThrough(proxy: string, agent: Agent, target: URL, patienceMs: 
         (error) => (connected as ((error: Error) => void) | undefined)?.(error),
       )
     return undefined
+  }
+  // The agent itself knows a tunnel only when it is there.
+  agent.destroy = () => {
+    closing.abort()
+    destroy.call(agent)
   }
 }
 
@@ -50,47 +66,69 @@ function portOf({ port, protocol }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80)
 }
 
-function parseProxy(text: string): URL {
+function parseProxy(text: string): Proxy {
   const address = URL.canParse(text) ? new URL(text) : undefined
   if (address === undefined || !['http:', 'https:'].includes(address.protocol)) {
     throw failure('its address in HTTPS_PROXY or HTTP_PROXY is not an http or https address')
   }
-  return address
+  const { username, password } = address
+  // Node would show them once more, as a credential for the service.
+  address.username = ''
+  address.password = ''
+  if (username === '' && password === '') return { address, credentials: {} }
+  const pair = Buffer.from(`${unescaped(username)}:${unescaped(password)}`)
+  return { address, credentials: { 'proxy-authorization': `Basic ${pair.toString('base64')}` } }
 }
 
-/** A connection through the proxy to `authority`, "host:port". Rejects with a `TransportError`. */
-function openTunnel(proxy: URL, authority: string, patienceMs: number): Promise<Socket> {
+/** Without its percent-encoding, or as it is where a percent sign stands for itself. */
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/**
+ * A connection through the proxy to `authority`, "host:port".
+ *
+ * @throws TransportError
+ */
+function openTunnel(
+  proxy: Proxy,
+  authority: string,
+  patienceMs: number,
+  signal: AbortSignal,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const asking = (proxy.protocol === 'https:' ? requestSecure : requestPlain)(proxy, {
+    const asking = (proxy.address.protocol === 'https:' ? requestSecure : requestPlain)(proxy.address, {
       agent: false,
       method: 'CONNECT',
       path: authority,
-      headers: { host: authority, ...credentials(proxy) },
+      headers: { host: authority, ...proxy.credentials },
+      signal,
     })
     asking.once('connect', (answer, socket, head) => {
       const status = answer.statusCode ?? 0
       if (status < 200 || status > 299) {
         socket.destroy()
-        return reject(failure(`it answered ${status} ${answer.statusMessage}`))
+        return reject(failure(excerpt(`it answered ${status} ${answer.statusMessage}`, 120)))
       }
       if (head.length > 0) socket.unshift(head)
-      asking.setTimeout(0)
       resolve(socket.ref())
     })
     // Who waits for the tunnel keeps the program alive; one that nobody waits for any more must not.
     asking.once('socket', (socket) => socket.unref())
-    asking.setTimeout(patienceMs, () => asking.destroy(failure('it did not answer in time')))
-    asking.once('error', (error) => {
-      reject(error instanceof TransportError ? error : failure(classify(error, false).message, error))
+    // Of the whole, not of each silence: a proxy can drip its answer for ever.
+    const timer = setTimeout(() => asking.destroy(failure('it did not answer in time')), patienceMs).unref()
+    asking.once('close', () => clearTimeout(timer))
+    asking.on('error', (error) => {
+      reject(
+        error instanceof TransportError ? error : failure(classify(error, false, 'proxy').message, error),
+      )
     })
     asking.end()
   })
-}
-
-function credentials({ username, password }: URL): Record<string, string> {
-  if (username === '' && password === '') return {}
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` }
 }
 
 function failure(why: string, cause?: unknown): TransportError {

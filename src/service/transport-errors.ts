@@ -5,8 +5,13 @@ import { excerpt } from '../terminal/sanitize.ts'
  * Says what kind of failure an error of the HTTP client is, in words a person can act on.
  *
  * @param started whether the request had begun to be written: before that, nothing can have left this machine.
+ * @param peer who was spoken with
  */
-export function classify(error: unknown, started: boolean): TransportError {
+export function classify(
+  error: unknown,
+  started: boolean,
+  peer: 'service' | 'proxy' = 'service',
+): TransportError {
   if (error instanceof TransportError) return error
   const sent = started ? 'maybe' : 'no'
   const { code, syscall, message } = innermost(error)
@@ -15,12 +20,12 @@ export function classify(error: unknown, started: boolean): TransportError {
   if (syscall === 'getaddrinfo' || is('ENOTFOUND', 'EAI_AGAIN')) {
     return new TransportError('lookup', sent, 'the name of the host could not be looked up', error)
   }
-  if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message), error)
+  if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message, peer), error)
   if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH')) {
     return new TransportError('connect', sent, connectMessage(code), error)
   }
   if (is('ETIMEDOUT')) {
-    return new TransportError('timeout', sent, 'the service did not answer in time', error)
+    return new TransportError('timeout', sent, `the ${peer} did not answer in time`, error)
   }
   if (is('ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE')) {
     return new TransportError(
@@ -61,11 +66,12 @@ function isTls(code: string, message: string): boolean {
   )
 }
 
-function tlsMessage(code: string, message: string): string {
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'the certificate of the service is for another host'
-  if (code === 'CERT_HAS_EXPIRED') return 'the certificate of the service has expired'
+function tlsMessage(code: string, message: string, peer: string): string {
+  const certificate = `the certificate of the ${peer}`
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `${certificate} is for another host`
+  if (code === 'CERT_HAS_EXPIRED') return `${certificate} has expired`
   if (/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/.test(code)) {
-    return 'the certificate of the service is not signed by an authority that this machine trusts'
+    return `${certificate} is not signed by an authority that this machine trusts`
   }
   return `no secure connection could be made: ${message}`
 }

@@ -17,6 +17,8 @@ import { classify } from './transport-errors.ts'
 const KEEP_ALIVE_MS = 4000
 /** How long a connection may take to be made, TLS included. */
 const CONNECT_MS = 10_000
+/** How long a proxy may take of that: less, so that it is named where it is the one that stays silent. */
+const TUNNEL_MS = 9000
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
 
 /** The proxies to go through, from the environment. */
@@ -81,7 +83,7 @@ async function createAgent(url: URL, keepAlive: boolean, proxies: ProxySettings)
   const proxy = proxyFor(url, proxies)
   if (proxy !== undefined) {
     const { goThrough, isException } = await import('./proxy.ts')
-    if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, CONNECT_MS)
+    if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, TUNNEL_MS)
   }
   return agent
 }

@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TlsOptions } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { needs } from '../requirements.ts'
 import { createServedWorld, createWorld, type Ended, type World } from '../stories/world.ts'
@@ -105,10 +106,17 @@ describe('a redirect to another host', () => {
   })
 })
 
-/** A proxy of this test: it tunnels CONNECT and forwards absolute requests, all to loopback, and remembers them. */
-async function startProxy(refuse?: { status: number }): Promise<{ url: string; seen: string[] }> {
+/**
+ * A proxy of this test: it tunnels CONNECT and forwards absolute requests, all to loopback, and remembers them.
+ *
+ * @param own the certificate of one that is spoken with over TLS
+ */
+async function startProxy(
+  refuse?: { status: number },
+  own?: { key: Buffer; cert: Buffer },
+): Promise<{ url: string; seen: string[] }> {
   const seen: string[] = []
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const forward = (request: IncomingMessage, response: ServerResponse) => {
     seen.push(`${request.method} ${request.url}`)
     if (refuse !== undefined) return void response.writeHead(refuse.status).end('<h1>No</h1>')
     const { port, pathname, search } = new URL(request.url ?? '')
@@ -122,7 +130,8 @@ async function startProxy(refuse?: { status: number }): Promise<{ url: string; s
     )
     onward.on('error', () => response.destroy())
     request.pipe(onward)
-  })
+  }
+  const server = own === undefined ? createServer(forward) : createTlsServer(own, forward)
   server.on('connect', (request, socket, head) => {
     seen.push(
       `CONNECT ${request.url} ${request.headers.authorization === undefined ? '' : 'with credential'}`.trim(),
@@ -136,7 +145,7 @@ async function startProxy(refuse?: { status: number }): Promise<{ url: string; s
     })
     target.on('error', () => socket.destroy())
   })
-  return { url: `http://127.0.0.1:${await listen(server)}`, seen }
+  return { url: `${own === undefined ? 'http' : 'https'}://127.0.0.1:${await listen(server)}`, seen }
 }
 
 describe.runIf(needs('openssl'))('TLS', () => {
@@ -206,15 +215,17 @@ describe.runIf(needs('openssl'))('TLS', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  async function serve(name: string): Promise<{ url: string; requests: string[] }> {
+  const pair = (name: string) => ({
+    key: readFileSync(file(`${name}.key`)),
+    cert: readFileSync(file(`${name}.pem`)),
+  })
+
+  async function serve(name: string, more: TlsOptions = {}): Promise<{ url: string; requests: string[] }> {
     const requests: string[] = []
-    const server = createTlsServer(
-      { key: readFileSync(file(`${name}.key`)), cert: readFileSync(file(`${name}.pem`)) },
-      (request, response) => {
-        requests.push(`${request.method} ${request.url}`)
-        response.setHeader('content-type', 'application/json').end(GRANTS)
-      },
-    )
+    const server = createTlsServer({ ...pair(name), ...more }, (request, response) => {
+      requests.push(`${request.method} ${request.url}`)
+      response.setHeader('content-type', 'application/json').end(GRANTS)
+    })
     return { url: `https://localhost:${await listen(server)}`, requests }
   }
   const trusting = () => ({ NODE_EXTRA_CA_CERTS: file('ca.pem') })
@@ -258,6 +269,39 @@ describe.runIf(needs('openssl'))('TLS', () => {
     })
     expect(requests).toHaveLength(1)
     expect(proxy.seen).toEqual([`CONNECT ${new URL(url).host}`])
+  })
+
+  test('goes through a proxy that is itself spoken with over TLS, by a tunnel within', async () => {
+    const { url, requests } = await serve('right')
+    const proxy = await startProxy(undefined, pair('right'))
+    expect(await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
+      code: 0,
+    })
+    expect(requests).toHaveLength(1)
+    expect(proxy.seen).toEqual([`CONNECT ${new URL(url).host}`])
+  })
+
+  test("tells the proxy's certificate from the service's", async () => {
+    const { url, requests } = await serve('right')
+    const proxy = await startProxy(undefined, pair('other'))
+    const ended = await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy.url })
+    expect(ended.code).toBe(7)
+    expect(errorOf(ended)).toMatchObject({
+      code: 'unreachable',
+      message: expect.stringContaining('the certificate of the proxy is for another host'),
+    })
+    expect([...requests, ...proxy.seen]).toEqual([])
+  })
+
+  test('of version 1.3 that wants a certificate of ours says so behind the request: it may have been acted on', async () => {
+    const { url } = await serve('right', { requestCert: true, minVersion: 'TLSv1.3' })
+    const env = { MAILCLAIM_BASE_URL: url, MAILCLAIM_API_KEY: KEY, ...trusting() }
+    const ended = await createWorld().run(['claims', 'create', 'example.com', '--json'], { env })
+    expect(ended.code).toBe(7)
+    expect(errorOf(ended)).toMatchObject({
+      code: 'unreachable',
+      hint: expect.stringContaining('may have acted'),
+    })
   })
 
   test('goes past the proxy where NO_PROXY says so', async () => {

@@ -1,9 +1,15 @@
-import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import {
+  Agent,
+  createServer,
+  type RequestListener,
+  type ServerResponse,
+  request as sendRequest,
+} from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { isException } from '../../src/service/proxy.ts'
+import { goThrough, isException } from '../../src/service/proxy.ts'
 import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
 
 /** A server of this test; its address. */
@@ -467,14 +473,19 @@ describe('a proxy', () => {
   /** A forward proxy that tunnels (RFC 9110 section 9.3.6) and writes down where to. */
   async function proxyServer(answer?: string) {
     const tunnels: string[] = []
-    const credentials: (string | undefined)[] = []
+    const credentials: { authorization?: string; 'proxy-authorization'?: string }[] = []
+    const sockets: Socket[] = []
     const server = createServer((request, response) => {
       tunnels.push(request.url ?? '')
       response.end('by proxy')
     })
     server.on('connect', (request, socket) => {
       tunnels.push(request.url ?? '')
-      credentials.push(request.headers['proxy-authorization'])
+      const { authorization, 'proxy-authorization': shown } = request.headers
+      credentials.push({
+        ...(authorization === undefined ? {} : { authorization }),
+        ...(shown === undefined ? {} : { 'proxy-authorization': shown }),
+      })
       if (answer !== undefined) return socket.end(answer)
       const [host = '', port = ''] = (request.url ?? '').split(':')
       const onward = connect(Number(port), host, () => {
@@ -485,12 +496,18 @@ describe('a proxy', () => {
       onward.on('error', () => socket.destroy())
       socket.on('error', () => onward.destroy())
     })
+    server.on('connection', (socket: Socket) => sockets.push(socket))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => {
       server.closeAllConnections()
       server.close()
     })
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, tunnels, credentials }
+    return {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      tunnels,
+      credentials,
+      sockets,
+    }
   }
 
   it('is gone through where the environment names one', async () => {
@@ -519,8 +536,110 @@ describe('a proxy', () => {
     const proxy = await proxyServer()
     const httpProxy = proxy.url.replace('//', '//me:p%40ss@')
     expect(await text(await transport({ httpProxy }).send(get(server)))).toBe('direct')
-    expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:p@ss').toString('base64')}`])
+    expect(proxy.credentials).toEqual([
+      { 'proxy-authorization': `Basic ${Buffer.from('me:p@ss').toString('base64')}` },
+    ])
     expect(shown).toEqual([undefined])
+  })
+
+  it('may have a password with a percent sign that stands for itself', async () => {
+    const server = await listen((_request, response) => response.end('direct'))
+    const proxy = await proxyServer()
+    const httpProxy = proxy.url.replace('//', '//me:100%@')
+    expect(await text(await transport({ httpProxy }).send(get(server)))).toBe('direct')
+    expect(proxy.credentials).toEqual([
+      { 'proxy-authorization': `Basic ${Buffer.from('me:100%').toString('base64')}` },
+    ])
+  })
+
+  it('carries one request after another through one tunnel', async () => {
+    const url = await listen((_request, response) => response.end('direct'))
+    const proxy = await proxyServer()
+    const http = transport({ httpProxy: proxy.url })
+    for (let count = 0; count < 5; count++) expect(await text(await http.send(get(url)))).toBe('direct')
+    expect(proxy.tunnels).toHaveLength(1)
+  })
+
+  it('has no tunnel left after closing, of the first requests at once neither', async () => {
+    const url = await listen((_request, response) => response.end('direct'))
+    const proxy = await proxyServer()
+    const http = transport({ httpProxy: proxy.url })
+    await Promise.all([1, 2].map(async () => text(await http.send(get(url)))))
+    const gone = proxy.sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)))
+    await http.close()
+    await Promise.all(gone)
+    expect(gone).toHaveLength(2)
+    // Well before connections that idle are closed anyway.
+  }, 2000)
+
+  it('is let go by closing while a tunnel is being opened, and nothing was sent', async () => {
+    let asked: () => void
+    let released: () => void
+    const asking = new Promise<void>((resolve) => {
+      asked = resolve
+    })
+    const gone = new Promise<void>((resolve) => {
+      released = resolve
+    })
+    const silent = await listenRaw((socket) => {
+      socket.once('data', () => asked())
+      socket.once('close', () => released())
+    })
+    const http = transport({ httpsProxy: silent.href })
+    const failure = failureOf(http.send(get(new URL('https://127.0.0.1:1/'), { method: 'POST', body: 'x' })))
+    await asking
+    await http.close()
+    expect(await failure).toMatchObject({ kind: 'aborted', sent: 'no' })
+    await gone
+  }, 2000)
+
+  it('that drips its answer for ever is not waited for', async () => {
+    const dripping = await listenRaw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nx: ')
+      const drip = setInterval(() => socket.write('x'), 5)
+      socket.on('close', () => clearInterval(drip))
+    })
+    const target = new URL('http://127.0.0.1:1/')
+    const agent = new Agent()
+    goThrough(dripping.href, agent, target, 50)
+    const failure = await failureOf(
+      new Promise((_resolve, reject) => sendRequest(target, { agent }).on('error', reject).end()),
+    )
+    expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
+    expect(failure.message).toContain('did not answer in time')
+  }, 2000)
+
+  it('is quoted in a short line without control characters', async () => {
+    const proxy = await proxyServer(`HTTP/1.1 403 \x1b[31m${'long '.repeat(500)}\r\n\r\n`)
+    const failure = await failureOf(
+      transport({ httpsProxy: proxy.url }).send(get(new URL('https://127.0.0.1:1/'))),
+    )
+    expect(failure.message).toContain('403 \\u{1b}[31mlong')
+    expect(failure.message.length).toBeLessThan(250)
+  })
+
+  it.each<[string, (socket: Socket) => void]>([
+    ['closes at once', (socket) => socket.destroy()],
+    ['resets', (socket) => socket.once('data', () => socket.resetAndDestroy())],
+    ['closes before a word', (socket) => socket.once('data', () => socket.end())],
+    ['speaks no HTTP', (socket) => socket.once('data', () => socket.write('SSH-2.0-OpenSSH_9\r\n'))],
+    ['breaks off', (socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nx: y'))],
+    [
+      'goes away behind its consent',
+      (socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\n\r\n')),
+    ],
+    [
+      'speaks for the service',
+      (socket) => socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')),
+    ],
+  ])('that %s before TLS is there has got nothing of the request', async (_what, speak) => {
+    const proxy = await listenRaw(speak)
+    const failure = await failureOf(
+      transport({ httpsProxy: proxy.href }).send(
+        get(new URL('https://127.0.0.1:1/'), { method: 'POST', body: 'x' }),
+      ),
+    )
+    expect(failure.sent).toBe('no')
   })
 
   it('that stays silent ends with the time limit, and nothing was sent', async () => {
