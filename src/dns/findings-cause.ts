@@ -40,7 +40,7 @@ function remarks(facts: Facts, matching: readonly Observation[]): Finding[] {
       fix: 'Nothing has to be done',
       evidence: { strings: own.strings },
     })
-  if (own !== undefined && facts.probes !== undefined && hasValue(facts.probes.wildcard, facts.expectedBytes))
+  if (own !== undefined && facts.probes?.coversName && hasValue(facts.probes.wildcard, facts.expectedBytes))
     findings.push({
       code: 'wildcard_answer',
       severity: 'info',
@@ -100,7 +100,7 @@ function aliasCause(facts: Facts): Finding | undefined {
     end: alias.end,
     values: alias.values.map((v) => decodeValue(v.bytes)),
   }
-  if (probes?.wildcardAlias !== undefined && probes.wildcardAlias === target)
+  if (probes?.coversName && probes.wildcardAlias === target)
     return {
       code: 'wildcard_answer',
       severity: 'error',
@@ -154,7 +154,7 @@ function recordCause(facts: Facts, without: readonly Observation[]): Finding {
   const texts = values.map((value) => decodeValue(value.bytes))
   const isWildcard =
     values.length > 0 &&
-    probes !== undefined &&
+    probes?.coversName === true &&
     probes.wildcard.length === values.length &&
     values.every((value) => hasValue(probes.wildcard, value.bytes))
   const [best] = explainValues(expected, texts)

@@ -1,7 +1,7 @@
 import type { Random } from '../context.ts'
 import { ask } from './exchange.ts'
 import { isAskable, isWithin } from './name.ts'
-import { type Observation, readTxt, type TxtValue } from './observe.ts'
+import { hasValue, type Observation, readTxt, type TxtValue } from './observe.ts'
 import type { Route } from './route.ts'
 
 /** What was found where the record does not belong. */
@@ -17,6 +17,8 @@ export interface ProbeResult {
   readonly wildcard: readonly TxtValue[]
   /** The alias that any unused name beside this one has, by a wildcard. */
   readonly wildcardAlias: string | undefined
+  /** Whether that wildcard speaks for the name as well, which it does only where the name has no record of its own. */
+  readonly coversName: boolean
 }
 
 /**
@@ -83,16 +85,31 @@ export async function probe(
   return { ...wildcard, places: found.filter((place) => place.values.length > 0) }
 }
 
-/** Looks for a wildcard that covers names beside this one: under the same closest encloser (RFC 4592). */
+/**
+ * Looks for a wildcard that covers names beside this one: under the same closest encloser (RFC 4592). Whether it covers
+ * the name too shows below the name: no wildcard reaches past a name that exists (section 3.3.1), even where a record of
+ * its own says the very same.
+ */
 export async function probeWildcard(
   at: Observation,
   name: string,
   zone: string,
   route: Route,
 ): Promise<ProbeResult> {
-  const beside = `${randomLabel(route.effects.random)}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`
-  const unused = await txtReader(at, route)(beside)
-  return { places: [], wildcard: unused?.values ?? [], wildcardAlias: unused?.aliases[0] }
+  const txtAt = txtReader(at, route)
+  const unused = randomLabel(route.effects.random)
+  const [beside, below] = await Promise.all([
+    txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
+    name === zone ? undefined : txtAt(`${unused}.${name}`),
+  ])
+  const wildcard = beside?.values ?? []
+  const wildcardAlias = beside?.aliases[0]
+  const coversName =
+    below !== undefined &&
+    below.aliases[0] === wildcardAlias &&
+    below.values.length === wildcard.length &&
+    below.values.every((value) => hasValue(wildcard, value.bytes))
+  return { places: [], wildcard, wildcardAlias, coversName }
 }
 
 function txtReader({ server }: Observation, route: Route) {

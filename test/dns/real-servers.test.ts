@@ -136,6 +136,34 @@ const CAUSES: readonly Scenario[] = [
     evidence: { wildcard_alias: 'web.wildalias.test' },
   },
   {
+    says: 'a wildcard some labels above',
+    name: 'a.b.wild.test',
+    verdict: 'fix',
+    code: 'wildcard_answer',
+    evidence: { values: ['v=spf1 -all'] },
+  },
+  {
+    says: 'a record of the apex that the wildcard repeats',
+    name: 'wildtwin.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { values: ['v=spf1 -all'] },
+  },
+  {
+    says: 'a record of the name itself that the wildcard repeats',
+    name: 'app.wildtwin.test',
+    verdict: 'fix',
+    code: 'missing',
+    evidence: { values: ['v=spf1 -all'] },
+  },
+  {
+    says: 'an alias of the name itself that the wildcard repeats',
+    name: 'app.wildtwinalias.test',
+    verdict: 'fix',
+    code: 'cname_at_name',
+    evidence: { chain: ['web.wildtwinalias.test'] },
+  },
+  {
     says: 'an alias at the name',
     name: 'app.cname.test',
     verdict: 'fix',
@@ -403,6 +431,12 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
       expect(report.findings.filter((finding) => finding.severity !== 'info')).toEqual([])
       expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null })
       expect(report.resolvers).toMatchObject([{ outcome: 'match' }])
+    })
+
+    test('a record beside a wildcard with the same value is not taken for the wildcard’s', async () => {
+      expect(await world.check('app.wildtwinmatch.test', EXPECTED)).toMatchObject({ findings: [] })
+      const [remark] = (await world.check('anything.wildmatch.test', EXPECTED)).findings
+      expect(remark).toMatchObject({ code: 'wildcard_answer', severity: 'info' })
     })
 
     test('seen through BIND', async () => {

@@ -69,6 +69,10 @@ const causes: readonly TestZone[] = [
   onBoth('underscore.test', `_mc-verify TXT "${EXPECTED}"`),
   onBoth('wild.test', '* TXT "v=spf1 -all"'),
   onBoth('wildalias.test', '* CNAME web\nweb A 192.0.2.1'),
+  // Records of their own that say what the wildcard says.
+  onBoth('wildtwin.test', '@ TXT "v=spf1 -all"\napp TXT "v=spf1 -all"\n* TXT "v=spf1 -all"'),
+  onBoth('wildtwinalias.test', '* CNAME web\napp CNAME web\nweb A 192.0.2.1'),
+  onBoth('wildtwinmatch.test', `* TXT "${EXPECTED}"\napp TXT "${EXPECTED}"`),
   onBoth('cname.test', 'app CNAME web\nweb A 192.0.2.1'),
   onBoth('cnameout.test', 'app CNAME www.target.test.'),
   onBoth('dangling.test', 'app CNAME gone'),
