@@ -24,7 +24,7 @@ export type Reply =
       readonly kind: 'answer'
       readonly message: Message
       readonly ms: number
-      /** Set where the answer did not fit UDP and TCP did not work: the message then lacks records. */
+      /** Set where the answer did not fit UDP and TCP did not work: the message lacks records then, unless TC is clear. */
       readonly tcpFailure: DnsTransportError['kind'] | undefined
     }
   | { readonly kind: 'silent' | 'unreachable' | 'no-route'; readonly ms: number }

@@ -23,7 +23,7 @@ export function serverFindings(facts: Facts): Finding[] {
   const aliased = silent.length - dead.length - cut.length
   if (isIntercepted(facts.servers)) findings.push(intercepted(facts, lame))
   else if (lame.length > 0) findings.push(lameServers(facts, lame, answering === 0 && silent.length === 0))
-  if (cut.length > 0 || matching.some((server) => server.tcpFailure !== undefined))
+  if (cut.length > 0 || [...matching, ...without].some((server) => server.tcpFailure !== undefined))
     findings.push(tcpBlocked(facts, cut, answering > 0))
   const heard = answering + lame.length + cut.length + aliased
   if (dead.length > 0 || heard === 0) findings.push(unreachable(facts, dead, unchecked, heard === 0))

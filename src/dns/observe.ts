@@ -36,7 +36,7 @@ export interface Observation {
   readonly rcode: string | undefined
   readonly recursionAvailable: boolean
   readonly extendedError: Message['extendedError']
-  /** Set where the answer needs TCP and TCP did not work. */
+  /** Set where the answer needs TCP and TCP did not work. A larger datagram may have brought it whole all the same. */
   readonly tcpFailure: string | undefined
   /** The targets of CNAMEs from the name on; empty without any. */
   readonly aliases: readonly string[]
@@ -168,7 +168,7 @@ export function judgeAuthoritative(
       answer.outcome === 'nxdomain')
   )
     return { ...observation, outcome: 'lame' }
-  return cutShort(observation)
+  return cutShort(observation, reply.message)
 }
 
 /** What a recursive resolver's reply means. */
@@ -187,13 +187,14 @@ export function judgeResolver(
   const isStranger =
     !reply.message.ra &&
     ((!reply.message.aa && reply.message.rcode === 'NOERROR') || answer.aliasEnd === 'unknown')
-  return cutShort({
+  const observation = {
     ...base,
     ...answer,
     ...(isStranger ? { outcome: 'not_checked' as const } : {}),
     ms: reply.ms,
     tcpFailure: reply.tcpFailure,
-  })
+  }
+  return cutShort(observation, reply.message)
 }
 
 function failureOutcome(kind: 'silent' | 'unreachable' | 'no-route'): Outcome {
@@ -202,8 +203,8 @@ function failureOutcome(kind: 'silent' | 'unreachable' | 'no-route'): Outcome {
 }
 
 /** An answer of which TCP would have brought the rest says nothing, unless the record is in the part that came. */
-function cutShort(observation: Observation): Observation {
-  if (observation.tcpFailure === undefined || observation.outcome === 'match') return observation
+function cutShort(observation: Observation, { tc }: Message): Observation {
+  if (!tc || observation.tcpFailure === undefined || observation.outcome === 'match') return observation
   const wasLarge = observation.outcome === 'mismatch' || observation.outcome === 'absent'
   if (!wasLarge) return observation
   return { ...observation, outcome: observation.tcpFailure === 'timeout' ? 'timeout' : 'unreachable' }

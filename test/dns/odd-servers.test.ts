@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
-import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld } from './fake-dns.ts'
+import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
 const healthy = smallWorld(() => ['prefix=token'])
@@ -73,4 +73,22 @@ test('a resolver without recursion that does not follow an alias remembers no ab
     resolvers: [{ outcome: 'not_checked' }],
   })
   expect((await check(respond(RA), '192.0.2.53', 'v.example.com')).verdict).toBe('wait')
+})
+
+test('an answer that only a larger datagram brings, because TCP is closed, is read like any other', async () => {
+  const stale = smallWorld(() => ['prefix=older'])
+  const report = await check((asked) => {
+    if (asked.server !== '192.0.2.2') return stale(asked)
+    if (asked.transport === 'tcp') return 'refused'
+    return asked.type === 'TXT' && (asked.edns ?? 0) < 4096 ? { flags: AA | TC } : stale(asked)
+  })
+  expect(report.nameservers).toMatchObject([{ outcome: 'mismatch', values: ['prefix=older'] }])
+  expect(report).toMatchObject({
+    verdict: 'fix',
+    findings: [
+      { code: 'stale_token', severity: 'error' },
+      { code: 'tcp_blocked', severity: 'warning' },
+      { code: 'wrong_provider_hint', severity: 'info' },
+    ],
+  })
 })
