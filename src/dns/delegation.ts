@@ -2,7 +2,7 @@ import type { DnsAddress } from '../context.ts'
 import { ask, type Reply } from './exchange.ts'
 import type { Message, Soa } from './message.ts'
 import { ancestors, isRegistry, labelCount } from './name.ts'
-import { firstUseful, type Route } from './route.ts'
+import { bestOf, type Route } from './route.ts'
 import { type Cut, cutFrom, type Located, type NoDomain, registeredDomain, soaOf, walk } from './walk.ts'
 import { below } from './withdraw.ts'
 
@@ -110,7 +110,7 @@ interface Told {
 
 /** One way down: the NS records of `level` from the resolvers, then from server to server to the name. */
 async function tryWay(name: string, level: string, route: Route, told: Told): Promise<Location | undefined> {
-  const found = await firstUseful(
+  const found = await bestOf(
     route.resolvers.map((resolver) => async () => {
       const reply = await ask(
         resolver,
@@ -121,6 +121,8 @@ async function tryWay(name: string, level: string, route: Route, told: Told): Pr
       told.replies.push({ resolver, question: `${level} NS`, reply })
       return reply.kind === 'answer' ? readResolver(level, resolver, reply.message, route) : undefined
     }),
+    worth,
+    route.effects,
   )
   if (found === undefined) return undefined
   if (found.kind === 'nxdomain') {
@@ -141,13 +143,23 @@ async function tryWay(name: string, level: string, route: Route, told: Told): Pr
   return { kind: 'located', cut: stand, soa: undefined, parent: undefined, verified: false, standIn: true }
 }
 
+type Start =
+  | { readonly kind: 'cut'; readonly cut: Cut; readonly refused?: boolean }
+  | { readonly kind: 'nxdomain'; readonly soa: Soa | undefined }
+
+/** Which of several resolvers' answers to go by, the lowest: name servers, then a denial or a start, then a refusal. */
+function worth(start: Start): number {
+  if (start.kind === 'cut' && start.cut.zone !== '.') return 0
+  return start.kind === 'cut' && start.refused ? 2 : 1
+}
+
 /** What a resolver's answer about the NS records of an ancestor is good for. */
 function readResolver(
   level: string,
   resolver: DnsAddress,
   message: Message,
   route: Route,
-): { kind: 'cut'; cut: Cut; refused?: boolean } | { kind: 'nxdomain'; soa: Soa | undefined } | undefined {
+): Start | undefined {
   const cut = cutFrom(message, level, route.authoritativePort)
   if (cut !== undefined) return { kind: 'cut', cut }
   // No recursion on offer: an authoritative server was named as the resolver. It is where the walk starts, then.

@@ -2,6 +2,7 @@ import type { DnsAddress } from '../context.ts'
 import { type AskOptions, ask, type DnsEffects } from './exchange.ts'
 import type { Message, ResourceRecord } from './message.ts'
 import { isAskable } from './name.ts'
+import { below } from './withdraw.ts'
 
 /** Who is asked, and until when: what a walk through the delegations goes by. */
 export interface Route {
@@ -43,7 +44,7 @@ async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<H
   const options: AskOptions = { recursionDesired: true, checkingDisabled: true, deadline }
   const families = await Promise.all(
     (['A', 'AAAA'] as const).map((type) =>
-      firstUseful(
+      bestOf(
         route.resolvers.map((resolver) => async () => {
           const reply = await ask(resolver, { name: host, type }, options, route.effects)
           if (reply.kind !== 'answer') return undefined
@@ -53,6 +54,8 @@ async function lookUpHost(host: string, route: Omit<Route, 'lookUp'>): Promise<H
           const certain = ra && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
           return addresses.length > 0 || certain ? addresses : undefined
         }),
+        (addresses) => (addresses.length > 0 ? 0 : 1),
+        route.effects,
       ),
     ),
   )
@@ -109,6 +112,41 @@ function toAddresses(records: readonly ResourceRecord[], port: number): DnsAddre
 
 export function unique(addresses: readonly DnsAddress[]): DnsAddress[] {
   return [...new Map(addresses.map((server) => [`${server.address} ${server.port}`, server])).values()]
+}
+
+/** A lesser answer is taken when nobody has had a better one for so long. */
+const BETTER_ANSWER_MS = 500
+
+/**
+ * Starts all at once; the first result of rank 0 wins, a lesser one only where no better one comes soon. Resolvers see
+ * different parts of DNS (that of a VPN beside a public one), and who denies or refuses is often the quicker.
+ */
+export async function bestOf<T>(
+  tasks: readonly (() => Promise<T | undefined>)[],
+  rank: (result: T) => number,
+  { clock, signal }: DnsEffects,
+): Promise<T | undefined> {
+  const patience = below(signal)
+  let best: T | undefined
+  let allEnded: () => void = () => undefined
+  const ended = new Promise<void>((resolve) => {
+    allEnded = resolve
+  })
+  let left = tasks.length
+  const ranked = tasks.map((task) => async () => {
+    const result = await task()
+    left -= 1
+    if (left === 0) allEnded()
+    if (result === undefined) return undefined
+    if (best === undefined || rank(result) < rank(best)) best = result
+    if (rank(result) > 0) await Promise.race([ended, clock.sleep(BETTER_ANSWER_MS, patience.signal)])
+    return best
+  })
+  try {
+    return await firstUseful(ranked)
+  } finally {
+    patience.end()
+  }
 }
 
 /** Starts all at once; the first result that is not undefined wins. Undefined when all have ended without one. */

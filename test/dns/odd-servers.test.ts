@@ -1,3 +1,4 @@
+import type { Answer } from 'dns-packet'
 import { expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
@@ -5,19 +6,32 @@ import { createVirtualClock } from './virtual-clock.ts'
 
 const healthy = smallWorld(() => ['prefix=token'])
 
-async function check(respond: (asked: Asked) => FakeReply, resolver = '192.0.2.53', name = 'example.com') {
+/** Checks from these resolvers; a server in `lateMs` answers so many milliseconds later. */
+async function check(
+  respond: (asked: Asked) => FakeReply,
+  resolver: string | readonly string[] = '192.0.2.53',
+  name = 'example.com',
+  lateMs: Readonly<Record<string, number>> = {},
+) {
   const clock = createVirtualClock()
+  const dns = createFakeDns(respond, clock)
+  const late =
+    (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
+    async (exchange) => {
+      await clock.sleep(lateMs[exchange.server.address] ?? 0, exchange.signal)
+      return await dns[transport](exchange)
+    }
   return await checkDns(
     {
       name,
       expected: 'prefix=token',
-      resolvers: [{ address: resolver, port: 53 }],
+      resolvers: [resolver].flat().map((address) => ({ address, port: 53 })),
       authoritativePort: 53,
       publicResolvers: false,
     },
     {
       clock,
-      dns: createFakeDns(respond, clock),
+      dns: { ...dns, udp: late('udp'), tcp: late('tcp') },
       random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
       signal: new AbortController().signal,
     },
@@ -91,4 +105,44 @@ test('an answer that only a larger datagram brings, because TCP is closed, is re
       { code: 'wrong_provider_hint', severity: 'info' },
     ],
   })
+})
+
+const soa = (name: string): Answer => ({
+  name,
+  type: 'SOA',
+  ttl: 900,
+  data: { mname: `a.${name}`, rname: `h.${name}`, serial: 1, refresh: 7200, minimum: 900 },
+})
+
+test.each([
+  ['denies what it does not know', { flags: RA | RCODE.NXDOMAIN, authorities: [soa('.')] }],
+  ['refuses', { flags: RCODE.REFUSED }],
+] satisfies [string, FakeReply][])(
+  'a resolver that %s does not outrun one that knows the domain, in a VPN say',
+  async (_says, reply) => {
+    const report = await check(
+      (asked) => (asked.server === '192.0.2.99' ? reply : healthy(asked)),
+      ['192.0.2.99', '192.0.2.53'],
+      'example.com',
+      { '192.0.2.53': 80 },
+    )
+    expect(report.zone).toBe('example.com')
+    expect(report.nameservers).toMatchObject([{ outcome: 'match', address: '192.0.2.2' }])
+  },
+)
+
+test('a name server host that only the slower of two resolvers knows is found', async () => {
+  const report = await check(
+    (asked) => {
+      if (asked.server === '192.0.2.99')
+        return asked.name === 'ns.example.com' ? { flags: RA | RCODE.NXDOMAIN } : 'silent'
+      const reply = healthy(asked)
+      // Without glue, as where the host is in a zone of its own.
+      return asked.server === '192.0.2.1' && typeof reply !== 'string' ? { ...reply, additionals: [] } : reply
+    },
+    ['192.0.2.99', '192.0.2.53'],
+    'example.com',
+    { '192.0.2.53': 80 },
+  )
+  expect(report.nameservers).toMatchObject([{ outcome: 'match', address: '192.0.2.2' }])
 })
