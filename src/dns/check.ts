@@ -6,7 +6,7 @@ import { ask, type DnsEffects } from './exchange.ts'
 import { type Facts, type ResolverObservation, tally } from './facts.ts'
 import { judge } from './findings.ts'
 import { checkName } from './name.ts'
-import { judgeResolver, type Observation } from './observe.ts'
+import { isDnsData, judgeResolver, type Observation } from './observe.ts'
 import { probe, probeWildcard } from './probe.ts'
 import type { CheckReport } from './report.ts'
 import { createRoute, type Route } from './route.ts'
@@ -153,6 +153,7 @@ function isVisible(servers: readonly Observation[]): boolean {
   return matching.length > 0 && without.length === 0
 }
 
+/** Asks a resolver about the record; where it fails, without validation, and once more to see whether that was all. */
 async function askResolver(
   resolver: DnsAddress,
   name: string,
@@ -160,18 +161,17 @@ async function askResolver(
   route: Route,
 ): Promise<ResolverObservation> {
   const deadline = Math.min(route.deadline, route.effects.clock.monotonic() + RESOLVER_MS)
-  const question = { name, type: 'TXT' } as const
-  const options = { recursionDesired: true, deadline }
-  const reply = await ask(resolver, question, options, route.effects)
-  const observation = judgeResolver(resolver, reply, name, expected)
-  const unchecked =
-    observation.outcome === 'servfail'
-      ? judgeResolver(
-          resolver,
-          await ask(resolver, question, { ...options, checkingDisabled: true }, route.effects),
-          name,
-          expected,
-        )
-      : undefined
-  return { ...observation, resolver, unchecked }
+  const observe = async (checkingDisabled: boolean): Promise<Observation> => {
+    const options = { recursionDesired: true, checkingDisabled, deadline }
+    const reply = await ask(resolver, { name, type: 'TXT' }, options, route.effects)
+    return judgeResolver(resolver, reply, name, expected)
+  }
+  const first = await observe(false)
+  if (first.outcome !== 'servfail') return { ...first, resolver, unchecked: undefined }
+  const unchecked = await observe(true)
+  // A resolver may also have failed because a server was slow: then it has the answer by now, and no signature is bad.
+  const last = isDnsData(unchecked.outcome) ? await observe(false) : first
+  return isDnsData(last.outcome)
+    ? { ...last, resolver, unchecked: undefined }
+    : { ...first, resolver, unchecked }
 }

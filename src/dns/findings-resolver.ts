@@ -1,5 +1,6 @@
 import { formatDnsAddress } from './address.ts'
 import { type Facts, oldStateTtl, type ResolverObservation, tally } from './facts.ts'
+import { isDnsData } from './observe.ts'
 import type { Finding } from './report.ts'
 import { decodeValue } from './value.ts'
 
@@ -25,15 +26,13 @@ function resolverFinding(facts: Facts, resolver: ResolverObservation): Finding |
     case 'mismatch':
       return cachedOldValue(facts, resolver)
     case 'servfail':
-      return resolver.unchecked !== undefined && isData(resolver.unchecked.outcome)
+      return resolver.unchecked !== undefined && isDnsData(resolver.unchecked.outcome)
         ? dnssecBogus(facts, resolver)
         : broken(resolver)
     default:
       return broken(resolver)
   }
 }
-
-const isData = (outcome: string) => ['match', 'mismatch', 'absent', 'nxdomain'].includes(outcome)
 
 function cachedAbsence(facts: Facts, resolver: ResolverObservation): Finding {
   const seconds = resolver.negativeTtl ?? oldStateTtl(facts.servers) ?? 0

@@ -160,14 +160,7 @@ export function judgeAuthoritative(
     return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
   const answer = judgeAnswer(reply.message, name, expected)
   const observation = { ...base, ...answer, ms: reply.ms, tcpFailure: reply.tcpFailure }
-  if (
-    !reply.message.aa &&
-    (answer.outcome === 'match' ||
-      answer.outcome === 'mismatch' ||
-      answer.outcome === 'absent' ||
-      answer.outcome === 'nxdomain')
-  )
-    return { ...observation, outcome: 'lame' }
+  if (!reply.message.aa && isDnsData(answer.outcome)) return { ...observation, outcome: 'lame' }
   return cutShort(observation, reply.message)
 }
 
@@ -195,6 +188,11 @@ export function judgeResolver(
     tcpFailure: reply.tcpFailure,
   }
   return cutShort(observation, reply.message)
+}
+
+/** Whether an answer says what is at the name, be it nothing: neither a failure nor silence. */
+export function isDnsData(outcome: Outcome): boolean {
+  return outcome === 'match' || outcome === 'mismatch' || outcome === 'absent' || outcome === 'nxdomain'
 }
 
 function failureOutcome(kind: 'silent' | 'unreachable' | 'no-route'): Outcome {

@@ -146,3 +146,16 @@ test('a name server host that only the slower of two resolvers knows is found', 
   )
   expect(report.nameservers).toMatchObject([{ outcome: 'match', address: '192.0.2.2' }])
 })
+
+test('a resolver that fails once and then answers is no sign of broken signatures', async () => {
+  let failures = 0
+  const report = await check((asked) => {
+    const isPlain = asked.server === '192.0.2.53' && asked.type === 'TXT' && !asked.checkingDisabled
+    if (isPlain && failures < 1) {
+      failures += 1
+      return { flags: RA | RCODE.SERVFAIL }
+    }
+    return healthy(asked)
+  })
+  expect(report).toMatchObject({ verdict: 'ready', findings: [], resolvers: [{ outcome: 'match' }] })
+})
