@@ -192,8 +192,10 @@ export function soaOf(message: Message): Soa | undefined {
   return undefined
 }
 
-/** The domain that is, or is not, registered directly below a registry's zone. */
+/** The domain that is, or is not, registered below a registry's zone; `co.jp` is a part of the zone `jp`. */
 export function registeredDomain(name: string, zone: string): string {
+  const labels = name.split('.')
   const depth = Math.max(2, labelCount(zone) + 1)
-  return name.split('.').slice(-depth).join('.')
+  const domain = labels.slice(-depth).join('.')
+  return isRegistry(domain) ? labels.slice(-depth - 1).join('.') : domain
 }

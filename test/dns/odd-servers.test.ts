@@ -159,3 +159,23 @@ test('a resolver that fails once and then answers is no sign of broken signature
   })
   expect(report).toMatchObject({ verdict: 'ready', findings: [], resolvers: [{ outcome: 'match' }] })
 })
+
+test.each([
+  ['jp', 'nosuch.co.jp'],
+  ['com', 'nosuch.com'],
+])('what the registry of %s does not know is the domain %s, not a label above it', async (top, domain) => {
+  const report = await check(
+    ({ server, name, type }) => {
+      if (server === '192.0.2.1') return { flags: AA | RCODE.NXDOMAIN, authorities: [soa(top)] }
+      if (name !== top || type !== 'NS') return { flags: RA }
+      return {
+        flags: RA,
+        answers: [{ name: top, type: 'NS', ttl: 60, data: `a.${top}` }],
+        additionals: [{ name: `a.${top}`, type: 'A', ttl: 60, data: '192.0.2.1' }],
+      }
+    },
+    '192.0.2.53',
+    `app.${domain}`,
+  )
+  expect(report.findings).toMatchObject([{ code: 'domain_not_found', evidence: { domain, said_by: top } }])
+})
