@@ -3,7 +3,7 @@ import { ask } from './exchange.ts'
 import type { AliasPath } from './facts.ts'
 import { checkName, isWithin } from './name.ts'
 import { hasValue, type Observation, readTxt } from './observe.ts'
-import type { Route } from './route.ts'
+import { firstUseful, type Route } from './route.ts'
 import { type Located, soaOf } from './walk.ts'
 
 const MAX_ALIASES = 8
@@ -81,18 +81,20 @@ async function followAlias(visited: readonly string[], route: Route): Promise<Al
   const looked =
     known.length > 0 ? [] : await Promise.all([...location.cut.hosts.keys()].slice(0, 3).map(route.lookUp))
   const servers = [...known, ...looked.flatMap((host) => host.addresses)]
-  for (const server of servers.slice(0, 4)) {
-    const reply = await ask(server, { name: target, type: 'TXT' }, { deadline: until }, route.effects)
-    if (reply.kind !== 'answer' || !reply.message.aa) continue
-    if (reply.message.rcode !== 'NOERROR' && reply.message.rcode !== 'NXDOMAIN') continue
-    const { aliases, loop, values, ttl } = readTxt(reply.message, target)
-    const chain = [...targets, ...aliases]
-    const path = { targets: chain, values, ttl, negativeTtl: soaOf(reply.message)?.negativeTtl }
-    if (values.length > 0) return { ...path, end: 'txt' }
-    const last = aliases.at(-1)
-    if (loop || (last !== undefined && visited.includes(last))) return { ...path, end: 'loop' }
-    if (last !== undefined) return await followAlias([...visited, ...aliases], route)
-    return { ...path, end: reply.message.rcode === 'NXDOMAIN' ? 'nxdomain' : 'absent' }
-  }
-  return { ...nothing, end: 'unknown' }
+  const message = await firstUseful(
+    servers.slice(0, 4).map((server) => async () => {
+      const reply = await ask(server, { name: target, type: 'TXT' }, { deadline: until }, route.effects)
+      if (reply.kind !== 'answer' || !reply.message.aa) return undefined
+      const { rcode } = reply.message
+      return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? reply.message : undefined
+    }),
+  )
+  if (message === undefined) return { ...nothing, end: 'unknown' }
+  const { aliases, loop, values, ttl } = readTxt(message, target)
+  const path = { targets: [...targets, ...aliases], values, ttl, negativeTtl: soaOf(message)?.negativeTtl }
+  if (values.length > 0) return { ...path, end: 'txt' }
+  const last = aliases.at(-1)
+  if (loop || (last !== undefined && visited.includes(last))) return { ...path, end: 'loop' }
+  if (last !== undefined) return await followAlias([...visited, ...aliases], route)
+  return { ...path, end: message.rcode === 'NXDOMAIN' ? 'nxdomain' : 'absent' }
 }

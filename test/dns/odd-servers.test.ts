@@ -179,3 +179,35 @@ test.each([
   )
   expect(report.findings).toMatchObject([{ code: 'domain_not_found', evidence: { domain, said_by: top } }])
 })
+
+test('an alias leads through a zone of which one name server is dead', async () => {
+  const delegation: FakeReply = {
+    authorities: ['ns1', 'ns2'].map((host) => ({
+      name: 'other.com',
+      type: 'NS',
+      ttl: 60,
+      data: `${host}.other.com`,
+    })),
+    additionals: [
+      { name: 'ns1.other.com', type: 'A', ttl: 60, data: '192.0.2.8' },
+      { name: 'ns2.other.com', type: 'A', ttl: 60, data: '192.0.2.9' },
+    ],
+  }
+  const report = await check(
+    (asked) => {
+      const { server, name, type } = asked
+      if (server === '192.0.2.8') return 'silent'
+      if (server === '192.0.2.2' && name === 'v.example.com')
+        return { flags: AA, answers: [{ name, type: 'CNAME', ttl: 60, data: 'proof.other.com' }] }
+      if (server === '192.0.2.1' && name === 'proof.other.com') return delegation
+      if (server === '192.0.2.9')
+        return type === 'TXT'
+          ? { flags: AA, answers: [{ name, type: 'TXT', ttl: 60, data: 'prefix=token' }] }
+          : { flags: AA, authorities: [soa('other.com')] }
+      return healthy(asked)
+    },
+    '192.0.2.53',
+    'v.example.com',
+  )
+  expect(report).toMatchObject({ verdict: 'ready', nameservers: [{ outcome: 'match' }] })
+})
