@@ -159,9 +159,8 @@ function recordCause(facts: Facts, without: readonly Observation[]): Finding {
     values.every((value) => hasValue(probes.wildcard, value.bytes))
   const [best] = explainValues(expected, texts)
   const misplaced = probes?.places.find((place) => hasValue(place.values, facts.expectedBytes))
-  const overWildcard = probes !== undefined && hasValue(probes.wildcard, facts.expectedBytes)
   if (misplaced !== undefined && (best === undefined || best.fault === 'stale_token'))
-    return misplacedFinding(facts, misplaced, overWildcard)
+    return misplacedFinding(facts, misplaced)
   if (isWildcard)
     return {
       code: 'wildcard_answer',
@@ -202,19 +201,17 @@ function missing(
   }
 }
 
-function misplacedFinding(facts: Facts, place: Misplaced, overWildcard: boolean): Finding {
+function misplacedFinding(facts: Facts, place: Misplaced): Finding {
   const { name, zone, expected } = facts
   const host = relativeName(name, zone)
-  if (overWildcard) {
-    const below = name === zone ? zone : name.slice(name.indexOf('.') + 1)
+  if (place.how === 'wildcard')
     return {
       code: 'other_name',
       severity: 'error',
-      message: `The record ${quote(expected)} is at the wildcard *.${below}, which does not cover ${name} itself`,
+      message: `The record ${quote(expected)} is at the wildcard ${place.name}, which does not cover ${name} itself`,
       fix: `Add it at ${name} (host ${host})`,
-      evidence: { found_at: `*.${below}`, expected_at: name, host_field: host },
+      evidence: { found_at: place.name, expected_at: name, host_field: host },
     }
-  }
   if (place.how === 'doubled')
     return {
       code: 'doubled_name',

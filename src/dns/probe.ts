@@ -7,7 +7,7 @@ import type { Route } from './route.ts'
 /** What was found where the record does not belong. */
 export interface Misplaced {
   readonly name: string
-  readonly how: 'doubled' | 'other'
+  readonly how: 'wildcard' | 'doubled' | 'other'
   readonly values: readonly TxtValue[]
 }
 
@@ -22,8 +22,9 @@ export interface ProbeResult {
 }
 
 /**
- * The places where records end up by mistake. Providers append the zone to what is typed, so a full name doubles; people
- * choose www, a parent, or a label that another service asked for.
+ * The places where records end up by mistake, the most telling first. A wildcard above or below the name (asked for as
+ * it is written) comes before what it may speak for. Providers append the zone to what is typed, so a full name doubles;
+ * people choose www, a parent, or a label that another service asked for.
  */
 export function wrongPlaces(
   name: string,
@@ -55,8 +56,10 @@ export function wrongPlaces(
     ...labels.map((label) => `${label}.${name}`),
     ...(name === zone ? [] : [`www.${zone}`]),
   ]
+  const wildcards = [...parents.toReversed(), name].map((level) => `*.${level}`)
   const seen = new Set([name])
   return [
+    ...wildcards.map((place) => ({ name: place, how: 'wildcard' as const })),
     ...doubled.map((place) => ({ name: place, how: 'doubled' as const })),
     ...others.map((place) => ({ name: place, how: 'other' as const })),
   ].filter((place) => {

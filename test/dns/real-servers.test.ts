@@ -122,6 +122,20 @@ const CAUSES: readonly Scenario[] = [
     evidence: { found_at: '*.wildmatch.test', expected_at: 'wildmatch.test' },
   },
   {
+    says: 'the record at the wildcard of the zone, which does not cover a name that exists further down',
+    name: 'a.b.wildhigh.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '*.wildhigh.test', host_field: 'a.b' },
+  },
+  {
+    says: 'the record at a wildcard below the name',
+    name: 'app.wildbelow.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '*.app.wildbelow.test', host_field: 'app' },
+  },
+  {
     says: 'a wildcard TXT record',
     name: 'app.wild.test',
     verdict: 'fix',

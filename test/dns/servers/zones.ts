@@ -67,6 +67,8 @@ const causes: readonly TestZone[] = [
   onBoth('www.test', `www TXT "${EXPECTED}"`),
   onBoth('toparent.test', `app A 192.0.2.1\n${RIGHT}`),
   onBoth('underscore.test', `_mc-verify TXT "${EXPECTED}"`),
+  onBoth('wildbelow.test', `*.app TXT "${EXPECTED}"`),
+  onBoth('wildhigh.test', `* TXT "${EXPECTED}"\na.b A 192.0.2.1`),
   onBoth('wild.test', '* TXT "v=spf1 -all"'),
   onBoth('wildalias.test', '* CNAME web\nweb A 192.0.2.1'),
   // Records of their own that say what the wildcard says.
