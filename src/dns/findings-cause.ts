@@ -66,13 +66,18 @@ function partialPropagation(matching: readonly Observation[], without: readonly 
     `${server.host}${serial(server) === null ? '' : ` (serial ${serial(server)})`}`
   const newest = new Set(matching.map(serial))
   const sameSerial = without.every((server) => serial(server) !== null && newest.has(serial(server)))
+  const recordIsOlder = without.every((server) =>
+    matching.every((other) => isNewer(serial(server), serial(other))),
+  )
   return {
     code: 'partial_propagation',
     severity: 'warning',
     message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map(place).join(', ')}`,
-    fix: sameSerial
-      ? 'Wait a little. If it stays so, the servers are not copies of each other although their serials agree: add the record at every provider that serves this zone'
-      : 'Wait until the other name servers have copied the zone; if it takes longer than the time given, ask the DNS provider why they do not',
+    fix: recordIsOlder
+      ? 'The servers without the record have the newer zone: it was removed there, or they are fed from another place. Add it where the newest zone is edited'
+      : sameSerial
+        ? 'Wait a little. If it stays so, the servers are not copies of each other although their serials agree: add the record at every provider that serves this zone'
+        : 'Wait until the other name servers have copied the zone; if it takes longer than the time given, ask the DNS provider why they do not',
     evidence: {
       with: matching.map((server) => ({ ...who(server), serial: serial(server) })),
       without: without.map((server) => ({
@@ -83,6 +88,12 @@ function partialPropagation(matching: readonly Observation[], without: readonly 
       old_state_ttl: oldStateTtl(without),
     },
   }
+}
+
+/** Serial numbers go round: which of two is newer follows from their distance (RFC 1982). */
+function isNewer(serial: number | null, other: number | null): boolean {
+  if (serial === null || other === null || serial === other) return false
+  return (serial - other) >>> 0 < 0x8000_0000
 }
 
 const who = (server: Observation) => ({

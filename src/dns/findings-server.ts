@@ -1,4 +1,5 @@
 import { type Facts, tally } from './facts.ts'
+import { isRegistry } from './name.ts'
 import type { Observation } from './observe.ts'
 import { providersOf } from './provider.ts'
 import type { Finding } from './report.ts'
@@ -35,6 +36,13 @@ function where(server: Observation): string {
   return server.server === undefined ? server.host : `${server.host} (${server.server.address})`
 }
 
+/** Where the delegation of the zone is written down: at the registrar, or in the zone above that is no registry's. */
+function delegationPlace({ parent }: Facts): string {
+  return parent === undefined || parent.zone === '.' || isRegistry(parent.zone)
+    ? 'at the registrar'
+    : `in the zone ${parent.zone}`
+}
+
 const list = (servers: readonly Observation[]) => servers.map(where).join(', ')
 
 function evidenceOf(servers: readonly Observation[]) {
@@ -54,7 +62,7 @@ function noNameservers(facts: Facts): Finding {
     code: 'no_nameservers',
     severity: 'error',
     message: `None of the name servers of ${facts.zone} (${hosts.join(', ')}) has an address, so nobody can look anything up in this zone`,
-    fix: `At the registrar of ${facts.zone}, set name servers that exist; the DNS provider lists them`,
+    fix: `Set name servers for ${facts.zone} that exist, ${delegationPlace(facts)}; the DNS provider lists them`,
     evidence: { zone: facts.zone, hosts },
   }
 }
@@ -96,7 +104,7 @@ function lameServers(facts: Facts, servers: readonly Observation[], all: boolean
     code: 'lame_nameserver',
     severity: all ? 'error' : 'warning',
     message: `${list(servers)} ${one ? 'is' : 'are'} named as a server of ${facts.zone} but ${one ? 'does' : 'do'} not serve it: ${said.join(', ')}`,
-    fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${facts.zone}, or take ${one ? 'it' : 'them'} out of the NS records at the registrar and in the zone`,
+    fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${facts.zone}, or take ${one ? 'it' : 'them'} out of the NS records of ${facts.zone}, ${delegationPlace(facts)} and in the zone itself`,
     evidence: { zone: facts.zone, servers: evidenceOf(servers) },
   }
 }
@@ -146,9 +154,14 @@ function unreachable(
       evidence: { servers: evidenceOf(unchecked) },
     }
   }
+  const nameless = dead.every((server) => server.server === undefined && server.outcome === 'unreachable')
   const silentOnly = dead.every((server) => server.outcome === 'timeout')
   const ownIpv6 = !all && isOwnIpv6(facts, dead)
-  const what = silentOnly ? `${dead.length === 1 ? 'does' : 'do'} not answer` : 'cannot be reached'
+  const what = nameless
+    ? `${dead.length === 1 ? 'has' : 'have'} no address`
+    : silentOnly
+      ? `${dead.length === 1 ? 'does' : 'do'} not answer`
+      : 'cannot be reached'
   const message = all
     ? `No name server of ${facts.zone} answers: ${list(dead)}. That says nothing about the record`
     : `${list(dead)} ${what}${ownIpv6 ? '; every IPv6 address is silent, so it may be the IPv6 of this machine' : ''}`
@@ -190,7 +203,7 @@ function parentChild(facts: Facts): Finding | undefined {
     code: 'parent_child_mismatch',
     severity: divided ? 'error' : 'warning',
     message: `The delegation of ${facts.zone} in ${parent.zone} names ${parent.hosts.join(', ')}, the zone itself names ${childHosts.join(', ')}${divided ? '; only some of them have the record' : ''}`,
-    fix: `Make both name the same servers: the NS records in the zone and the name servers set at the registrar${divided ? '. Until then, add the record wherever the registrar’s servers are run' : ''}`,
+    fix: `Make both name the same servers: the NS records in the zone and those ${delegationPlace(facts)}${divided ? '. Until then, add the record wherever the servers of the delegation are run' : ''}`,
     evidence: {
       parent: [...parent.hosts],
       child: [...childHosts],

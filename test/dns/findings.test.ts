@@ -323,6 +323,52 @@ describe('what a person reads', () => {
   })
 })
 
+describe('the advice fits the case', () => {
+  const lame = observation({ ...second, outcome: 'refused', rcode: 'REFUSED', authoritative: false })
+
+  test.each([
+    ['a registered domain', 'example.com', 'com', 'at the registrar'],
+    ['a domain of a country’s registry', 'example.co.uk', 'co.uk', 'at the registrar'],
+    ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
+  ])('the delegation of %s is mended where it is written down', (_says, zone, parent, place) => {
+    const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
+    const [finding] = judge(facts({ ...delegated, servers: [lame] })).findings
+    expect(finding?.fix).toContain(`out of the NS records of ${zone}, ${place} and in the zone itself`)
+    const nobody = observation({ server: undefined, outcome: 'unreachable', rcode: undefined })
+    const [none] = judge(facts({ ...delegated, servers: [nobody] })).findings
+    expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
+  })
+
+  test('a name server host without an address is said to have none', () => {
+    const nobody = observation({ ...second, server: undefined, outcome: 'unreachable', rcode: undefined })
+    const { findings } = judge(facts({ servers: [match(), nobody] }))
+    expect(findings).toMatchObject([
+      { code: 'nameserver_unreachable', message: 'ns2.example.com has no address' },
+    ])
+  })
+
+  test.each([
+    ['older', 9, 8, /^Wait until the other name servers have copied/],
+    [
+      'older, across the end of the numbers',
+      1,
+      4_294_967_290,
+      /^Wait until the other name servers have copied/,
+    ],
+    ['the same', 9, 9, /^Wait a little/],
+    ['newer', 8, 9, /have the newer zone: it was removed there/],
+    ['newer, across the end of the numbers', 4_294_967_290, 1, /have the newer zone/],
+  ])('servers without the record whose zone is %s', (_says, serial, other, fix) => {
+    const soa = (number: number) => ({
+      soa: { zone: 'example.com', mname: 'ns1', serial: number, refresh: 1, negativeTtl: 60 },
+    })
+    const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
+    expect(judge(facts({ servers })).findings).toMatchObject([
+      { code: 'partial_propagation', fix: expect.stringMatching(fix) },
+    ])
+  })
+})
+
 describe('silence is no answer', () => {
   test('an alias whose end nobody told is not "missing"', () => {
     const { verdict, findings } = judge(
