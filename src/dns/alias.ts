@@ -6,7 +6,8 @@ import { hasValue, type Observation, readTxt } from './observe.ts'
 import { firstUseful, type Route } from './route.ts'
 import { type Located, soaOf } from './walk.ts'
 
-const MAX_ALIASES = 8
+/** As many as the most patient resolvers follow. */
+const MAX_ALIASES = 16
 /** Finding the zone of a target may take so long. */
 const LOCATE_MS = 4000
 

@@ -26,7 +26,7 @@ export function reportOf(facts: Facts, verdict: Verdict, findings: Finding[], ex
     ready: verdict === 'ready' || verdict === 'ready_with_warning',
     retry_after_seconds: retryAfter(facts, verdict, findings),
     zone: facts.zone,
-    nameservers: [...facts.servers].sort(byHost).map((server) => ({
+    nameservers: facts.servers.map((server) => ({
       host: server.host,
       address: server.server?.address ?? null,
       outcome: server.outcome,
@@ -47,12 +47,6 @@ export function reportOf(facts: Facts, verdict: Verdict, findings: Finding[], ex
     ),
     findings,
   }
-}
-
-function byHost(a: Observation, b: Observation): number {
-  const key = (o: Observation) =>
-    `${o.host} ${o.server?.address.includes(':') ? 1 : 0} ${o.server?.address ?? ''}`
-  return key(a) < key(b) ? -1 : 1
 }
 
 /** What caches may still hold: at resolvers by what they say is left, else by what the servers without it gave out. */

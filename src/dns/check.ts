@@ -6,7 +6,7 @@ import { ask, type DnsEffects } from './exchange.ts'
 import { type Facts, type ResolverObservation, tally } from './facts.ts'
 import { judge } from './findings.ts'
 import { checkName } from './name.ts'
-import { isDnsData, judgeResolver, type Observation } from './observe.ts'
+import { byHost, isDnsData, judgeResolver, type Observation } from './observe.ts'
 import { probe, probeWildcard } from './probe.ts'
 import type { CheckReport } from './report.ts'
 import { createRoute, type Route } from './route.ts'
@@ -117,7 +117,7 @@ async function gather(
   }
 
   const seen = await throughAliases(surveyed.seen(), located, name, expectedBytes, route)
-  const servers = seen.servers
+  const servers = seen.servers.toSorted(byHost)
   const { matching, without, silent } = tally(servers)
   const [good] = without
   const [having] = matching

@@ -87,6 +87,13 @@ export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boo
   return values.some((value) => sameBytes(value.bytes, expected))
 }
 
+/** Servers in the order of their names, and IPv4 first, whichever answered first. */
+export function byHost(a: Observation, b: Observation): number {
+  const key = (o: Observation) =>
+    `${o.host} ${o.server?.address.includes(':') ? 1 : 0} ${o.server?.address ?? ''}`
+  return key(a) < key(b) ? -1 : 1
+}
+
 /** What a server is asked about. */
 export interface SurveyQuestion {
   readonly name: string

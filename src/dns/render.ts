@@ -62,7 +62,7 @@ export function renderReport(report: CheckReport, layout: Layout): string {
   if (report.nameservers.length > 0) blocks.push(table(SERVER_COLUMNS, report.nameservers))
   if (report.resolvers.length > 0) blocks.push(table(RESOLVER_COLUMNS, report.resolvers))
   for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))
-  if (report.retry_after_seconds !== null)
+  if (report.retry_after_seconds)
     blocks.push(
       paragraph(
         report.verdict === 'wait'

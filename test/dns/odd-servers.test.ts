@@ -1,6 +1,9 @@
 import type { Answer } from 'dns-packet'
 import { expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
+import { renderMarkdown } from '../../src/dns/markdown.ts'
+import { renderReport } from '../../src/dns/render.ts'
+import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
@@ -210,4 +213,53 @@ test('an alias leads through a zone of which one name server is dead', async () 
     'v.example.com',
   )
   expect(report).toMatchObject({ verdict: 'ready', nameservers: [{ outcome: 'match' }] })
+})
+
+test('servers are listed by name, whichever answers first', async () => {
+  const empty = smallWorld(() => [])
+  const hosts = [
+    ['ns.example.com', '192.0.2.2'],
+    ['ns2.example.com', '192.0.2.3'],
+  ] as const
+  const ns = hosts.map(([data]): Answer => ({ name: 'example.com', type: 'NS', ttl: 60, data }))
+  const additionals = hosts.map(([name, data]): Answer => ({ name, type: 'A', ttl: 60, data }))
+  const report = await check(
+    (asked) => {
+      if (asked.server === '192.0.2.1') return { authorities: ns, additionals }
+      if (asked.type === 'NS' && asked.name === 'example.com') return { flags: AA, answers: ns }
+      return empty(asked.server === '192.0.2.3' ? { ...asked, server: '192.0.2.2' } : asked)
+    },
+    '192.0.2.53',
+    'example.com',
+    { '192.0.2.2': 80 },
+  )
+  const names = hosts.map(([name]) => name)
+  expect(report.nameservers.map((server) => server.host)).toEqual(names)
+  expect(report.findings.at(-1)?.evidence['nameservers']).toEqual(names)
+})
+
+test('a dozen aliases in a row are no circle', async () => {
+  const report = await check(
+    (asked) => {
+      const at = /^v(\d+)\.example\.com$/.exec(asked.name)
+      if (asked.server !== '192.0.2.2' || at === null) return healthy(asked)
+      const to = Number(at[1]) < 12 ? `v${Number(at[1]) + 1}.example.com` : 'example.com'
+      return { flags: AA, answers: [{ name: asked.name, type: 'CNAME', ttl: 60, data: to }] }
+    },
+    '192.0.2.53',
+    'v1.example.com',
+  )
+  expect(report).toMatchObject({ verdict: 'ready', nameservers: [{ outcome: 'match' }] })
+})
+
+test('an absence that nobody may remember is not counted in seconds', async () => {
+  const empty = smallWorld(() => [])
+  const report = await check((asked) => {
+    const reply = empty(asked)
+    if (asked.type !== 'TXT' || typeof reply === 'string') return reply
+    return { ...reply, authorities: [{ ...soa('example.com'), ttl: 0 }] as Answer[] }
+  })
+  expect(report).toMatchObject({ verdict: 'fix', retry_after_seconds: 0 })
+  expect(renderReport(report, { palette: PLAIN_PALETTE, width: 80 })).not.toMatch(/Caches|0 seconds/)
+  expect(renderMarkdown(report, { at: 0, version: '1', resolvers: [] })).not.toMatch(/Caches|0 seconds/)
 })
