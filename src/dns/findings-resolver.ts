@@ -16,6 +16,9 @@ export function resolverFindings(facts: Facts): Finding[] {
 }
 
 function resolverFinding(facts: Facts, resolver: ResolverObservation): Finding | undefined {
+  // With authority: a zone of its own, as in split DNS. It remembers nothing, so there is nothing to wait for.
+  if (resolver.authoritative && isDnsData(resolver.outcome) && resolver.outcome !== 'match')
+    return otherView(facts, resolver)
   switch (resolver.outcome) {
     case 'match':
     case 'not_checked':
@@ -56,6 +59,22 @@ function cachedOldValue(facts: Facts, resolver: ResolverObservation): Finding {
     message: `The name servers have the record, but the resolver ${address} remembers the old TXT set, for ${seconds} seconds more: expected "${facts.expected}", seen ${values.map((value) => `"${value}"`).join(', ')}`,
     fix: `Wait ${seconds} seconds; nothing has to be changed`,
     evidence: { resolver: address, values, seconds_left: seconds },
+  }
+}
+
+function otherView(facts: Facts, resolver: ResolverObservation): Finding {
+  const address = formatDnsAddress(resolver.resolver)
+  return {
+    code: 'resolver_broken',
+    severity: 'warning',
+    message: `The name servers have the record, but ${address} answers from a zone of its own that lacks it (split DNS)`,
+    fix: `Verification sees what the name servers of ${facts.zone} say. To see the record behind ${address} as well, add it to the zone there`,
+    evidence: {
+      resolver: address,
+      outcome: resolver.outcome,
+      authoritative: true,
+      values: resolver.values.map((value) => decodeValue(value.bytes)),
+    },
   }
 }
 

@@ -54,7 +54,8 @@ function facts(more: Partial<Facts> = {}): Facts {
 }
 
 function resolver(more: Partial<ResolverObservation>): ResolverObservation {
-  return { ...match(), resolver: { address: '9.9.9.9', port: 53 }, unchecked: undefined, ...more }
+  const cache = { authoritative: false, recursionAvailable: true, unchecked: undefined }
+  return { ...match(), ...cache, resolver: { address: '9.9.9.9', port: 53 }, ...more }
 }
 
 const alias = (end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown') => ({

@@ -263,3 +263,24 @@ test('an absence that nobody may remember is not counted in seconds', async () =
   expect(renderReport(report, { palette: PLAIN_PALETTE, width: 80 })).not.toMatch(/Caches|0 seconds/)
   expect(renderMarkdown(report, { at: 0, version: '1', resolvers: [] })).not.toMatch(/Caches|0 seconds/)
 })
+
+test.each([
+  ['lacks the record', { flags: AA | RA, authorities: [soa('example.com')] }],
+  ['lacks the name', { flags: AA | RA | RCODE.NXDOMAIN, authorities: [soa('example.com')] }],
+  [
+    'has another record',
+    { flags: AA | RA, answers: [{ name: 'example.com', type: 'TXT', ttl: 60, data: 'inside' }] },
+  ],
+] satisfies [string, FakeReply][])(
+  'a resolver with a zone of its own, which %s, is not waited for',
+  async (_says, reply) => {
+    const report = await check((asked) =>
+      asked.server === '192.0.2.53' && asked.type === 'TXT' ? reply : healthy(asked),
+    )
+    expect(report).toMatchObject({
+      verdict: 'ready_with_warning',
+      retry_after_seconds: null,
+      findings: [{ code: 'resolver_broken', evidence: { authoritative: true } }],
+    })
+  },
+)
