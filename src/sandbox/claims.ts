@@ -39,6 +39,8 @@ interface Claim {
   failureReason: string | null
   verifyAsked: boolean
   recordSeen: boolean
+  /** What was said of the domain before there was this claim. */
+  readonly preset: Outcome | undefined
   /** Calls off what is planned next. */
   callOff: () => void
 }
@@ -77,7 +79,9 @@ export interface ClaimsOptions {
   readonly ensureZone: (name: string) => void
 }
 
-const LIVE = new Set(['pending', 'verified', 'blocked'])
+const VERIFIABLE = new Set(['pending', 'verified', 'blocked', 'completed'])
+/** In any other status, one of the service's own invention included, a claim can still go on. */
+const OVER = new Set(['completed', 'expired', 'superseded', 'canceled', 'failed'])
 
 /** Claims and their lives; only the verification request makes the service look at DNS (interface, section 3.4). */
 export function createClaims({ effects, clock, delays, lookUp, ensureZone }: ClaimsOptions): Claims {
@@ -97,8 +101,7 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
     if (values.includes(claim.value)) {
       claim.recordSeen = true
       claim.status = 'verified'
-      const preset = presets.get(claim.request.name)
-      goOn(claim, due, preset === undefined ? stepsByName(claim.request.name) : [preset])
+      goOn(claim, due, claim.preset === undefined ? stepsByName(claim.request.name) : [claim.preset])
     } else {
       // From now, not from `due`: nothing changes in DNS during a jump of the clock.
       later(claim, clock.now() + delays.checkMs, (next) => look(claim, next))
@@ -130,9 +133,10 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
         claim.status = 'blocked'
         break
       case 'unblock':
-        claim.status = claim.recordSeen ? 'verified' : 'pending'
+        claim.status = claim.recordSeen ? 'verified' : clock.now() < claim.expiresAt ? 'pending' : 'expired'
         if (claim.recordSeen) goOn(claim, clock.now(), [{ outcome: 'complete' }])
-        else if (claim.verifyAsked) later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
+        else if (claim.status === 'pending' && claim.verifyAsked)
+          later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
         break
       case 'fail':
         claim.status = 'failed'
@@ -168,7 +172,7 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
     create(request) {
       refuseUnclaimable(request.name)
       const earlier = byName.get(request.name)
-      if (earlier !== undefined && LIVE.has(earlier.status)) {
+      if (earlier !== undefined && !OVER.has(earlier.status)) {
         if (JSON.stringify(earlier.request) === JSON.stringify(request)) {
           return { claim: shown(earlier), isNew: false }
         }
@@ -190,8 +194,10 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
         failureReason: null,
         verifyAsked: false,
         recordSeen: false,
+        preset: presets.get(request.name),
         callOff: () => {},
       }
+      presets.delete(request.name)
       byDomainId.set(claim.domainId, claim)
       byName.set(request.name, claim)
       ensureZone(request.name)
@@ -206,7 +212,7 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
         // Asked again, the look that is planned already will do.
         if (!claim.verifyAsked) later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
         claim.verifyAsked = true
-      } else if (!LIVE.has(claim.status) && claim.status !== 'completed') {
+      } else if (!VERIFIABLE.has(claim.status)) {
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
       }
       return shown(claim)

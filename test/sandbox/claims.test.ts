@@ -248,6 +248,38 @@ describe('outcomes', () => {
     expect(await get()).toMatchObject({ status: 'failed', failure_reason: 'because' })
   })
 
+  test('what is set before the claim is for that claim alone', async () => {
+    const sandbox = await sandboxForTest(SLOW)
+    await settle(sandbox, 'example.com', { outcome: 'fail' })
+    await claimed(sandbox, 'example.com')
+    await settle(sandbox, 'example.com', { outcome: 'cancel' })
+    const { verify, get } = await claimed(sandbox, 'example.com')
+    await publish(sandbox, 'example.com')
+    await verify()
+    await advance(sandbox, 120)
+    expect(await get()).toMatchObject({ status: 'completed', failure_reason: null })
+  })
+
+  test('a claim in a status that nobody has heard of is still the one of its domain', async () => {
+    const sandbox = await sandboxForTest(SLOW)
+    const { claim, get } = await claimed(sandbox, 'example.com')
+    await settle(sandbox, 'example.com', { outcome: 'status', status: 'under_review' })
+    const same = await create(sandbox, { name: 'example.com' })
+    expect(same).toMatchObject({ status: 200, body: { id: claim['id'], status: 'under_review' } })
+    expect((await create(sandbox, { name: 'example.com', region: 'eu-west-1' })).status).toBe(201)
+    expect((await get())['status']).toBe('superseded')
+  })
+
+  test('a block that lifts after the window leaves the claim expired', async () => {
+    const sandbox = await sandboxForTest(SLOW)
+    const { get } = await claimed(sandbox, 'example.com')
+    await settle(sandbox, 'example.com', { outcome: 'block' })
+    await advance(sandbox, 8 * DAY)
+    expect((await get())['status']).toBe('blocked')
+    await settle(sandbox, 'example.com', { outcome: 'unblock' })
+    expect((await get())['status']).toBe('expired')
+  })
+
   test('a claim that is no longer blocked goes on', async () => {
     const sandbox = await sandboxForTest(SLOW)
     const { verify, get } = await claimed(sandbox, 'blocked.example.com')
