@@ -45,6 +45,9 @@ export interface Asked {
   readonly server: 1 | 2
 }
 
+/** Nobody may transfer a zone (RFC 5936, section 2.2.1). */
+const TRANSFERS = ['AXFR', 'IXFR']
+
 /** What a resolver still knows when the name servers of a zone are in trouble. */
 const STILL_KNOWN = ['NS', 'SOA', 'A', 'AAAA', 'DS']
 
@@ -59,9 +62,8 @@ export function answerQuestion(
   type: string,
   { recursion, server }: Asked,
 ): DnsAnswer | undefined {
-  // The parent answers for DS (RFC 4035, section 3.1.4.1).
-  const held = zones.holding(type === 'DS' && name !== '' ? parentName(name) : name) ?? zones.holding(name)
-  if (held === undefined) return plain(Rcode.refused)
+  const held = heldFor(zones, name, type)
+  if (held === undefined || TRANSFERS.includes(type)) return plain(Rcode.refused)
   const second = server === 2 ? held.second : undefined
   const trouble = typeof second === 'string' ? second : held.trouble
   const zone = typeof second === 'object' ? second : held
@@ -111,6 +113,14 @@ export function answerQuestion(
     const additionals = type === 'NS' ? glue(zones, types.get('NS')) : []
     return { ...plain(Rcode.noError, true), answers, additionals }
   }
+}
+
+/** The zone that answers: for DS that of the parent (RFC 4035, section 3.1.4.1), but the root denies nobody's domain. */
+function heldFor(zones: Zones, name: string, type: string): Zone | undefined {
+  const parent = type === 'DS' && name !== '' ? zones.holding(parentName(name)) : undefined
+  return parent === undefined || (parent.apex === '' && !zones.exists(parent, name))
+    ? zones.holding(name)
+    : parent
 }
 
 /** The records at a name, or at the wildcard that covers it; undefined where the name does not exist. */

@@ -142,6 +142,15 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     const sandbox = await sandboxForTest()
     const answer = await ask(sandbox, 'example.net', 'TXT', { transport })
     expect([rcodeOf(answer), answer.flag_aa]).toEqual([5, false])
+    expect(rcodeOf(await ask(sandbox, 'net', 'DS', { transport }))).toBe(5)
+    const held = await ask(sandbox, 'com', 'DS', { transport })
+    expect([rcodeOf(held), typesOf(held.authorities)]).toEqual([0, ['. SOA']])
+  })
+
+  test.each(['AXFR', 'IXFR'])('refuses a zone transfer by %s', async (type) => {
+    const sandbox = await sandboxForTest()
+    const answer = await ask(sandbox, 'example.com', type, { transport })
+    expect([rcodeOf(answer), answer.flag_aa, answer.authorities]).toEqual([5, false, []])
   })
 
   test('a walk from the root down finds each delegation, and denies domains that nobody has', async () => {
