@@ -1,9 +1,9 @@
 import type { DnsAddress } from '../context.ts'
 import { ask, type Reply } from './exchange.ts'
 import type { Message, Soa } from './message.ts'
-import { ancestors, isRegistry, labelCount } from './name.ts'
+import { ancestors, isRegistry, labelCount, registeredDomain } from './name.ts'
 import { bestOf, type Route } from './route.ts'
-import { type Cut, cutFrom, type Located, type NoDomain, registeredDomain, soaOf, walk } from './walk.ts'
+import { type Cut, cutFrom, type Located, type NoDomain, soaOf, walk } from './walk.ts'
 import { below } from './withdraw.ts'
 
 export type Location =

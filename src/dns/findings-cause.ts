@@ -1,7 +1,7 @@
 import { type Facts, oldStateTtl, tally } from './facts.ts'
 import { isDivided } from './findings-server.ts'
 import { valueFinding } from './findings-value.ts'
-import { relativeName } from './name.ts'
+import { isRegistry, registeredDomain, relativeName } from './name.ts'
 import { hasValue, type Observation, type TxtValue } from './observe.ts'
 import type { Misplaced } from './probe.ts'
 import { providersOf } from './provider.ts'
@@ -172,6 +172,7 @@ function recordCause(facts: Facts, without: readonly Observation[]): Finding {
   const misplaced = probes?.places.find((place) => hasValue(place.values, facts.expectedBytes))
   if (misplaced !== undefined && (best === undefined || best.fault === 'stale_token'))
     return misplacedFinding(facts, misplaced)
+  if (best === undefined && isRegistry(zone) && name !== zone) return undelegated(name, zone)
   if (isWildcard)
     return {
       code: 'wildcard_answer',
@@ -182,6 +183,21 @@ function recordCause(facts: Facts, without: readonly Observation[]): Finding {
     }
   if (best !== undefined) return valueFinding(facts, best, oldStateTtl(without))
   return missing(name, zone, expected, without, values)
+}
+
+/**
+ * Nobody can add a record to a registry's zone. Some registries have a wildcard or left-over addresses there, so that a
+ * domain without a delegation has no NXDOMAIN.
+ */
+function undelegated(name: string, zone: string): Finding {
+  const domain = registeredDomain(name, zone)
+  return {
+    code: 'domain_not_found',
+    severity: 'error',
+    message: `The domain ${domain} has no name servers of its own: the registry (${zone}) answers for it`,
+    fix: `Check the spelling of ${domain}. If it is right, the domain is not registered, has expired, or has no name servers set at the registrar`,
+    evidence: { domain, said_by: zone },
+  }
 }
 
 function missing(

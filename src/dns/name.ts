@@ -110,3 +110,11 @@ export function isRegistry(zone: string): boolean {
   const [first = '', second = ''] = labels
   return labels.length === 1 || (labels.length === 2 && second.length === 2 && REGISTRY_LABELS.has(first))
 }
+
+/** The domain that is, or is not, registered below a registry's zone; `co.jp` is a part of the zone `jp`. */
+export function registeredDomain(name: string, zone: string): string {
+  const labels = name.split('.')
+  const depth = Math.max(2, labelCount(zone) + 1)
+  const domain = labels.slice(-depth).join('.')
+  return isRegistry(domain) ? labels.slice(-depth - 1).join('.') : domain
+}

@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../context.ts'
 import { ask } from './exchange.ts'
 import type { Message, Soa } from './message.ts'
-import { ancestors, isRegistry, isWithin, labelCount } from './name.ts'
+import { ancestors, isRegistry, isWithin, labelCount, registeredDomain } from './name.ts'
 import { addressesIn, askForHost, firstUseful, LEVEL_MS, type Route, unique } from './route.ts'
 
 /** A zone and its name servers, as one side tells it: host names in the order given, with the addresses known so far. */
@@ -190,12 +190,4 @@ export function soaOf(message: Message): Soa | undefined {
   for (const record of [...message.answers, ...message.authority])
     if (record.type === 'SOA') return record.soa
   return undefined
-}
-
-/** The domain that is, or is not, registered below a registry's zone; `co.jp` is a part of the zone `jp`. */
-export function registeredDomain(name: string, zone: string): string {
-  const labels = name.split('.')
-  const depth = Math.max(2, labelCount(zone) + 1)
-  const domain = labels.slice(-depth).join('.')
-  return isRegistry(domain) ? labels.slice(-depth - 1).join('.') : domain
 }

@@ -340,6 +340,18 @@ describe('the advice fits the case', () => {
     expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
   })
 
+  test('nobody is told to add a record to the zone of a registry', () => {
+    const domain = { name: 'app.example.ws', zone: 'ws' }
+    const { verdict, findings } = judge(facts({ ...domain, servers: [observation()] }))
+    expect(verdict).toBe('fix')
+    expect(findings).toMatchObject([
+      { code: 'domain_not_found', evidence: { domain: 'example.ws', said_by: 'ws' } },
+    ])
+    expect(judge(facts({ ...domain, servers: [match()] })).verdict).toBe('ready')
+    const cut = judge(facts({ ...domain, servers: [seen(EXPECTED.slice(0, 12))] }))
+    expect(cut.findings).toMatchObject([{ code: 'truncated' }])
+  })
+
   test('a name server host without an address is said to have none', () => {
     const nobody = observation({ ...second, server: undefined, outcome: 'unreachable', rcode: undefined })
     const { findings } = judge(facts({ servers: [match(), nobody] }))
