@@ -53,7 +53,7 @@ function remarks(facts: Facts, matching: readonly Observation[]): Finding[] {
     findings.push({
       code: 'cname_at_name',
       severity: 'info',
-      message: `${facts.name} is an alias (CNAME) of ${target}; the value is found there`,
+      message: `${aliasWords(facts).is} of ${target}; the value is found there`,
       fix: 'Nothing has to be done as long as the alias stays',
       evidence: { target },
     })
@@ -101,12 +101,23 @@ const who = (server: Observation) => ({
   address: server.server?.address ?? null,
 })
 
+/** What makes the name an alias: a CNAME at it, or a DNAME above it, which leaves no name below it (RFC 6672 section 2.4). */
+function aliasWords({ name, servers }: Facts): { is: string; cause: string; dname: string | undefined } {
+  const dname = servers.find((server) => server.aliases.length > 0)?.dname
+  return dname === undefined
+    ? { is: `${name} is an alias (CNAME)`, cause: `the CNAME at ${name}`, dname }
+    : { is: `${name} is an alias (by the DNAME at ${dname})`, cause: `the DNAME at ${dname}`, dname }
+}
+
 /** A CNAME at the name excludes every other record there (RFC 1034 section 3.6.2). */
 function aliasCause(facts: Facts): Finding | undefined {
   const { alias, name, expected, probes } = facts
   if (alias === undefined) return undefined
   const [target = ''] = alias.targets
+  const last = alias.targets.at(-1)
+  const words = aliasWords(facts)
   const evidence = {
+    ...(words.dname === undefined ? {} : { dname: words.dname }),
     chain: [...alias.targets],
     end: alias.end,
     values: alias.values.map((v) => decodeValue(v.bytes)),
@@ -124,24 +135,24 @@ function aliasCause(facts: Facts): Finding | undefined {
       return {
         code: 'cname_loop',
         severity: 'error',
-        message: `${name} is an alias (CNAME) that leads in a circle: ${[name, ...alias.targets].join(' → ')}`,
-        fix: `Remove the CNAME at ${name} and add the TXT record ${quote(expected)} there`,
+        message: `${words.is} that leads in a circle: ${[name, ...alias.targets].join(' → ')}`,
+        fix: `Remove ${words.cause} and add the TXT record ${quote(expected)} at ${name}`,
         evidence,
       }
     case 'nxdomain':
       return {
         code: 'cname_dangling',
         severity: 'error',
-        message: `${name} is an alias (CNAME) of ${alias.targets.at(-1)}, which does not exist`,
-        fix: `Remove the CNAME at ${name} if it is a leftover, and add the TXT record ${quote(expected)} there`,
+        message: `${words.is} of ${last}, which does not exist`,
+        fix: `Remove ${words.cause} if it is a leftover, and add the TXT record ${quote(expected)} at ${name}`,
         evidence,
       }
     default:
       return {
         code: 'cname_at_name',
         severity: 'error',
-        message: `${name} is an alias (CNAME) of ${alias.targets.at(-1)}, so no TXT record can be beside it; expected ${quote(expected)}, seen there: ${seenText(alias.values)}`,
-        fix: `Either add the TXT record at ${alias.targets.at(-1)}, or replace the CNAME at ${name} by address records and add the TXT record at ${name}`,
+        message: `${words.is} of ${last}, so no TXT record can be ${words.dname === undefined ? 'beside it' : 'there'}; expected ${quote(expected)}, seen there: ${seenText(alias.values)}`,
+        fix: `Either add the TXT record at ${last}, or replace ${words.cause} by ${words.dname === undefined ? 'address records' : 'records of their own for the names below'} and add the TXT record at ${name}`,
         evidence,
       }
   }
@@ -153,7 +164,7 @@ function aliasUnknown(facts: Facts, targets: readonly string[]): Finding {
   return {
     code: 'cname_at_name',
     severity: 'error',
-    message: `${facts.name} is an alias (CNAME) of ${target}, whose name servers could not be asked: whether the record is there is not known`,
+    message: `${aliasWords(facts).is} of ${target}, whose name servers could not be asked: whether the record is there is not known`,
     fix: `Check again. If the alias is a leftover, replace it by a TXT record ${quote(facts.expected)} at ${facts.name}`,
     evidence: { chain: [...targets], end: 'unknown', certain: false },
   }

@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import { ask, type Reply } from './exchange.ts'
-import type { Message, Soa } from './message.ts'
+import type { Message, ResourceRecord, Soa } from './message.ts'
 import { isWithin } from './name.ts'
 import type { Outcome } from './report.ts'
 import type { Route } from './route.ts'
@@ -41,12 +41,15 @@ export interface Observation {
   /** The targets of CNAMEs from the name on; empty without any. */
   readonly aliases: readonly string[]
   readonly aliasEnd: AliasEnd | undefined
+  /** The name above this one whose DNAME made the first alias (RFC 6672); undefined where a CNAME did. */
+  readonly dname: string | undefined
   /** The zone's NS set as this server has it. */
   readonly nsSet: readonly string[] | undefined
 }
 
 export interface TxtAnswer {
   readonly aliases: readonly string[]
+  readonly dname: string | undefined
   readonly loop: boolean
   readonly values: readonly TxtValue[]
   readonly ttl: number | null
@@ -58,29 +61,35 @@ export function readTxt(message: Message, name: string): TxtAnswer {
   const visited = new Set([name])
   let owner = name
   let aliasTtl: number | null = null
+  const first = { dname: dnameAbove(message, name)?.name }
   for (;;) {
     const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
     const values = txt.flatMap((record) =>
       record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings.length }] : [],
     )
-    if (values.length > 0) return { aliases, loop: false, values, ttl: txt[0]?.ttl ?? null }
+    if (values.length > 0) return { ...first, aliases, loop: false, values, ttl: txt[0]?.ttl ?? null }
     const alias = message.answers.find((record) => record.type === 'CNAME' && record.name === owner)
-    const dname = message.answers.find(
-      (record) => record.type === 'DNAME' && record.name !== owner && isWithin(owner, record.name),
-    )
+    const dname = dnameAbove(message, owner)
     const next =
       alias?.type === 'CNAME'
         ? alias.target
         : dname?.type === 'DNAME'
           ? `${owner.slice(0, -dname.name.length)}${dname.target}`
           : undefined
-    if (next === undefined) return { aliases, loop: false, values: [], ttl: aliasTtl }
+    if (next === undefined) return { ...first, aliases, loop: false, values: [], ttl: aliasTtl }
     aliasTtl ??= alias?.ttl ?? dname?.ttl ?? null
     aliases.push(next)
-    if (visited.has(next)) return { aliases, loop: true, values: [], ttl: aliasTtl }
+    if (visited.has(next)) return { ...first, aliases, loop: true, values: [], ttl: aliasTtl }
     visited.add(next)
     owner = next
   }
+}
+
+/** The DNAME that an answer carries for a name; the CNAME beside it is made up by the server (RFC 6672 section 3.1). */
+function dnameAbove(message: Message, name: string): ResourceRecord | undefined {
+  return message.answers.find(
+    (record) => record.type === 'DNAME' && record.name !== name && isWithin(name, record.name),
+  )
 }
 
 export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boolean {
@@ -143,6 +152,7 @@ const NOTHING = {
   tcpFailure: undefined,
   aliases: [],
   aliasEnd: undefined,
+  dname: undefined,
   nsSet: undefined,
 } as const satisfies Partial<Observation>
 
@@ -216,7 +226,7 @@ function cutShort(observation: Observation, { tc }: Message): Observation {
 }
 
 function judgeAnswer(message: Message, name: string, expected: Uint8Array) {
-  const { values, aliases, loop, ttl } = readTxt(message, name)
+  const { values, aliases, dname, loop, ttl } = readTxt(message, name)
   const negative = values.length === 0 ? soaOf(message) : undefined
   const common = {
     authoritative: message.aa,
@@ -228,6 +238,7 @@ function judgeAnswer(message: Message, name: string, expected: Uint8Array) {
     recursionAvailable: message.ra,
     extendedError: message.extendedError,
     aliases,
+    dname,
   }
   const outcome = outcomeOf(message.rcode, values, expected)
   if (aliases.length === 0) return { ...common, aliasEnd: undefined, outcome }

@@ -26,6 +26,7 @@ function observation(more: Partial<Observation> = {}): Observation {
     tcpFailure: undefined,
     aliases: [],
     aliasEnd: undefined,
+    dname: undefined,
     nsSet: undefined,
     ...more,
   }

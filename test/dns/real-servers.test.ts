@@ -499,6 +499,16 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
       },
     )
 
+    test.each([
+      ['app.old.dnamegone.test', 'cname_dangling'],
+      ['app.old.dnameloop.test', 'cname_loop'],
+    ])('of %s as the DNAME above it: there is no CNAME to remove', async (name, code) => {
+      const [finding] = (await world.check(name, EXPECTED)).findings
+      expect(finding).toMatchObject({ code, evidence: { dname: name.slice(4) } })
+      expect(finding?.message).toContain(`alias (by the DNAME at ${name.slice(4)})`)
+      expect(finding?.fix).toMatch(`Remove the DNAME at ${name.slice(4)}`)
+    })
+
     test('bytes that are no text come through as they are', async () => {
       const report = await world.check('binary.test', EXPECTED)
       expect(report.nameservers[0]?.values).toEqual(['\xff\xfe\0\x1b[31m'])

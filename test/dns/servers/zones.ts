@@ -77,6 +77,8 @@ const causes: readonly TestZone[] = [
   onBoth('wildtwinmatch.test', `* TXT "${EXPECTED}"\napp TXT "${EXPECTED}"`),
   onBoth('cname.test', 'app CNAME web\nweb A 192.0.2.1'),
   onBoth('cnameout.test', 'app CNAME www.target.test.'),
+  onBoth('dnamegone.test', 'old DNAME new\nnew A 192.0.2.1'),
+  onBoth('dnameloop.test', 'old DNAME older\nolder DNAME old'),
   onBoth('dangling.test', 'app CNAME gone'),
   onBoth('danglingout.test', 'app CNAME nobody.nosuchdomain.test.'),
   onBoth('loop.test', 'app CNAME two\ntwo CNAME three\nthree CNAME app'),
