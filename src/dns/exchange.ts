@@ -16,6 +16,8 @@ export interface AskOptions {
   readonly checkingDisabled?: boolean
   /** When the wait is over at the latest, on `clock.monotonic()`. */
   readonly deadline: number
+  /** Silence for so long starts a second try, in milliseconds; two seconds where not given. */
+  readonly retryAfterMs?: number
 }
 
 /** What became of one question to one server. `ms` counts from the first datagram to the answer. */
@@ -37,9 +39,9 @@ const LARGE_UDP_SIZE = 4096
 const RETRY_AFTER_MS = 2000
 
 /**
- * Asks one server one question: UDP with EDNS; after two silent seconds once more without EDNS, and over TCP beside it;
- * over TCP where the answer is cut. Servers that choke on EDNS are asked without. Never rejects but for the caller's
- * own signal: silence, refusals and junk are results.
+ * Asks one server one question: UDP with EDNS; after two silent seconds (or as told) once more without EDNS, and over TCP
+ * beside it; over TCP where the answer is cut. Servers that choke on EDNS are asked without. Never rejects but for the
+ * caller's own signal: silence, refusals and junk are results.
  */
 export async function ask(
   server: DnsAddress,
@@ -84,7 +86,7 @@ async function askOnce(
           () => 'answered' as const,
           (error: unknown) => error,
         ),
-        clock.sleep(RETRY_AFTER_MS, round.signal).then(() => 'retry' as const),
+        clock.sleep(options.retryAfterMs ?? RETRY_AFTER_MS, round.signal).then(() => 'retry' as const),
       ])
       if (early === 'answered') return await first
       // A closed UDP port or a missing route is an answer of its own; TCP may still be open where UDP is not.

@@ -32,6 +32,9 @@ export interface NoDomain {
   readonly soa: Soa | undefined
 }
 
+/** A lost datagram must not end the walk: a zone further down would be missed, and its servers' referrals look lame. */
+const RETRY_AFTER_MS = LEVEL_MS / 2
+
 /** Further servers of a zone are asked when the first ones have been silent for so long. */
 const NEXT_SERVERS_AFTER_MS = 400
 
@@ -96,7 +99,8 @@ async function askAnyOf(
   const { effects } = route
   let isAnswered = false
   const askOne = async (server: DnsAddress) => {
-    const reply = await ask(server, { name, type: 'SOA' }, { deadline }, effects)
+    const options = { deadline, retryAfterMs: RETRY_AFTER_MS }
+    const reply = await ask(server, { name, type: 'SOA' }, options, effects)
     if (reply.kind !== 'answer') return undefined
     isAnswered = true
     const { message } = reply

@@ -284,3 +284,34 @@ test.each([
     })
   },
 )
+
+test('one lost datagram on the way does not hide that a part of the zone is delegated', async () => {
+  let lost = 0
+  const report = await check(
+    (asked) => {
+      const { server, name, type, transport } = asked
+      const isPart = name === 'app.example.com'
+      if (server === '192.0.2.2' && isPart) {
+        if (lost === 0 && transport === 'udp') {
+          lost += 1
+          return 'silent'
+        }
+        return {
+          authorities: [{ name, type: 'NS', ttl: 60, data: 'ns.app.example.com' }],
+          additionals: [{ name: 'ns.app.example.com', type: 'A', ttl: 60, data: '192.0.2.7' }],
+        }
+      }
+      if (server === '192.0.2.53' && name === 'ns.app.example.com' && type === 'A')
+        return { flags: RA, answers: [{ name, type, ttl: 60, data: '192.0.2.7' }] }
+      if (server !== '192.0.2.7') return healthy(asked)
+      if (type === 'TXT' && isPart)
+        return { flags: AA, answers: [{ name, type, ttl: 60, data: 'prefix=token' }] }
+      if (type === 'NS') return { flags: AA, answers: [{ name, type, ttl: 60, data: 'ns.app.example.com' }] }
+      if (type === 'SOA' && isPart) return { flags: AA, answers: [soa(name)] }
+      return { flags: AA, authorities: [soa('app.example.com')] }
+    },
+    '192.0.2.53',
+    'app.example.com',
+  )
+  expect(report).toMatchObject({ verdict: 'ready', zone: 'app.example.com', findings: [] })
+})
