@@ -1,5 +1,6 @@
 import { formatDnsAddress } from './address.ts'
 import { type Facts, oldStateTtl, type ResolverObservation, tally } from './facts.ts'
+import { isWithin } from './name.ts'
 import { isDnsData } from './observe.ts'
 import type { Finding } from './report.ts'
 import { decodeValue } from './value.ts'
@@ -80,11 +81,18 @@ function otherView(facts: Facts, resolver: ResolverObservation): Finding {
 
 function dnssecBogus(facts: Facts, resolver: ResolverObservation): Finding {
   const address = formatDnsAddress(resolver.resolver)
+  // Which of the two is not signed well, the resolver does not say.
+  const target = facts.alias?.targets.at(-1)
+  const zones =
+    target === undefined || isWithin(target, facts.zone)
+      ? facts.zone
+      : `${facts.zone}, or of the zone of ${target},`
+  const given = resolver.unchecked?.outcome === 'match' ? 'the record' : 'an answer'
   return {
     code: 'dnssec_bogus',
     severity: 'error',
-    message: `The record is there, but the DNSSEC signatures of ${facts.zone} are not valid: ${address} answers SERVFAIL, and gives the record only with checking disabled`,
-    fix: `Repair DNSSEC of ${facts.zone}: have the zone signed anew, or correct or remove the DS record at the registrar. Until then, validating resolvers see nothing of this zone`,
+    message: `The record is there, but the DNSSEC signatures of ${zones} are not valid: ${address} answers SERVFAIL, and gives ${given} only with checking disabled`,
+    fix: `Repair DNSSEC of ${zones.replace(/,$/, '')}: have the zone signed anew, or correct or remove the DS record at the registrar. Until then, validating resolvers see nothing of this zone`,
     evidence: {
       resolver: address,
       with_checking: 'SERVFAIL',

@@ -353,6 +353,26 @@ describe('the advice fits the case', () => {
     expect(cut.findings).toMatchObject([{ code: 'truncated' }])
   })
 
+  test('signatures that are not valid may be those of the zone where an alias leads', () => {
+    const unchecked = match()
+    const bogus = resolver({ outcome: 'servfail', rcode: 'SERVFAIL', values: [], unchecked })
+    const led = { ...match(), aliases: ['proof.other.net'], aliasEnd: 'txt' as const }
+    const path = {
+      targets: led.aliases,
+      end: led.aliasEnd,
+      values: led.values,
+      ttl: 60,
+      negativeTtl: undefined,
+    }
+    const [finding] = judge(facts({ servers: [led], alias: path, resolvers: [bogus] })).findings
+    expect(finding).toMatchObject({
+      code: 'dnssec_bogus',
+      fix: expect.stringContaining('Repair DNSSEC of example.com, or of the zone of proof.other.net: '),
+    })
+    const [own] = judge(facts({ resolvers: [bogus] })).findings
+    expect(own?.fix).toMatch(/^Repair DNSSEC of example\.com: /)
+  })
+
   test('a name server host without an address is said to have none', () => {
     const nobody = observation({ ...second, server: undefined, outcome: 'unreachable', rcode: undefined })
     const { findings } = judge(facts({ servers: [match(), nobody] }))
