@@ -11,10 +11,7 @@ export interface Question {
 
 export interface Soa {
   readonly zone: string
-  readonly mname: string
   readonly serial: number
-  /** Seconds; RFC 1035 section 3.3.13. */
-  readonly refresh: number
   /** RFC 2308 section 5: a negative answer lives for the smaller of the SOA's own TTL and its last field. */
   readonly negativeTtl: number
 }
@@ -175,12 +172,10 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
     case 'AAAA':
       return { ...base, type: record.type, address: canonicalAddress(record.data) }
     case 'SOA': {
-      const { mname, serial = 0, refresh = 0, minimum = 0 } = record.data
+      const { serial = 0, minimum = 0 } = record.data
       const soa = {
         zone: base.name,
-        mname: canonicalName(mname),
         serial,
-        refresh,
         negativeTtl: Math.min(ttl, minimum),
       }
       return { ...base, type: 'SOA', soa }

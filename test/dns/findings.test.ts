@@ -16,7 +16,7 @@ function observation(more: Partial<Observation> = {}): Observation {
     authoritative: true,
     values: [],
     ttl: null,
-    soa: { zone: 'example.com', mname: 'ns1.example.com', serial: 1, refresh: 3600, negativeTtl: 60 },
+    soa: { zone: 'example.com', serial: 1, negativeTtl: 60 },
     negativeTtl: 60,
     ms: 10,
     size: 100,
@@ -394,7 +394,7 @@ describe('the advice fits the case', () => {
     ['newer, across the end of the numbers', 4_294_967_290, 1, /have the newer zone/],
   ])('servers without the record whose zone is %s', (_says, serial, other, fix) => {
     const soa = (number: number) => ({
-      soa: { zone: 'example.com', mname: 'ns1', serial: number, refresh: 1, negativeTtl: 60 },
+      soa: { zone: 'example.com', serial: number, negativeTtl: 60 },
     })
     const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
     expect(judge(facts({ servers })).findings).toMatchObject([
