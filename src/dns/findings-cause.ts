@@ -69,15 +69,19 @@ function partialPropagation(matching: readonly Observation[], without: readonly 
   const recordIsOlder = without.every((server) =>
     matching.every((other) => isNewer(serial(server), serial(other))),
   )
-  return {
-    code: 'partial_propagation',
-    severity: 'warning',
-    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map(place).join(', ')}`,
-    fix: recordIsOlder
+  const apart = serversApart(matching, without)
+  const fix = apart
+    ? `These are two zones at two places: the servers with the record name only ${apart.with.join(', ')}, the others only ${apart.without.join(', ')}. Waiting does not help: add the record at both, or have one of them taken out of the delegation`
+    : recordIsOlder
       ? 'The servers without the record have the newer zone: it was removed there, or they are fed from another place. Add it where the newest zone is edited'
       : sameSerial
         ? 'Wait a little. If it stays so, the servers are not copies of each other although their serials agree: add the record at every provider that serves this zone'
-        : 'Wait until the other name servers have copied the zone; if it takes longer than the time given, ask the DNS provider why they do not',
+        : 'Wait until the other name servers have copied the zone; if it takes longer than the time given, ask the DNS provider why they do not'
+  return {
+    code: 'partial_propagation',
+    severity: apart ? 'error' : 'warning',
+    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map(place).join(', ')}`,
+    fix,
     evidence: {
       with: matching.map((server) => ({ ...who(server), serial: serial(server) })),
       without: without.map((server) => ({
@@ -85,9 +89,26 @@ function partialPropagation(matching: readonly Observation[], without: readonly 
         outcome: server.outcome,
         serial: serial(server),
       })),
+      ...(apart ? { apart } : {}),
       old_state_ttl: oldStateTtl(without),
     },
   }
+}
+
+/**
+ * The NS sets of the servers with the record and of those without, where they have no server in common: a domain moved
+ * by half. Copies of one zone that is just being changed share some.
+ */
+function serversApart(
+  matching: readonly Observation[],
+  without: readonly Observation[],
+): { with: string[]; without: string[] } | undefined {
+  const hosts = (servers: readonly Observation[]) => [
+    ...new Set(servers.flatMap((server) => server.nsSet ?? [])),
+  ]
+  const sets = { with: hosts(matching).sort(), without: hosts(without).sort() }
+  const areKnown = [...matching, ...without].every((server) => server.nsSet !== undefined)
+  return areKnown && sets.with.every((host) => !sets.without.includes(host)) ? sets : undefined
 }
 
 /** Serial numbers go round: which of two is newer follows from their distance (RFC 1982). */

@@ -358,6 +358,17 @@ const SERVERS: readonly Scenario[] = [
     evidence: { with: [{ serial: 1 }], without: [{ serial: 1 }] },
   },
   {
+    says: 'two providers that each name themselves alone, one with the record',
+    name: 'moved.test',
+    verdict: 'fix',
+    code: 'partial_propagation',
+    evidence: {
+      with: [{ host: 'ns-a.moved.test' }],
+      without: [{ host: 'ns-b.moved.test' }],
+      apart: { with: ['ns-a.moved.test'], without: ['ns-b.moved.test'] },
+    },
+  },
+  {
     says: 'a lame server beside a good one',
     name: 'lame.test',
     verdict: 'ready_with_warning',

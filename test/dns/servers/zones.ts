@@ -111,6 +111,14 @@ const servers: readonly TestZone[] = [
     minimum: 90,
   },
   { domain: 'sameserial.test', on: { a: RIGHT, b: SPF }, ns: ['a', 'b'] },
+  // Moved by half: each provider names itself alone.
+  {
+    domain: 'moved.test',
+    on: { a: `@ NS ns-a\n${RIGHT}`, b: `@ NS ns-b\n${SPF}` },
+    ns: [],
+    parentNs: ['a', 'b'],
+    serials: { a: 1, b: 2026010101 },
+  },
   { domain: 'lame.test', on: { a: RIGHT }, ns: ['a', 'b'] },
   { domain: 'lamemissing.test', on: { a: SPF }, ns: ['a', 'b'] },
   { domain: 'alllame.test', on: { a: RIGHT }, ns: ['b', 'c'], resolveAt: 'a' },
