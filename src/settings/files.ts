@@ -39,7 +39,7 @@ export async function ensurePrivateDirectory(
   if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
 }
 
-async function makeDirectory(path: string, above: 'unknown' | 'there' = 'unknown'): Promise<void> {
+async function makeDirectory(path: string, parentIsThere = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
     // The umask may have taken our own rights as well.
@@ -47,12 +47,12 @@ async function makeDirectory(path: string, above: 'unknown' | 'there' = 'unknown
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST') return
-    // In some folders (/proc) nothing can be made, and the system says of them that they are not there.
-    if (code !== 'ENOENT' || above === 'there' || dirname(path) === path) {
+    // Below a link to nothing, in /proc and in automounted folders, a parent that is there does not help.
+    if (code !== 'ENOENT' || parentIsThere || dirname(path) === path) {
       throw directoryUnusable(path, `it cannot be made (${reason(error)})`, error)
     }
     await makeDirectory(dirname(path))
-    await makeDirectory(path, 'there')
+    await makeDirectory(path, true)
   }
 }
 
@@ -304,6 +304,7 @@ export function cannotWrite(path: string, error: unknown): CliError {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'a part of the path is not there',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk quota is used up',
   EFBIG: 'the file would be larger than this process may write',

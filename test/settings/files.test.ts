@@ -71,6 +71,20 @@ describe('a private folder', () => {
     expect(mode(path)).toBe('755')
   })
 
+  it.skipIf(process.platform === 'win32')(
+    'below a link to a disk that is not mounted cannot be made, and says so at once',
+    async () => {
+      const root = folder()
+      symlinkSync(join(root, 'not-mounted'), join(root, '.local'))
+      await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
+        code: 'directory_unusable',
+        exit: 1,
+        message: `the folder ${join(root, '.local', 'state')} cannot be used: it cannot be made (a part of the path is not there)`,
+      })
+    },
+    5000,
+  )
+
   it('can be reached through a link of our own', async () => {
     const root = folder()
     mkdirSync(join(root, 'real'))
