@@ -289,6 +289,16 @@ describe('options', () => {
     expect(stderr).toContain('"300.0.2.2" is not an IP address')
   })
 
+  test.each([',', ' ', ' , ,'])(
+    'MAILCLAIM_RESOLVER=%j names no resolver, which is no "ask nobody"',
+    async (resolver) => {
+      const { code, stderr } = await type('claims list', { environment: { resolver } })
+      expect(code).toBe(2)
+      expect(stderr).toContain(`error: MAILCLAIM_RESOLVER: ${JSON.stringify(resolver)} names no resolver\n`)
+      expect((await type('claims list --resolver 192.0.2.1', { environment: { resolver } })).code).toBe(0)
+    },
+  )
+
   test('end at --, so that an argument can look like one', async () => {
     const { code, stderr } = await type('config get -- --json')
     expect(code).toBe(2)

@@ -53,6 +53,8 @@ export function issuerOf(base: URL): string {
   return base.href.replace(/\/+$/, '')
 }
 
+const ADDRESS_HINT = 'write it as 9.9.9.9, 9.9.9.9:5353 or [2620:fe::fe]:53'
+
 export interface ServerAddress {
   readonly address: string
   readonly port: number
@@ -74,13 +76,23 @@ export function parseServerAddress(text: string, option: string): ServerAddress 
   const address = bareV6 ? text.trim() : (groups['bracketed'] ?? groups['plain'] ?? '')
   const port = bareV6 || groups['port'] === undefined ? 53 : Number(groups['port'])
   if (isIP(address) === 0) {
-    throw usageError(
-      `${option}: ${JSON.stringify(text)} is not an IP address`,
-      `write it as 9.9.9.9, 9.9.9.9:5353 or [2620:fe::fe]:53`,
-    )
+    throw usageError(`${option}: ${JSON.stringify(text)} is not an IP address`, ADDRESS_HINT)
   }
   if (port < 1 || port > 65535) throw usageError(`${option}: port ${port} is not between 1 and 65535`)
   return { address, port }
+}
+
+/**
+ * The addresses in a text, with blanks or commas between. One that holds none is refused: to go on without would ask
+ * nobody, or servers that were not meant.
+ *
+ * @throws CliError `usage`, exit 2.
+ */
+export function splitServerAddresses(text: string, option: string): string[] {
+  const found = text.split(/[\s,]+/).filter((part) => part !== '')
+  if (found.length === 0)
+    throw usageError(`${option}: ${JSON.stringify(text)} names no resolver`, ADDRESS_HINT)
+  return found
 }
 
 /** @throws CliError `usage`, exit 2, where the text is no port between `lowest` and 65535. */

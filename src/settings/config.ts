@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { parseBaseUrl, parsePort, parseServerAddress } from './addresses.ts'
+import { parseBaseUrl, parsePort, parseServerAddress, splitServerAddresses } from './addresses.ts'
 import { withConfigLock } from './config-lock.ts'
 import { ensurePrivateDirectory, moveAway, readJson, requireFormat, writeDurable } from './files.ts'
 import { parseProfileName } from './profiles.ts'
@@ -97,8 +97,9 @@ export const CONFIG_KEYS: Readonly<Record<SettingKey, KeyDefinition>> = {
     name: 'resolver',
     says: 'DNS resolvers, as IP or IP:PORT, separated by spaces',
     parse: (text) => {
-      for (const server of list(text)) parseServerAddress(server, 'resolver')
-      return list(text)
+      const servers = splitServerAddresses(text, 'resolver')
+      for (const server of servers) parseServerAddress(server, 'resolver')
+      return servers
     },
   },
   authoritative_port: {

@@ -1,6 +1,12 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { parseBaseUrl, parsePort, parseServerAddress, type ServerAddress } from './addresses.ts'
+import {
+  parseBaseUrl,
+  parsePort,
+  parseServerAddress,
+  type ServerAddress,
+  splitServerAddresses,
+} from './addresses.ts'
 import { type Config, type ProfileConfig, parseTimeout, readConfig, readUsableConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
@@ -100,7 +106,13 @@ export async function resolveSettings(
   )
   const resolvers = firstOf<readonly string[]>(
     ['flag', options.resolver],
-    ['environment', environment.resolver?.split(/[\s,]+/).filter((part) => part !== '')],
+    [
+      'environment',
+      // Judged only where it decides.
+      options.resolver === undefined && environment.resolver !== undefined
+        ? splitServerAddresses(environment.resolver, 'MAILCLAIM_RESOLVER')
+        : undefined,
+    ],
     ['profile', profileConfig.resolver],
   )
   return {

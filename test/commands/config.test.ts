@@ -69,6 +69,7 @@ describe('config set and get', () => {
     ['http-timeout', '0', 'is not a number of seconds'],
     ['authoritative-port', '70000', 'is not a port'],
     ['resolver', 'dns.example', 'is not an IP address'],
+    ['resolver', ',', 'names no resolver'],
     ['api-key', 'x', '"api-key" is not a setting'],
     ['scope', ' ', 'the value is empty'],
   ])('%s = %s is refused, and nothing is written', async (name, value, message) => {
