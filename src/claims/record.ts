@@ -41,7 +41,8 @@ export function recordOf(claim: DomainClaim): TxtRecord {
     )
   }
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
-  return { name: name.replace(/\.$/, ''), value: record.value, ttl: seconds }
+  // DNS knows no upper case, and what is cut off a name to get at its host field is compared as text.
+  return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl: seconds }
 }
 
 /** The value in pieces of at most 255 bytes, no character cut in two. */

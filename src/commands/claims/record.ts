@@ -54,9 +54,10 @@ export const command = defineCommand<Flags>({
     const claim = await knownClaim(argument, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
+    const given = options.zone === undefined ? undefined : zoneGiven(options.zone, record)
     if (options.provider !== undefined) {
       if (settings.formatGiven) throw usageError('--provider and --format exclude each other')
-      const zone = await zoneOf(record, options.zone, context, settings)
+      const zone = given ?? (await askForZone(record, context, settings))
       if (zone === undefined) throw zoneUnknown(record)
       return context.stdout.write(`${providerSnippet(options.provider, record, zone).replace(/\n$/, '')}\n`)
     }
@@ -64,7 +65,7 @@ export const command = defineCommand<Flags>({
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
 
-    const zone = await zoneOf(record, options.zone, context, settings)
+    const zone = given ?? (await askForZone(record, context, settings))
     const host = zone === undefined ? undefined : relativeName(record.name, zone)
     await writeObject(
       context,
@@ -82,19 +83,18 @@ export const command = defineCommand<Flags>({
   },
 })
 
-async function zoneOf(
+/** @throws CliError exit 2, also where the format shows no host field: a zone that is none is a mistake anywhere. */
+function zoneGiven(text: string, record: TxtRecord): string {
+  const zone = text.trim().toLowerCase().replace(/\.$/, '')
+  if (record.name === zone || record.name.endsWith(`.${zone}`)) return zone
+  throw usageError(`--zone: ${record.name} is not in the zone ${JSON.stringify(text)}`)
+}
+
+async function askForZone(
   record: TxtRecord,
-  given: string | undefined,
   context: Context,
   settings: Settings,
 ): Promise<string | undefined> {
-  if (given !== undefined) {
-    const zone = given.toLowerCase().replace(/\.$/, '')
-    if (record.name !== zone && !record.name.endsWith(`.${zone}`)) {
-      throw usageError(`--zone: ${record.name} is not in the zone ${JSON.stringify(given)}`)
-    }
-    return zone
-  }
   return findZone(
     record.name,
     {
