@@ -97,6 +97,22 @@ export function tokenLost(profile: string, cause: unknown): CliError {
   )
 }
 
+/** What the service said counts; that it could not be noted here is told beside it, for the way on may be shut as well. */
+export function notNoted(error: CliError, failure: unknown): CliError {
+  const { message, hint } =
+    failure instanceof CliError ? failure : { message: String(failure), hint: undefined }
+  return new CliError(
+    error.code,
+    error.exit,
+    `${error.message.replace(/\.$/, '')}. Nor could that be noted on this machine: ${message}`,
+    {
+      hint: [hint, error.hint].filter(Boolean).join('\n') || undefined,
+      status: error.status,
+      cause: failure,
+    },
+  )
+}
+
 /** The disk cannot take what a refresh has to write before it sends the token. */
 export function nothingSent(profile: string, error: unknown): unknown {
   if (!(error instanceof CliError)) return error

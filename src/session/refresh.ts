@@ -21,6 +21,7 @@ import {
   interrupted,
   interruptedQuestion,
   nothingSent,
+  notNoted,
   notSignedIn,
   outcomeUnknown,
   REFRESH_TOKEN_DAYS,
@@ -236,7 +237,9 @@ async function sendAndSettle(
     case 'retry_after':
       await room.discard()
       // As it was: an earlier use of the token that has no known outcome stays on record.
-      await after.commit(formatRecord(record))
+      await after.commit(formatRecord(record)).catch((failure: unknown) => {
+        throw notNoted(outcome.error, failure)
+      })
       if (outcome.kind === 'not_consumed') throw outcome.error
       return { kind: 'again', afterMs: outcome.afterMs, error: outcome.error }
   }
@@ -316,8 +319,12 @@ async function endSession(
     journal: null,
     ended: { at: now, description: outcome.description ?? null, cause },
   }
-  await after.commit(formatRecord(ended))
-  await removeAccessToken(paths)
+  try {
+    await after.commit(formatRecord(ended))
+    await removeAccessToken(paths)
+  } catch (failure) {
+    return notNoted(sessionOver(ended), failure)
+  }
   // A token that is worth nothing may stay in a keychain that is locked; the next login replaces it.
   await removeCopies(context, placesOf(paths, record))
   return sessionOver(ended)

@@ -412,6 +412,40 @@ describe('a store that fails', () => {
   }
 
   it.each([
+    [
+      'the end of the session',
+      oauthError(400, 'invalid_grant'),
+      'session_over',
+      4,
+      /is over: the service refused its refresh token .*session\.json cannot be written: it is a folder/,
+      /rights of that folder[\s\S]*run mailclaim login/,
+    ],
+    [
+      'a refusal',
+      oauthError(401, 'invalid_client'),
+      'invalid_client',
+      3,
+      /does not know the client id.*session\.json cannot be written: it is a folder/,
+      /rights of that folder[\s\S]*check --client-id/,
+    ],
+  ])('hides %s from nobody: both are told', async (_what, fault, code, exit, message, hint) => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    await world.fault(fault)
+    const context = duringRefresh(world, () => {
+      rmSync(world.paths.session)
+      mkdirSync(join(world.paths.session, 'in-the-way'), { recursive: true })
+    })
+    await expect(currentCredential(context, world.settings)).rejects.toMatchObject({
+      code,
+      exit,
+      message: expect.stringMatching(message),
+      hint: expect.stringMatching(hint),
+    })
+  })
+
+  it.each([
     ['locked', 'keychain_locked_or_missing 4'],
     ['no_module', 'keychain_no_module 4'],
     ['no_bus', 'keychain_no_bus 4'],
