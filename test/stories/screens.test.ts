@@ -52,6 +52,16 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     await expect(`${terminal.screen()}\n`).toMatchFileSnapshot(`screens/help-${columns}.txt`)
   })
 
+  test('a terminal that reports a width of 0 does not know it: a table is as wide as it has to be', async () => {
+    // As serial lines and some containers do.
+    const line = 'stty cols 0; mailclaim imports list --limit 2'
+    const { terminal, code } = await screenOf(signedIn(), line, { columns: 120 })
+    expect(code).toBe(0)
+    expect(terminal.screen()).toMatch(
+      /^Id +Status +Total +Failed +Created at\n[\da-f-]{36} +\w+ +\d+ +\d+ +\S/,
+    )
+  })
+
   test.each(WIDTHS)(
     '%i columns: claims create, claims list, claims check while the record is missing and when it is there',
     async (columns) => {
