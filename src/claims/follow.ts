@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { drain } from '../service/polling.ts'
 import type { Settings } from '../settings/settings.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
@@ -8,7 +9,7 @@ import { CLAIM_COLUMNS } from './columns.ts'
 import { recordClaim } from './ledger.ts'
 import { endedError, nameOf } from './lifecycle.ts'
 import { sayNextSteps } from './next-steps.ts'
-import { type WatchEvent, type WatchResult, watchClaim } from './watch.ts'
+import { type WatchEvent, watchClaim } from './watch.ts'
 
 export interface FollowFlags {
   /** Seconds. */
@@ -40,25 +41,20 @@ export async function followClaim(
     },
     context,
   )
-  const { claim, standing } = await consume(events, context, settings)
+  const { claim, standing } = await drain(events, (event) => show(event, context, settings))
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
   if (standing.phase !== 'completed') throw endedError(claim, standing)
   await sayNextSteps(claim, context, settings)
 }
 
-async function consume(
-  events: AsyncGenerator<WatchEvent, WatchResult, void>,
+async function show(
+  { event, at, message, claim }: WatchEvent,
   context: Context,
   settings: Settings,
-): Promise<WatchResult> {
-  for (;;) {
-    const step = await events.next()
-    if (step.done) return step.value
-    const { event, at, message, claim } = step.value
-    if (settings.format === 'jsonl') await writeJsonLine(context, { event, at, message, claim })
-    else if (event === 'warning') await warn(message, context, settings)
-    else if (event !== 'done')
-      await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)
-  }
+): Promise<void> {
+  if (settings.format === 'jsonl') await writeJsonLine(context, { event, at, message, claim })
+  else if (event === 'warning') await warn(message, context, settings)
+  else if (event !== 'done')
+    await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)
 }

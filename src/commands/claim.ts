@@ -5,6 +5,7 @@ import { recordOf } from '../claims/record.ts'
 import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
+import { drain } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseTimeout } from '../settings/config.ts'
@@ -73,7 +74,7 @@ any point and run again.`,
     )
     const claim =
       settings.format === 'jsonl'
-        ? await asLines(events, context)
+        ? await drain(events, (event) => writeJsonLine(context, event))
         : await asChecklist(events, context, settings)
     if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
     await sayNextSteps(claim, context, settings)
@@ -82,23 +83,11 @@ any point and run again.`,
 
 type Events = AsyncGenerator<RoadEvent, DomainClaim, void>
 
-async function asLines(events: Events, context: Context): Promise<DomainClaim> {
-  for (;;) {
-    const step = await events.next()
-    if (step.done) return step.value
-    await writeJsonLine(context, step.value)
-  }
-}
-
 async function asChecklist(events: Events, context: Context, settings: Settings): Promise<DomainClaim> {
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
   const list = settings.quiet ? undefined : createChecklist(STEPS, context, palette)
   try {
-    for (;;) {
-      const step = await events.next()
-      if (step.done) return step.value
-      if (list !== undefined) await show(step.value, list)
-    }
+    return await drain(events, (event) => list && show(event, list))
   } finally {
     await list?.end()
   }

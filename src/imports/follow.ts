@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { getImport } from '../service/imports.ts'
+import { drain } from '../service/polling.ts'
 import type { ContactImport } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { renderBar } from '../terminal/bar.ts'
@@ -44,7 +45,7 @@ export async function followImport(
   )
   const ended =
     settings.format === 'jsonl'
-      ? await writeEvents(events, context)
+      ? await drain(events, (event) => writeJsonLine(context, event))
       : await showProgress(events, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, ended, IMPORT_COLUMNS)
   if (ended.status === 'failed') {
@@ -58,17 +59,6 @@ export async function followImport(
   }
 }
 
-async function writeEvents(
-  events: AsyncGenerator<ImportEvent, ContactImport, void>,
-  context: Context,
-): Promise<ContactImport> {
-  for (;;) {
-    const step = await events.next()
-    if (step.done) return step.value
-    await writeJsonLine(context, step.value)
-  }
-}
-
 async function showProgress(
   events: AsyncGenerator<ImportEvent, ContactImport, void>,
   context: Context,
@@ -77,21 +67,17 @@ async function showProgress(
   const describe = canAnimate(context) ? barOf(context) : plainLines()
   let progress: Progress | undefined
   try {
-    for (;;) {
-      const step = await events.next()
-      if (step.done) return step.value
-      const { event, message, import: seen } = step.value
+    return await drain(events, async ({ event, message, import: seen }) => {
       if (event === 'warning') {
         await progress?.end()
         progress = undefined
-        await warn(message, context, settings)
-        continue
+        return warn(message, context, settings)
       }
       const text = describe(seen, event)
-      if (text === undefined) continue
+      if (text === undefined) return
       if (progress === undefined) progress = await startProgress(text, context, settings)
       else await progress.update(text)
-    }
+    })
   } finally {
     await progress?.end()
   }

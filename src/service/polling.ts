@@ -68,3 +68,15 @@ export async function* poll<T>(
     pause = Math.min(pause * 1.5, options.maxMs)
   }
 }
+
+/** Shows each event of a watch, the next not before this one is shown, and gives what the watch came to. */
+export async function drain<Event, Result>(
+  events: AsyncGenerator<Event, Result, void>,
+  show: (event: Event) => Promise<void> | undefined,
+): Promise<Result> {
+  for (;;) {
+    const step = await events.next()
+    if (step.done) return step.value
+    await show(step.value)
+  }
+}
