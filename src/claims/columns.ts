@@ -1,6 +1,6 @@
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import type { Column, Look } from '../terminal/columns.ts'
+import type { Column, Item, Look } from '../terminal/columns.ts'
 import { relativeTime } from '../terminal/relative-time.ts'
 import { standingOf } from './lifecycle.ts'
 
@@ -32,18 +32,28 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'record.value', title: 'Record value', only: 'programs' },
   { field: 'record', title: 'Record', only: 'people', value: (claim) => spokenRecord(claim as DomainClaim) },
   { field: 'created_at', title: 'Created', text: moment },
-  { field: 'expires_at', title: 'Expires', text: moment },
+  { field: 'expires_at', only: 'programs' },
+  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: moment },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
 /** The same in a list: a domain's name is enough for people to go on with, and leaves room for what the status means. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
   (column) => column.field !== 'record',
-).map((column) =>
-  ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
+).map((column) => {
+  if (column.field === 'expires') return { ...column, optional: true }
+  return ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
     ? { ...column, only: 'programs' }
-    : column,
-)
+    : column
+})
+
+/** When the claim ends if nobody verifies it. A domain that is somebody's already would seem to be lost on that day. */
+function expiry(item: Item): unknown {
+  const claim = item as DomainClaim
+  const { phase } = standingOf(claim)
+  const over = phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
+  return over ? undefined : claim.expires_at
+}
 
 function spokenRecord({ record }: DomainClaim): string | undefined {
   if (!record) return undefined

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { CLAIM_COLUMNS, CLAIM_LIST_COLUMNS } from '../../src/claims/columns.ts'
+import type { DomainClaim } from '../../src/service/types.ts'
+import { createListWriter } from '../../src/terminal/list-writer.ts'
+import { writeObject } from '../../src/terminal/output.ts'
+import { createFakeContext, fakeSettings } from '../fake-context.ts'
+
+const claim = (status: string, name = 'xn--bcher-kva.example') =>
+  ({ name, status, domain_id: 'd1', expires_at: '2026-11-28 04:30:02.06106+00' }) as DomainClaim
+
+async function card(status: string): Promise<string> {
+  const context = createFakeContext({ terminal: { columns: 80 }, environment: { noColor: true } })
+  await writeObject(context, await fakeSettings(context), claim(status), CLAIM_COLUMNS)
+  return context.stdout.text
+}
+
+test.each(['pending', 'verified', 'blocked', 'expired', 'under_review'])(
+  'a claim that is %s shows when it expires',
+  async (status) => {
+    expect(await card(status)).toMatch(/^Expires +in 7 days \(2026-11-28/m)
+  },
+)
+
+test.each(['completed', 'failed', 'superseded', 'canceled'])(
+  'a claim that is %s shows no day on which the domain would seem to be lost',
+  async (status) => {
+    expect(await card(status)).toMatch(/^Expires +–$/m)
+  },
+)
+
+test('programs get the time whatever the status', async () => {
+  const context = createFakeContext()
+  await writeObject(context, await fakeSettings(context), claim('completed'), CLAIM_COLUMNS)
+  expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
+})
+
+test.each([50, 60, 80])('a list of claims breaks no word at %i columns', async (columns) => {
+  const context = createFakeContext({ terminal: { columns }, environment: { noColor: true } })
+  const settings = await fakeSettings(context)
+  const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
+  const items = [claim('completed'), claim('pending')]
+  await writer.page({ items, envelope: { object: 'list', has_more: false, data: [] }, finalHasMore: false })
+  await writer.end(false)
+  expect(context.stdout.text).toContain('completed')
+  expect(context.stdout.text).toContain('waiting')
+})
