@@ -3,7 +3,9 @@ import { getClaim } from '../service/claims.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
+import { warn } from '../terminal/notices.ts'
 import { recordClaim } from './ledger.ts'
+import { nameOf, standingOf } from './lifecycle.ts'
 import { resolveClaim } from './resolve.ts'
 
 /**
@@ -22,4 +24,13 @@ export async function knownClaim(
   const claim = await getClaim(connect(context, settings), domainId)
   await recordClaim(claim, context, settings)
   return claim
+}
+
+/** What a claim that has come to its end still needs of DNS: nothing. Else the findings would send a person to work for it. */
+export async function warnIfSettled(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
+  const standing = standingOf(claim)
+  if (standing.phase === 'completed')
+    await warn(`the claim is completed: ${nameOf(claim)} needs this record no longer`, context, settings)
+  if (standing.phase === 'ended')
+    await warn(`no record helps this claim any more: ${standing.says}; ${standing.next}`, context, settings)
 }

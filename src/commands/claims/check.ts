@@ -95,8 +95,10 @@ async function wantedRecord(
     if (value === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
     return { name, value }
   }
-  const { knownClaim } = await import('../../claims/known-claim.ts')
-  return recordOf(await knownClaim(claim, context, settings))
+  const { knownClaim, warnIfSettled } = await import('../../claims/known-claim.ts')
+  const known = await knownClaim(claim, context, settings)
+  await warnIfSettled(known, context, settings)
+  return recordOf(known)
 }
 
 /** One check. It may take ten seconds, so a person sees that it runs. */

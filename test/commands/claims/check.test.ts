@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { recordClaim } from '../../../src/claims/ledger.ts'
 import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
 import type { GlobalOptions } from '../../../src/settings/settings.ts'
@@ -232,5 +233,34 @@ describe('what does not fit together is refused', () => {
     expect(failure).toMatchObject({ exit: 2 })
     expect(failure?.message).toContain(why)
     expect(asked).toEqual([])
+  })
+})
+
+describe('a claim that has come to its end', () => {
+  async function checkClaim(status: string, quiet = false) {
+    const clock = createFakeClock()
+    const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(wrong), clock) })
+    const settings = await fakeSettings(context, {
+      baseUrl: 'https://api.example.com',
+      resolver: ['192.0.2.53'],
+      ...(quiet ? { quiet } : {}),
+    })
+    const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
+    await recordClaim({ name: 'example.com', domain_id: 'd1', status, record } as never, context, settings)
+    await command.run({ arguments: ['example.com'], options: {} }, context, settings).catch(() => {})
+    return context.stderr.text
+  }
+
+  test.each([
+    ['completed', 'warning: the claim is completed: example.com needs this record no longer\n'],
+    [
+      'expired',
+      'warning: no record helps this claim any more: the claim expired before it was verified; start a new claim with: mailclaim claims create example.com\n',
+    ],
+    ['pending', ''],
+    ['blocked', ''],
+  ])('and is %s: nobody is sent to work for it', async (status, said) => {
+    expect(await checkClaim(status)).toBe(said)
+    expect(await checkClaim(status, true)).toBe('')
   })
 })
