@@ -42,10 +42,7 @@ export async function resolveClaim(
     })
   }
   if (!/^[\w-]{1,128}$/.test(argument)) {
-    throw usageError(
-      `${JSON.stringify(argument)} is neither a domain name nor a placeholder domain id`,
-      name.fix,
-    )
+    throw usageError(name.problem, name.fix)
   }
   return { domainId: argument, entry: undefined }
 }
