@@ -180,8 +180,8 @@ function nowhereToAnswer(): CliError {
 }
 
 function timedOut(ms: number): CliError {
-  const minutes = ms / 60_000
-  const span = minutes >= 1 ? `${Number(minutes.toFixed(1))} minutes` : `${ms / 1000} seconds`
+  const [count, unit] = ms >= 60_000 ? [Number((ms / 60_000).toFixed(1)), 'minute'] : [ms / 1000, 'second']
+  const span = `${count} ${unit}${count === 1 ? '' : 's'}`
   return new CliError('login_timeout', Exit.notSignedIn, `nobody answered in the browser within ${span}`, {
     hint: 'run mailclaim login again; --timeout SECONDS waits longer',
   })
