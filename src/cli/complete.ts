@@ -162,6 +162,10 @@ async function values(
       return { candidates: [], files: true }
     case 'settings':
       return answer(Object.values(CONFIG_KEYS).map(({ name, says }) => ({ value: name, says })))
+    case 'setting_values': {
+      const setting = Object.values(CONFIG_KEYS).findLast(({ name }) => before.includes(name))
+      return values(setting?.choices, before, context)
+    }
     case 'profiles':
       return answer(await profiles(context))
     case 'domains':

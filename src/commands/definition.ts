@@ -3,7 +3,7 @@ import type { ExitCode } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** What completes a value in a shell. */
-export type Completion = 'profiles' | 'domains' | 'settings' | 'files' | readonly string[]
+export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
 
 export interface ArgumentDefinition {
   /** `<name>` must be given, `[name]` may be. */

@@ -31,19 +31,21 @@ interface KeyDefinition {
   /** As it is typed on the command line. */
   readonly name: string
   readonly says: string
+  readonly choices?: readonly string[]
   /** @throws CliError exit 2 or 3 where the text is no value of this key. */
   parse(text: string): NonNullable<ProfileConfig[SettingKey]>
 }
 
 const list = (text: string) => text.split(/[\s,]+/).filter((part) => part !== '')
 
-function oneOf<T extends string>(name: string, ...values: readonly T[]) {
-  return (text: string): T => {
-    const value = values.find((candidate) => candidate === text)
+function oneOf<T extends string>(name: string, ...choices: readonly T[]) {
+  const parse = (text: string): T => {
+    const value = choices.find((candidate) => candidate === text)
     if (value === undefined)
-      throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${values.join(', ')}`)
+      throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
     return value
   }
+  return { choices, parse }
 }
 
 /** What may be waited for days: a claim is open for a week, say. */
@@ -86,12 +88,12 @@ export const CONFIG_KEYS: Readonly<Record<SettingKey, KeyDefinition>> = {
   store: {
     name: 'store',
     says: 'where a login keeps its secret: keychain or file',
-    parse: oneOf('store', 'keychain', 'file'),
+    ...oneOf('store', 'keychain', 'file'),
   },
   on_interrupted: {
     name: 'on-interrupted',
     says: 'after a refresh with no known outcome: stop (safe) or retry (may revoke the grant)',
-    parse: oneOf('on-interrupted', 'stop', 'retry'),
+    ...oneOf('on-interrupted', 'stop', 'retry'),
   },
   resolver: {
     name: 'resolver',

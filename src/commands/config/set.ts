@@ -9,7 +9,7 @@ settings at the same time do not lose each other's changes. A secret is no setti
 (login) or in MAILCLAIM_API_KEY.`,
   arguments: [
     { syntax: '<setting>', says: 'its name, as in base-url', completion: 'settings' },
-    { syntax: '<value>', says: 'its value; a list is separated by spaces' },
+    { syntax: '<value>', says: 'its value; a list is separated by spaces', completion: 'setting_values' },
   ],
   examples: [
     { command: 'mailclaim config set base-url https://api.example.com', says: 'where the commands go' },
