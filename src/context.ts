@@ -68,8 +68,8 @@ export interface Output {
   /** Width in columns; undefined where it is not a terminal. Read anew at each access: windows change. */
   readonly columns: number | undefined
   /**
-   * Writes and settles when the next write may follow (back pressure). A reader that went away (EPIPE) rejects with
-   * `OutputClosedError`, which ends the program quietly.
+   * Writes and settles when the next write may follow (back pressure). A reader of the data that went away (EPIPE)
+   * rejects with `OutputClosedError`, which ends the program quietly; that of messages is not missed.
    */
   write(text: string): Promise<void>
 }

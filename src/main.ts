@@ -35,7 +35,7 @@ export async function main(): Promise<ExitCode> {
     platform: process.platform,
     stdin: realInput(),
     stdout: realOutput(() => process.stdout, 1),
-    stderr: realOutput(() => process.stderr, 2),
+    stderr: realOutput(() => process.stderr, 2, 'may be lost'),
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,
@@ -195,7 +195,11 @@ function realInput(): Input {
 /** A pipe that nobody has written to takes as much at once on every system. */
 const FIRST_PIECE_BYTES = 16 * 1024
 
-function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
+/**
+ * @param loss `may be lost` for what is said beside the data: with a log that is full, or whose reader went away, the
+ *   work still goes on, and the exit code still tells how it ended. To end quietly would say that it was done.
+ */
+function realOutput(stream: () => NodeJS.WriteStream, fd: number, loss?: 'may be lost'): Output {
   let closed = false
   let listening = false
   let first = true
@@ -219,6 +223,7 @@ function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
       return isTerminal(fd) ? stream().columns || undefined : undefined
     },
     async write(text) {
+      if (closed && loss !== undefined) return
       if (closed) throw new OutputClosedError('the reader went away')
       try {
         const rest: string | Uint8Array = first ? writeDirectly(fd, text) : text
@@ -226,6 +231,7 @@ function realOutput(stream: () => NodeJS.WriteStream, fd: number): Output {
         if (rest.length > 0) await throughStream(rest)
       } catch (error) {
         closed = true
+        if (loss !== undefined) return
         const code = (error as NodeJS.ErrnoException).code
         const gone = code === 'EPIPE' || code === 'EOF'
         throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)

@@ -143,6 +143,20 @@ describe('the ends of a pipe', () => {
     expect(ended.stderr).not.toMatch(/EPIPE|bug/)
   })
 
+  test.each(['2> >(true)', '2>/dev/full'])(
+    'a log that goes away (%s) makes no success of a watch that has not come to its end',
+    async (log) => {
+      const world = scripted()
+      await world.run(['claims', 'create', 'unread.example'])
+      const ended = await script(
+        world,
+        `mailclaim claims watch unread.example --interval 0.2 --timeout 1 ${log}; echo "code $?"`,
+        'bash',
+      )
+      expect(ended.stdout).toBe('code 8\n')
+    },
+  )
+
   test.each([
     ['stdin closed', 'mailclaim imports list --limit 1 <&-', 0],
     ['stdin closed where a key is to be read', 'mailclaim login --with-api-key --store file <&-', 'not 0'],
@@ -150,6 +164,8 @@ describe('the ends of a pipe', () => {
     ['stdin empty', 'mailclaim imports list --limit 1 </dev/null', 0],
     ['stderr closed', 'mailclaim imports list --limit 1 2>&-', 0],
     ['stderr closed and an error', 'mailclaim imports list --limit 0 2>&-', 2],
+    ['stderr full, and a hint to give', 'mailclaim imports list --limit 1 2>/dev/full', 0],
+    ['stderr full and an error', 'mailclaim imports list --limit 0 2>/dev/full', 2],
     ['stdout closed', 'mailclaim imports list --limit 1 >&-', 'any'],
     ['stdout full', 'mailclaim imports list --limit 1 >/dev/full', 'not 0'],
     ['everything closed', 'mailclaim imports list --limit 1 <&- >&- 2>&-', 'any'],
