@@ -101,15 +101,19 @@ export async function* watchClaim(
     }
     if (context.clock.now() >= lenientUntil) throw expired(claim)
   }
+  const name = last === undefined ? '' : asArgument(last.claim)
+  // The service does not tell whether it was asked, and without that nothing would ever change.
+  const unasked =
+    last?.claim.status === 'pending'
+      ? `; if the service was not asked to verify yet: mailclaim claims verify${name}`
+      : ''
   throw new CliError(
     'claim_in_flight',
     Exit.notYet,
     last === undefined
       ? 'the time ran out'
       : `${nameOf(last.claim)} is still in flight (${last.standing.says}); the time ran out`,
-    {
-      hint: `nothing is lost; go on with: mailclaim claims watch${last === undefined ? '' : asArgument(last.claim)}`,
-    },
+    { hint: `nothing is lost; go on with: mailclaim claims watch${name}${unasked}` },
   )
 }
 

@@ -4,7 +4,7 @@ import { sayNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
 import { type RoadEvent, travel } from '../claims/road.ts'
 import type { Context } from '../context.ts'
-import { Exit } from '../errors.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { drain } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
@@ -72,14 +72,22 @@ any point and run again.`,
       context,
       settings,
     )
-    const claim =
+    const walked =
       settings.format === 'jsonl'
-        ? await drain(events, (event) => writeJsonLine(context, event))
-        : await asChecklist(events, context, settings)
+        ? drain(events, (event) => writeJsonLine(context, event))
+        : asChecklist(events, context, settings)
+    const claim = await walked.catch((error: unknown) => {
+      throw error instanceof InterruptedError ? resumable(error) : error
+    })
     if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
     await sayNextSteps(claim, context, settings)
   },
 })
+
+/** The same words, because other options would start another claim. */
+function resumable({ code, exit, message }: InterruptedError): CliError {
+  return new CliError(code, exit, message, { hint: 'nothing is lost; to go on, run the same command again' })
+}
 
 type Events = AsyncGenerator<RoadEvent, DomainClaim, void>
 
@@ -104,7 +112,7 @@ async function show(event: RoadEvent, list: Checklist): Promise<void> {
       return list.say(`warning: ${event.message}`)
     case 'waiting': {
       const fix = event.report?.findings[0]?.fix
-      return list.waiting([event.message, ...(fix === undefined ? [] : [fix])])
+      return list.waiting([event.message, ...(fix === undefined ? [] : [`→ ${fix}`])])
     }
     case 'record':
       // Whole, above the list: it is there to be copied.

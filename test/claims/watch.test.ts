@@ -136,6 +136,16 @@ describe('watching a claim', () => {
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBe(6000)
   })
 
+  it.each([
+    [
+      'pending',
+      'nothing is lost; go on with: mailclaim claims watch example.com; if the service was not asked to verify yet: mailclaim claims verify example.com',
+    ],
+    ['verified', 'nothing is lost; go on with: mailclaim claims watch example.com'],
+  ])('that is %s when its time is over names the ways on', async (status, hint) => {
+    expect((await watch([claim({ status })], { timeoutMs: 6000 })).end).toMatchObject({ hint })
+  })
+
   it('stops once expires_at has passed while it watched: exit 9', async () => {
     const { kinds, end, slept } = await watch([claim({ expires_at: '2026-11-20 12:00:10.5+00' })])
     expect(end).toMatchObject({ code: 'claim_expired', exit: Exit.negativeEnd })

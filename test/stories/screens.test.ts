@@ -268,6 +268,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     line: string
     before?: (world: ServedWorld) => Promise<unknown>
     shows: RegExp
+    leaves?: string
   }[] = [
     {
       at: 'the claim is being created',
@@ -275,8 +276,14 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       before: (world) =>
         world.control('POST', 'faults', { kind: 'hang', method: 'POST', path: '/domains/claim', count: 1 }),
       shows: /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Claim/,
+      leaves: 'hint: nothing is lost; to go on, run the same command again',
     },
-    { at: 'DNS is waited for', line: 'mailclaim claim i2.example', shows: /Add a TXT record in/ },
+    {
+      at: 'DNS is waited for',
+      line: 'mailclaim claim i2.example',
+      shows: /→ Add a TXT record in/,
+      leaves: 'hint: nothing is lost; to go on, run the same command again',
+    },
     {
       at: 'the claim is being followed',
       line: 'mailclaim claim blocked.i3.example --through-blocked',
@@ -323,7 +330,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
 
   test.each(points)(
     'Ctrl-C while $at: exit 130, and the cursor is there',
-    async ({ line, before, shows }) => {
+    async ({ line, before, shows, leaves = 'error: interrupted' }) => {
       const world = signedIn()
       await before?.(world)
       const terminal: Terminal = openTerminal(world, line, { columns: 100 })
@@ -333,6 +340,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(await terminal.exit()).toBe(130)
       expect(terminal.cursorIsShown()).toBe(true)
       expect(terminal.screen()).not.toMatch(/bug|\n +at /)
+      expect(terminal.screen()).toContain(leaves)
       await world.control('DELETE', 'faults')
     },
   )
