@@ -141,8 +141,18 @@ describe('auth status', () => {
     const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
     expect(exit).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ in_force: 'MAILCLAIM_API_KEY', state: 'none' })
+    expect(JSON.parse(stdout)).toMatchObject({
+      in_force: 'MAILCLAIM_API_KEY',
+      state: 'none',
+      base_url: world.settings.baseUrl?.value,
+    })
     expect(stdout).not.toContain('key-1')
+  })
+
+  it('keeps a password in the base URL to itself, even with an API key in force', async () => {
+    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    await run(['auth', 'status', '--json', '--base-url', 'https://me:secret@api.example.com'], world.context)
+    expect(JSON.parse(world.context.stdout.text)).toMatchObject({ base_url: null })
   })
 
   it('asks the service only with --online', async () => {

@@ -3,7 +3,8 @@ import { CliError, Exit } from '../../errors.ts'
 import { spokenSpan } from '../../service/retry.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
-import type { Settings } from '../../settings/settings.ts'
+import { issuerOf } from '../../settings/addresses.ts'
+import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { relativeTime } from '../../terminal/relative-time.ts'
@@ -25,7 +26,7 @@ export const command = defineCommand<StatusFlags>({
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined
     const description = await describeSession(context, settings)
-    const status = statusOf(description, online)
+    const status = statusOf(description, online, settings)
     await writeObject(context, settings, status, columnsFor(status))
     if (online !== undefined && online !== 'accepted') throw online
     if (description.problem !== undefined && !description.apiKeyInForce) throw description.problem
@@ -55,7 +56,11 @@ const WORDS: Readonly<Record<SessionState, string>> = {
   unusable: 'the file of the session is damaged',
 }
 
-function statusOf(description: SessionDescription, online: 'accepted' | CliError | undefined) {
+function statusOf(
+  description: SessionDescription,
+  online: 'accepted' | CliError | undefined,
+  settings: Settings,
+) {
   const { record, accessToken, place } = description
   const session = record?.kind === 'oauth' ? record : undefined
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
@@ -70,7 +75,8 @@ function statusOf(description: SessionDescription, online: 'accepted' | CliError
         : record.kind === 'api_key'
           ? 'stored API key'
           : 'session',
-    base_url: record?.issuer ?? null,
+    // An API key is bound to no service: it goes where the settings say.
+    base_url: record?.issuer ?? (description.apiKeyInForce ? usableBase(settings) : null),
     client_id: session?.clientId ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
@@ -89,6 +95,15 @@ function statusOf(description: SessionDescription, online: 'accepted' | CliError
             narrowed: accessToken.narrowed,
           },
     online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.code,
+  }
+}
+
+/** One that cannot be used is not shown either: there may be a password in it. */
+function usableBase(settings: Settings): string | null {
+  try {
+    return issuerOf(requireBaseUrl(settings))
+  } catch {
+    return null
   }
 }
 
