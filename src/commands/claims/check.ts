@@ -12,7 +12,7 @@ import { duration } from '../../dns/words.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { note } from '../../terminal/notices.ts'
+import { note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { canAnimate, startProgress } from '../../terminal/progress.ts'
 import { defineCommand } from '../definition.ts'
@@ -92,8 +92,17 @@ async function wantedRecord(
     if (name === undefined) throw usageError('--value needs --name', 'add --name example.com')
     if (value === undefined)
       throw usageError('--name needs --value', 'add --value with the whole TXT value, prefix=token')
-    if (value === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
-    return { name, value }
+    const bare = value.trim()
+    if (bare === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
+    // Pasted with it out of a ticket or a zone file. Left in, they would be what the customer is told to publish.
+    if (bare !== value) await warn('the blanks around --value are left out', context, settings)
+    if (/^".*"$/s.test(bare))
+      await warn(
+        'the quotation marks around --value count as a part of it; leave them out if they came from a zone file',
+        context,
+        settings,
+      )
+    return { name, value: bare }
   }
   const { knownClaim, warnIfSettled } = await import('../../claims/known-claim.ts')
   const known = await knownClaim(claim, context, settings)

@@ -264,3 +264,30 @@ describe('a claim that has come to its end', () => {
     expect(await checkClaim(status, true)).toBe('')
   })
 })
+
+describe('a value that was pasted', () => {
+  test('is expected without the blanks around it', async () => {
+    const { failure, stdout, stderr } = await check(
+      right,
+      { name: 'example.com', value: ' prefix=token\t\n' },
+      { global: { json: true } },
+    )
+    expect(failure).toBeUndefined()
+    expect(JSON.parse(stdout).expected).toBe('prefix=token')
+    expect(stderr).toBe('warning: the blanks around --value are left out\n')
+  })
+
+  test('with quotation marks around it is taken at its word, with a warning', async () => {
+    const { stdout, stderr } = await check(
+      right,
+      { name: 'example.com', value: '"prefix=token"' },
+      { global: { json: true } },
+    )
+    expect(JSON.parse(stdout)).toMatchObject({ expected: '"prefix=token"', ready: false })
+    expect(stderr).toMatch(/^warning: the quotation marks around --value count as a part of it/)
+  })
+
+  test('of blanks alone is empty', async () => {
+    expect((await check(right, { name: 'example.com', value: ' ' })).failure).toMatchObject({ exit: 2 })
+  })
+})
