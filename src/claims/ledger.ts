@@ -26,13 +26,21 @@ export interface LedgerEntry {
  * none can lose what another wrote about another claim.
  *
  * Where it cannot be written (a read-only home, a full disk) that is a warning: what the service said has to be shown.
+ *
+ * @returns false there: the claim goes by its id alone.
  */
-export async function recordClaim(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
+export async function recordClaim(
+  claim: DomainClaim,
+  context: Context,
+  settings: Settings,
+): Promise<boolean> {
   try {
     await writeEntry(claim, context, settings)
+    return true
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     await warn(`the claim is not remembered on this machine: ${error.message}`, context, settings)
+    return false
   }
 }
 

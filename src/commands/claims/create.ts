@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/name.ts'
 import { Exit, usageError } from '../../errors.ts'
 import { createClaim } from '../../service/claims.ts'
-import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+import { type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note } from '../../terminal/notices.ts'
@@ -60,7 +60,7 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const { claim, created } = await createClaim(connect(context, settings), request)
-    await recordClaim(claim, context, settings)
+    const remembered = await recordClaim(claim, context, settings)
     if (!created)
       await note(
         `${nameOf(claim)} was already being claimed (${standingOf(claim).says}); this is that claim.`,
@@ -68,9 +68,18 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
         settings,
       )
     await writeObject(context, settings, claim, CLAIM_COLUMNS)
-    await hint(`add the TXT record, then run: mailclaim claims check ${request.name}`, context, settings)
+    await hint(nextStep(claim, remembered ? request.name : (claim.domain_id ?? '')), context, settings)
   },
 })
+
+/** @param known what the next command finds the claim by */
+function nextStep(claim: DomainClaim, known: string): string {
+  if (standingOf(claim).phase === 'blocked')
+    return `a block can lift by itself; to wait for that: mailclaim claims watch ${known} --through-blocked`
+  if (claim.status === 'verified')
+    return `the transfer is running; follow it with: mailclaim claims watch ${known}`
+  return `add the TXT record, then run: mailclaim claims check ${known}`
+}
 
 /** Asks a person for the domain that was left out. @throws CliError exit 2 where nobody can be asked. */
 export async function askForDomain(context: Context, settings: Settings): Promise<string> {
