@@ -1,5 +1,5 @@
-import { lstat, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, constants, lstat, readdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { prepareSecret } from '../credentials/store.ts'
@@ -9,6 +9,7 @@ import { sessionPaths } from '../session/paths.ts'
 import { readRecord } from '../session/record.ts'
 import { chosenStore } from '../session/replace.ts'
 import { configPath } from '../settings/config.ts'
+import { cannotWrite } from '../settings/files.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 
@@ -35,6 +36,7 @@ export async function examineFolders(context: Context): Promise<Diagnosis> {
     for (const folder of [config, state]) {
       const found = await lstat(folder).catch(() => undefined)
       if (found === undefined) {
+        await requireMakeable(folder)
         missing.push(folder)
         continue
       }
@@ -53,7 +55,28 @@ export async function examineFolders(context: Context): Promise<Diagnosis> {
     if (missing.length > 0) return ok(check, `not made yet: ${missing.join(', ')}`)
     return ok(check, `${config} and ${state} can be written, by you alone`)
   } catch (error) {
-    return problem(check, expected(error))
+    const { message, hint } = expected(error)
+    return context.environment.apiKey === undefined
+      ? problem(check, expected(error))
+      : warning(
+          check,
+          `${message}; MAILCLAIM_API_KEY does without it, but no claim is remembered`,
+          hint ?? '',
+        )
+  }
+}
+
+/** Whether a folder that is not there could be made: a login would find out only after a person has approved it. */
+async function requireMakeable(folder: string): Promise<void> {
+  for (let above = dirname(folder); ; above = dirname(above)) {
+    const found = await lstat(above).catch(() => undefined)
+    if (found === undefined && dirname(above) !== above) continue
+    try {
+      // With its slash the path is that of a folder, not of a link to nothing.
+      return await access(join(above, '/'), constants.W_OK | constants.X_OK)
+    } catch (error) {
+      throw cannotWrite(folder, error)
+    }
   }
 }
 

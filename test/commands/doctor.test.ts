@@ -1,4 +1,5 @@
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
@@ -205,6 +206,21 @@ describe('a warning does not fail', () => {
     const { code, of } = await doctor(createSetUp({ dns }))
     expect(code).toBe(0)
     expect(of('direct DNS')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
+  })
+
+  test.each([
+    ['a problem', { baseUrl: READY.baseUrl, clientId: 'client-1' }, 'problem'],
+    ['a warning where an API key does without them', READY, 'warning'],
+  ])('folders that cannot be made, below a link to nothing: %s', async (_what, environment, status) => {
+    const context = createSetUp({ environment })
+    const link = `${context.directories.config}-link`
+    symlinkSync(`${link}-not-mounted`, link)
+    Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
+    expect((await doctor(context)).of('folders')).toMatchObject({
+      status,
+      message: expect.stringContaining('cannot be written: a part of the path is not there'),
+      remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
+    })
   })
 
   test('resolvers that are silent or none, and those that were chosen', async () => {
