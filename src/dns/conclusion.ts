@@ -12,12 +12,16 @@ import { VERDICT_WORDS } from './words.ts'
 export function failureOf(report: CheckReport, told = false): CliError | undefined {
   if (report.ready) return undefined
   const [first] = report.findings
-  const message =
-    told || first === undefined
-      ? `the record is not ready at ${report.name}: ${VERDICT_WORDS[report.verdict]}`
-      : first.message
+  const message = told || first === undefined ? conclusion(report) : first.message
   const options = { hint: told ? undefined : first?.fix }
   if (first?.code === 'invalid_name') return new CliError('invalid_name', Exit.usage, message, options)
   if (report.verdict === 'unknown') return new CliError('dns_unavailable', Exit.unavailable, message, options)
   return new CliError('record_not_visible', Exit.notYet, message, options)
+}
+
+function conclusion({ name, verdict }: CheckReport): string {
+  if (verdict === 'unknown')
+    return `whether the record is ready at ${name} is not known: DNS could not be asked`
+  if (verdict === 'wait') return `the record is at ${name}, but not everywhere yet`
+  return `the record is not ready at ${name}: ${VERDICT_WORDS[verdict]}`
 }

@@ -110,20 +110,41 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
 function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
   const seen = finding.evidence['seen']
   if (typeof seen !== 'string') return ''
-  const parts = difference(report.expected, seen)
-  const start = sanitizeLine(parts.start)
-  // Where blanks are the difference, they have to be seen.
-  const differs = sanitizeLine(parts.seen).replace(/\p{White_Space}/gu, '␣')
-  const line = `  seen      ${start}${differs}${sanitizeLine(parts.end)}`
-  if (widthOf(line) > layout.width) return ''
   const { palette } = layout
-  const caret = `  ${' '.repeat(10 + widthOf(start))}${differs === '' ? '^ missing here' : '^'.repeat(Math.max(1, widthOf(differs)))}`
+  const { expected, pieces } = marked(report.expected, seen, palette)
+  const line = (paint: (text: string) => string) =>
+    pieces.map(({ text, differs }) => (differs ? paint(text) : text)).join('')
+  if (widthOf(line((text) => text)) + 12 > layout.width) return ''
+  const carets = pieces
+    .map(({ text, differs }) => (differs ? '^' : ' ').repeat(widthOf(text)))
+    .join('')
+    .trimEnd()
+  const missing = `${' '.repeat(widthOf(pieces[0]?.text ?? ''))}^ missing here`
   return [
-    `  expected  ${start}${palette.good(sanitizeLine(parts.expected))}${sanitizeLine(parts.end)}`,
-    `  seen      ${start}${palette.bad(differs)}${sanitizeLine(parts.end)}`,
-    palette.faint(caret),
+    `  expected  ${expected}`,
+    `  seen      ${line(palette.bad)}`,
+    palette.faint(`            ${carets === '' ? missing : carets}`),
     '',
   ].join('\n')
+}
+
+/** A value that holds the whole of what is expected differs around it, any other in between. */
+function marked(expected: string, seen: string, palette: Palette) {
+  const piece = (text: string, differs: boolean) => {
+    const clean = sanitizeLine(text)
+    // Where blanks are the difference, they have to be seen.
+    return { text: differs ? clean.replace(/\p{White_Space}/gu, '␣') : clean, differs }
+  }
+  const at = seen.indexOf(expected)
+  if (at >= 0) {
+    const [before, after] = [seen.slice(0, at), seen.slice(at + expected.length)]
+    const pieces = [piece(before, true), piece(expected, false), piece(after, true)]
+    return { expected: ' '.repeat(widthOf(pieces[0]?.text ?? '')) + sanitizeLine(expected), pieces }
+  }
+  const parts = difference(expected, seen)
+  const pieces = [piece(parts.start, false), piece(parts.seen, true), piece(parts.end, false)]
+  const [start, end] = [sanitizeLine(parts.start), sanitizeLine(parts.end)]
+  return { expected: start + palette.good(sanitizeLine(parts.expected)) + end, pieces }
 }
 
 /** Text with a sign in front, wrapped beside it. */

@@ -123,6 +123,33 @@ describe('claims check on a terminal', () => {
     `)
   })
 
+  test('marks what stands around a value that is whole, and not the value', async () => {
+    const marks = async (txt: string) => {
+      const { stdout } = await check(() => [txt], OPTIONS, {
+        terminal: { columns: 100 },
+        global: { color: false },
+      })
+      const lines = stdout.split('\n')
+      const seen = lines.findIndex((line) => line.startsWith('  seen'))
+      return lines.slice(seen - 1, seen + 2).join('\n')
+    }
+    expect(await marks('"prefix=token"')).toMatchInlineSnapshot(`
+      "  expected   prefix=token
+        seen      "prefix=token"
+                  ^            ^"
+    `)
+    expect(await marks('prefix=token ')).toMatchInlineSnapshot(`
+      "  expected  prefix=token
+        seen      prefix=token␣
+                              ^"
+    `)
+    expect(await marks('prefix=tok')).toMatchInlineSnapshot(`
+      "  expected  prefix=token
+        seen      prefix=tok
+                            ^ missing here"
+    `)
+  })
+
   test('says little where all is well', async () => {
     const { stdout } = await check(right, OPTIONS, { terminal: { columns: 100 }, global: { color: false } })
     expect(stdout).toMatchInlineSnapshot(`
