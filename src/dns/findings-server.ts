@@ -103,7 +103,7 @@ function lameServers(facts: Facts, servers: readonly Observation[], all: boolean
   return {
     code: 'lame_nameserver',
     severity: all ? 'error' : 'warning',
-    message: `${list(servers)} ${one ? 'is' : 'are'} named as a server of ${facts.zone} but ${one ? 'does' : 'do'} not serve it: ${said.join(', ')}`,
+    message: `${list(servers)} ${one ? 'is' : 'are'} named as ${one ? 'a server' : 'servers'} of ${facts.zone} but ${one ? 'does' : 'do'} not serve it: ${said.join(', ')}`,
     fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${facts.zone}, or take ${one ? 'it' : 'them'} out of the NS records of ${facts.zone}, ${delegationPlace(facts)} and in the zone itself`,
     evidence: { zone: facts.zone, servers: evidenceOf(servers) },
   }
