@@ -1,24 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { fstatSync, readFileSync, writeSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { join } from 'node:path'
-import { isatty } from 'node:tty'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
-import {
-  type Clock,
-  type Context,
-  type Directories,
-  type DnsNetwork,
-  type Environment,
-  type HttpTransport,
-  type Input,
-  type Output,
-  OutputClosedError,
-} from './context.ts'
-import { CliError, Exit, type ExitCode } from './errors.ts'
+import type { Clock, Context, Directories, DnsNetwork, Environment, HttpTransport } from './context.ts'
+import type { ExitCode } from './errors.ts'
 import { platformDirectories } from './settings/paths.ts'
 import { watchSignals } from './signals.ts'
+import { realInput, realOutput } from './streams.ts'
 
 /** Put in by the build. */
 declare const MAILCLAIM_VERSION: string
@@ -168,102 +158,6 @@ function bootId(): string | undefined {
   } catch {
     return undefined // Only Linux has it.
   }
-}
-
-/** What is no character device is no terminal: `node:tty`, and the network with it, is loaded only for one that is. */
-function isTerminal(fd: number): boolean {
-  try {
-    if (!fstatSync(fd).isCharacterDevice()) return false
-  } catch {
-    // A closed descriptor, or a system that does not tell.
-  }
-  return isatty(fd)
-}
-
-function realInput(): Input {
-  return {
-    get isTTY() {
-      return isTerminal(0)
-    },
-    // Touched only when something is read: opening it keeps the process alive.
-    get stream() {
-      return process.stdin
-    },
-  }
-}
-
-/** A pipe that nobody has written to takes as much at once on every system. */
-const FIRST_PIECE_BYTES = 16 * 1024
-
-/**
- * @param loss `may be lost` for what is said beside the data: with a log that is full, or whose reader went away, the
- *   work still goes on, and the exit code still tells how it ended. To end quietly would say that it was done.
- */
-function realOutput(stream: () => NodeJS.WriteStream, fd: number, loss?: 'may be lost'): Output {
-  let closed = false
-  let listening = false
-  let first = true
-  const throughStream = (data: string | Uint8Array) =>
-    new Promise<void>((resolve, reject) => {
-      if (!listening) {
-        listening = true
-        // Without a listener the error would also be thrown where nobody can catch it.
-        stream().on('error', () => {
-          closed = true
-        })
-      }
-      stream().write(data, (error) => (error ? reject(error) : resolve()))
-    })
-  return {
-    get isTTY() {
-      return isTerminal(fd)
-    },
-    get columns() {
-      // A terminal that does not know its width says 0, and no line would ever fit.
-      return isTerminal(fd) ? stream().columns || undefined : undefined
-    },
-    async write(text) {
-      if (closed && loss !== undefined) return
-      if (closed) throw new OutputClosedError('the reader went away')
-      try {
-        const rest: string | Uint8Array = first ? writeDirectly(fd, text) : text
-        first = false
-        if (rest.length > 0) await throughStream(rest)
-      } catch (error) {
-        closed = true
-        if (loss !== undefined) return
-        const code = (error as NodeJS.ErrnoException).code
-        const gone = code === 'EPIPE' || code === 'EOF'
-        throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)
-      }
-    },
-  }
-}
-
-/**
- * Writes to a file or a pipe without a stream, which would load the network with it: most commands write once and are
- * done.
- *
- * @returns what could not be written that way, and has to go through the stream.
- */
-function writeDirectly(fd: number, text: string): string | Uint8Array {
-  if (text.length > FIRST_PIECE_BYTES / 3 || process.platform === 'win32' || isTerminal(fd)) return text
-  const bytes = Buffer.from(text)
-  try {
-    return bytes.subarray(writeSync(fd, bytes))
-  } catch (error) {
-    // Another program has made the pipe non-blocking, and it is full.
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return bytes
-    throw error
-  }
-}
-
-/** A full disk, say: what has been written is not whole. */
-function outputFailed(error: Error): CliError {
-  return new CliError('output_failed', Exit.bug, `the output cannot be written: ${error.message}`, {
-    hint: 'what has been written is not complete; check where it goes, and run the command again',
-    cause: error,
-  })
 }
 
 /** Loads the DNS client when the first question is asked. */
