@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import { type Agent, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import type { Socket } from 'node:net'
@@ -20,17 +19,21 @@ interface Proxy {
  * @param address of the proxy, http or https; its user name and password are shown to the proxy alone
  * @param target where the agent is to connect to
  * @param patienceMs how long a tunnel may take
+ * @param closing ends those on their way: the agent itself knows a tunnel only when it is there
  * @throws TransportError where `address` is none.
  */
-export function goThrough(address: string, agent: Agent, target: URL, patienceMs: number): void {
+export function goThrough(
+  address: string,
+  agent: Agent,
+  target: URL,
+  patienceMs: number,
+  closing: AbortSignal,
+): void {
   const proxy = parseProxy(address)
   const secure = target.protocol === 'https:'
   const authority = `${target.hostname}:${portOf(target)}`
-  const closing = new AbortController()
-  setMaxListeners(0, closing.signal)
-  const { destroy } = agent
   agent.createConnection = (options, connected) => {
-    openTunnel(proxy, authority, patienceMs, closing.signal)
+    openTunnel(proxy, authority, patienceMs, closing)
       .then((socket) => (secure ? connectTls({ ...(options as object), socket }) : socket))
       .then(
         (socket) => connected?.(null, socket),
@@ -38,11 +41,6 @@ export function goThrough(address: string, agent: Agent, target: URL, patienceMs
         (error) => (connected as ((error: Error) => void) | undefined)?.(error),
       )
     return undefined
-  }
-  // The agent itself knows a tunnel only when it is there.
-  agent.destroy = () => {
-    closing.abort()
-    destroy.call(agent)
   }
 }
 

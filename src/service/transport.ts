@@ -40,7 +40,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
   function agentFor({ url, freshConnection }: HttpRequest): Promise<Agent> {
     const keepAlive = freshConnection !== true
     const name = `${url.origin} ${keepAlive}`
-    const agent = agents.get(name) ?? createAgent(url, keepAlive, proxies)
+    const agent = agents.get(name) ?? createAgent(url, keepAlive, proxies, closing.signal)
     agents.set(name, agent)
     return agent
   }
@@ -78,12 +78,17 @@ function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | 
   return isLoopback(new URL(httpProxy).hostname) ? httpProxy : undefined
 }
 
-async function createAgent(url: URL, keepAlive: boolean, proxies: ProxySettings): Promise<Agent> {
+async function createAgent(
+  url: URL,
+  keepAlive: boolean,
+  proxies: ProxySettings,
+  closing: AbortSignal,
+): Promise<Agent> {
   const agent = new (url.protocol === 'https:' ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
   const proxy = proxyFor(url, proxies)
   if (proxy !== undefined) {
     const { goThrough, isException } = await import('./proxy.ts')
-    if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, TUNNEL_MS)
+    if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, TUNNEL_MS, closing)
   }
   return agent
 }
@@ -110,9 +115,12 @@ function closeOnUnasked(socket: Socket, isAnswered: () => boolean): void {
 
 /** One request and its answer. */
 class Exchange {
-  readonly response: Promise<HttpResponse>
-  readonly #answered: (response: HttpResponse) => void
-  readonly #rejected: (error: TransportError) => void
+  #answered: (response: HttpResponse) => void = () => {}
+  #rejected: (error: TransportError) => void = () => {}
+  readonly response = new Promise<HttpResponse>((resolve, reject) => {
+    this.#answered = resolve
+    this.#rejected = reject
+  })
   readonly #request: HttpRequest
   readonly #closing: AbortSignal
   readonly #timers: NodeJS.Timeout[] = []
@@ -127,10 +135,6 @@ class Exchange {
   constructor(request: HttpRequest, agent: Agent, closing: AbortSignal) {
     this.#request = request
     this.#closing = closing
-    const { promise, resolve, reject } = withResolvers<HttpResponse>()
-    this.response = promise
-    this.#answered = resolve
-    this.#rejected = reject
     if (request.signal?.aborted || closing.aborted) this.#interrupt()
     else this.#begin(agent)
   }
@@ -248,18 +252,4 @@ function joined(raw: readonly string[]): Record<string, string> {
     headers.set(name.toLowerCase(), known === undefined ? value : `${known}, ${value}`)
   }
   return Object.fromEntries(headers)
-}
-
-function withResolvers<T>(): {
-  promise: Promise<T>
-  resolve: (value: T) => void
-  reject: (reason: unknown) => void
-} {
-  let resolve: (value: T) => void = () => {}
-  let reject: (reason: unknown) => void = () => {}
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes
-    reject = no
-  })
-  return { promise, resolve, reject }
 }

@@ -601,7 +601,7 @@ describe('a proxy', () => {
     })
     const target = new URL('http://127.0.0.1:1/')
     const agent = new Agent()
-    goThrough(dripping.href, agent, target, 50)
+    goThrough(dripping.href, agent, target, 50, new AbortController().signal)
     const failure = await failureOf(
       new Promise((_resolve, reject) => sendRequest(target, { agent }).on('error', reject).end()),
     )
