@@ -128,15 +128,10 @@ export async function bestOf<T>(
 ): Promise<T | undefined> {
   const patience = below(signal)
   let best: T | undefined
-  let allEnded: () => void = () => undefined
-  const ended = new Promise<void>((resolve) => {
-    allEnded = resolve
-  })
-  let left = tasks.length
-  const ranked = tasks.map((task) => async () => {
-    const result = await task()
-    left -= 1
-    if (left === 0) allEnded()
+  const running = tasks.map((task) => task())
+  const ended = Promise.allSettled(running)
+  const ranked = running.map((task) => async () => {
+    const result = await task
     if (result === undefined) return undefined
     if (best === undefined || rank(result) < rank(best)) best = result
     if (rank(result) > 0) await Promise.race([ended, clock.sleep(BETTER_ANSWER_MS, patience.signal)])
