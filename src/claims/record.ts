@@ -1,4 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
+import { unexpectedAnswer } from '../service/answers.ts'
 import type { DomainClaim } from '../service/types.ts'
 
 /** The TXT record that a claim waits for. */
@@ -33,12 +34,7 @@ export function recordOf(claim: DomainClaim): TxtRecord {
   }
   // It goes into master files and shell commands as it is: nothing may be in it that means something there.
   if (!/^[\p{L}\p{M}\p{N}_.-]+$/u.test(name)) {
-    throw new CliError(
-      'unexpected_answer',
-      Exit.unavailable,
-      `the answer is not the interface's: ${JSON.stringify(name.slice(0, 300))} is not the name of a DNS record`,
-      { hint: 'check the base URL, and any proxy in between' },
-    )
+    throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not the name of a DNS record`)
   }
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
   // DNS knows no upper case, and what is cut off a name to get at its host field is compared as text.

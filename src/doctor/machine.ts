@@ -55,13 +55,13 @@ export async function examineFolders(context: Context): Promise<Diagnosis> {
     if (missing.length > 0) return ok(check, `not made yet: ${missing.join(', ')}`)
     return ok(check, `${config} and ${state} can be written, by you alone`)
   } catch (error) {
-    const { message, hint } = expected(error)
+    const failure = expected(error)
     return context.environment.apiKey === undefined
-      ? problem(check, expected(error))
+      ? problem(check, failure)
       : warning(
           check,
-          `${message}; MAILCLAIM_API_KEY does without it, but no claim is remembered`,
-          hint ?? '',
+          `${failure.message}; MAILCLAIM_API_KEY does without it, but no claim is remembered`,
+          failure.hint ?? '',
         )
   }
 }
