@@ -113,13 +113,22 @@ export interface HttpRequest {
    * request.
    */
   readonly freshConnection?: true
+  /**
+   * Called once the connection is there (through a proxy: the tunnel; TLS included) and before the first byte of the
+   * request is written. What it throws ends the exchange with nothing sent: a `TransportError` with `sent: 'no'` and
+   * that error as its `cause`. At most once a request; not at all where no connection comes about.
+   */
+  readonly beforeSend?: () => void
 }
 
 export interface HttpResponse {
   readonly status: number
   /** Lower-case names; repeated headers joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as it arrives, decompressed. Leaving the loop early closes the connection. */
+  /**
+   * The body as it arrives, decompressed. Where it is cut short, what has arrived comes first, and then a `TransportError`
+   * is thrown. Leaving the loop early closes the connection.
+   */
   readonly body: AsyncIterable<Uint8Array>
 }
 
@@ -133,8 +142,9 @@ export interface HttpTransport {
 }
 
 /**
- * No answer came. `sent` says whether a byte of the request can have left this machine: a look-up, connect or TLS
- * failure is `no`; anything later is `maybe`, and then the service may have acted on it.
+ * No answer came. `sent` says whether a byte of the request can have left this machine: whatever fails before the
+ * connection is there (loading the HTTP client, the look-up, connecting, the proxy, TLS) or in `beforeSend` is `no`;
+ * anything later is `maybe`, and then the service may have acted on it.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'

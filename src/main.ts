@@ -4,7 +4,15 @@ import { uptime } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
-import type { Clock, Context, Directories, DnsNetwork, Environment, HttpTransport } from './context.ts'
+import {
+  type Clock,
+  type Context,
+  type Directories,
+  type DnsNetwork,
+  type Environment,
+  type HttpTransport,
+  TransportError,
+} from './context.ts'
 import type { ExitCode } from './errors.ts'
 import { platformDirectories } from './settings/paths.ts'
 import { watchSignals } from './signals.ts'
@@ -173,11 +181,9 @@ function lazyDns(): DnsNetwork {
 /** Loads the HTTP client when the first request is made: most commands that only print make none. */
 function lazyTransport(environment: Environment): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
-  let sent = 0
   return {
     send: async (request) => {
-      if (++sent === 3) stayLean()
-      loading ??= import('./service/transport.ts').then(({ createTransport }) => createTransport(environment))
+      loading ??= loadTransport(environment)
       return (await loading).send(request)
     },
     close: async () => {
@@ -186,16 +192,17 @@ function lazyTransport(environment: Environment): HttpTransport {
   }
 }
 
-/** The newest release of Node on which V8 is known to take the flags below; it complains of others on stderr. */
-const NEWEST_TRIED = 26
-
-/**
- * A command that asks again and again, for the pages of a list or for how something gets on, waits most of its time.
- * Left to itself, V8 takes up to 30 MiB more meanwhile, for young objects and for optimizing compilers, and only the
- * table of a very long list is faster for it: docs/benchmarks.md. Both flags are limits that it looks up at every decision.
- */
-function stayLean(): void {
-  if (Number.parseInt(process.versions.node, 10) > NEWEST_TRIED) return
-  setFlagsFromString('--semi-space-growth-factor=1')
-  setFlagsFromString('--max-optimized-bytecode-size=1')
+async function loadTransport(environment: Environment): Promise<HttpTransport> {
+  // Node 20 would spend 90 ms on optimizing undici's parser (WebAssembly), more than most commands take.
+  if (process.versions.node.startsWith('20.')) setFlagsFromString('--liftoff-only')
+  try {
+    const { createTransport } = await import('./service/transport.ts')
+    return createTransport(environment)
+  } catch (error) {
+    const message = 'the HTTP client could not be loaded'
+    return {
+      send: () => Promise.reject(new TransportError('connect', 'no', message, error)),
+      close: () => Promise.resolve(),
+    }
+  }
 }

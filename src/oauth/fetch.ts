@@ -21,6 +21,8 @@ export function transportFetch(
     readonly userAgent: string
     readonly signal?: AbortSignal
     readonly freshConnection?: true
+    /** As in `HttpRequest`. */
+    readonly beforeSend?: () => void
   },
 ): (url: string, init: FetchOptions) => Promise<Response> {
   return async (url, init) => {
@@ -32,6 +34,7 @@ export function transportFetch(
       timeoutMs: options.timeoutMs,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       ...(options.freshConnection ? { freshConnection: true } : {}),
+      ...(options.beforeSend === undefined ? {} : { beforeSend: options.beforeSend }),
     })
     const pieces: Uint8Array[] = []
     let size = 0

@@ -1,54 +1,32 @@
-import type { Transform } from 'node:stream'
-import { TransportError } from '../context.ts'
+import type { Dispatcher } from 'undici'
+import createInterceptor from 'undici/lib/interceptor/decompress.js'
 
-/** A body may be packed once or twice; more than that is no honest answer. */
-const MOST_LAYERS = 2
+let interceptor: Dispatcher.DispatcherComposeInterceptor | undefined
 
 /**
- * The body without its content coding (RFC 9110 section 8.4.1). Unpacks piece by piece as it is read: a reader that
- * stops at its own limit has not had a small body blown up in memory.
+ * Undoes the content coding of an answer (RFC 9110 section 8.4.1): gzip, deflate and br, one or several. It decompresses
+ * piece by piece as it is read, so that a reader that stops at its own limit has not had a small body blown up in memory.
+ *
+ * @returns what takes the answer as it arrives and hands it on to `next`; a coding that it does not know, it leaves.
  */
-export function decoded(
-  body: AsyncIterable<Uint8Array>,
-  encodings: string | undefined,
-): AsyncIterable<Uint8Array> {
-  const layers = (encodings ?? '')
-    .toLowerCase()
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '' && name !== 'identity')
-  return layers.length === 0 ? body : unpacked(body, layers)
+export function decompressing(next: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
+  interceptor ??= quietly(() => createInterceptor({ skipErrorResponses: false }))
+  let handler = next
+  const dispatch = interceptor((_options, created) => {
+    handler = created
+    return true
+  })
+  dispatch({ path: '/', method: 'GET' }, next)
+  return handler
 }
 
-async function* unpacked(
-  body: AsyncIterable<Uint8Array>,
-  layers: readonly string[],
-): AsyncGenerator<Uint8Array> {
-  const [{ Readable, pipeline }, zlib] = await Promise.all([import('node:stream'), import('node:zlib')])
-  const streams: Transform[] = []
-  for (const name of layers.toReversed()) {
-    if (name === 'gzip' || name === 'x-gzip') streams.push(zlib.createGunzip())
-    else if (name === 'deflate') streams.push(zlib.createInflate())
-    else if (name === 'br') streams.push(zlib.createBrotliDecompress())
-    else
-      throw new TransportError(
-        'protocol',
-        'maybe',
-        `the answer is packed in a way that was not asked for: ${name}`,
-      )
-  }
-  if (streams.length > MOST_LAYERS)
-    throw new TransportError('protocol', 'maybe', 'the answer is packed many times over')
-  const source = Readable.from(body)
-  const last = streams.at(-1) as Transform
-  // The failure, if there is one, is thrown where the last stream is read.
-  pipeline([source, ...streams], () => {})
+/** undici warns at the first use that the interceptor is experimental: nothing for the person at the terminal. */
+function quietly<T>(create: () => T): T {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
   try {
-    yield* last as AsyncIterable<Uint8Array>
-  } catch (error) {
-    if (error instanceof TransportError) throw error
-    throw new TransportError('protocol', 'maybe', 'the answer could not be unpacked', error)
+    return create()
   } finally {
-    source.destroy()
+    process.emitWarning = emitWarning
   }
 }

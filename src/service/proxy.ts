@@ -1,46 +1,49 @@
-import { type Agent, request as requestPlain } from 'node:http'
-import { request as requestSecure } from 'node:https'
-import type { Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type { Dispatcher } from 'undici'
+import connect from 'undici/lib/api/api-connect.js'
+import Pool from 'undici/lib/dispatcher/pool.js'
+import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 import { TransportError } from '../context.ts'
-import { excerpt } from '../terminal/sanitize.ts'
 import { classify } from './transport-errors.ts'
 
-/** Where a proxy is, and the headers that say to it who asks. */
-interface Proxy {
-  readonly address: URL
-  readonly credentials: Readonly<Record<string, string>>
+/**
+ * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6), plain HTTP too: asked to forward, a proxy
+ * answers in the service's place. A tunnel that is refused is a failure before anything was sent, and never looks like an
+ * answer of the service.
+ *
+ * @param text the proxy's address, http or https; its user name and password are shown to the proxy alone
+ * @param connection how connections are made, to the proxy and through it
+ * @param tunnelMs how long a tunnel may take to be opened
+ * @throws TransportError where `text` is not such an address.
+ */
+export function tunnelThrough(
+  text: string,
+  connection: object,
+  tunnelMs: number,
+  options: Omit<ProxyAgent.Options, 'uri'>,
+): Dispatcher {
+  const { uri, token } = parseProxy(text)
+  return new ProxyAgent({
+    ...options,
+    uri,
+    ...(token === undefined ? {} : { token }),
+    proxyTls: connection,
+    requestTls: connection,
+    clientFactory: (origin, settings) => new TunnelPool(origin, { ...settings, headersTimeout: tunnelMs }),
+  })
 }
 
-/**
- * Makes every connection of an agent a tunnel through a proxy (CONNECT, RFC 9110 section 9.3.6). A tunnel that is refused
- * is a failure before anything was sent, and never looks like an answer of the service.
- *
- * @param address of the proxy, http or https; its user name and password are shown to the proxy alone
- * @param target where the agent is to connect to
- * @param patienceMs how long a tunnel may take
- * @param closing ends those on their way: the agent itself knows a tunnel only when it is there
- * @throws TransportError where `address` is none.
- */
-export function goThrough(
-  address: string,
-  agent: Agent,
-  target: URL,
-  patienceMs: number,
-  closing: AbortSignal,
-): void {
-  const proxy = parseProxy(address)
-  const secure = target.protocol === 'https:'
-  const authority = `${target.hostname}:${portOf(target)}`
-  agent.createConnection = (options, connected) => {
-    openTunnel(proxy, authority, patienceMs, closing)
-      .then((socket) => (secure ? connectTls({ ...(options as object), socket }) : socket))
-      .then(
-        (socket) => connected?.(null, socket),
-        // Node's types ask for a socket beside the error, where there is none.
-        (error) => (connected as ((error: Error) => void) | undefined)?.(error),
-      )
-    return undefined
+/** The connections to the proxy. Whatever goes wrong with them is told as the proxy's. */
+class TunnelPool extends Pool {
+  override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
+    let tunnel: Dispatcher.ConnectData
+    try {
+      tunnel = await connect.call(this, options)
+    } catch (error) {
+      throw failure(classify(error, false, 'proxy').message, error)
+    }
+    if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
+    tunnel.socket.on('error', () => {}).destroy()
+    throw failure(`it answered ${tunnel.statusCode}`)
   }
 }
 
@@ -64,18 +67,17 @@ function portOf({ port, protocol }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80)
 }
 
-function parseProxy(text: string): Proxy {
+function parseProxy(text: string): { uri: string; token?: string } {
   const address = URL.canParse(text) ? new URL(text) : undefined
   if (address === undefined || !['http:', 'https:'].includes(address.protocol)) {
     throw failure('its address in HTTPS_PROXY or HTTP_PROXY is not an http or https address')
   }
   const { username, password } = address
-  // Node would show them once more, as a credential for the service.
+  if (username === '' && password === '') return { uri: address.href }
   address.username = ''
   address.password = ''
-  if (username === '' && password === '') return { address, credentials: {} }
   const pair = Buffer.from(`${unescaped(username)}:${unescaped(password)}`)
-  return { address, credentials: { 'proxy-authorization': `Basic ${pair.toString('base64')}` } }
+  return { uri: address.href, token: `Basic ${pair.toString('base64')}` }
 }
 
 /** Without its percent-encoding, or as it is where a percent sign stands for itself. */
@@ -85,48 +87,6 @@ function unescaped(text: string): string {
   } catch {
     return text
   }
-}
-
-/**
- * A connection through the proxy to `authority`, "host:port".
- *
- * @throws TransportError
- */
-function openTunnel(
-  proxy: Proxy,
-  authority: string,
-  patienceMs: number,
-  signal: AbortSignal,
-): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const asking = (proxy.address.protocol === 'https:' ? requestSecure : requestPlain)(proxy.address, {
-      agent: false,
-      method: 'CONNECT',
-      path: authority,
-      headers: { host: authority, ...proxy.credentials },
-      signal,
-    })
-    asking.once('connect', (answer, socket, head) => {
-      const status = answer.statusCode ?? 0
-      if (status < 200 || status > 299) {
-        socket.destroy()
-        return reject(failure(excerpt(`it answered ${status} ${answer.statusMessage}`, 120)))
-      }
-      if (head.length > 0) socket.unshift(head)
-      resolve(socket.ref())
-    })
-    // Who waits for the tunnel keeps the program alive; one that nobody waits for any more must not.
-    asking.once('socket', (socket) => socket.unref())
-    // Of the whole, not of each silence: a proxy can drip its answer for ever.
-    const timer = setTimeout(() => asking.destroy(failure('it did not answer in time')), patienceMs).unref()
-    asking.once('close', () => clearTimeout(timer))
-    asking.on('error', (error) => {
-      reject(
-        error instanceof TransportError ? error : failure(classify(error, false, 'proxy').message, error),
-      )
-    })
-    asking.end()
-  })
 }
 
 function failure(why: string, cause?: unknown): TransportError {

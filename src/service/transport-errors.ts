@@ -21,13 +21,13 @@ export function classify(
     return new TransportError('lookup', sent, 'the name of the host could not be looked up', error)
   }
   if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message, peer), error)
-  if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH')) {
+  if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT')) {
     return new TransportError('connect', sent, connectMessage(code), error)
   }
-  if (is('ETIMEDOUT')) {
+  if (is('ETIMEDOUT', 'UND_ERR_HEADERS_TIMEOUT')) {
     return new TransportError('timeout', sent, `the ${peer} did not answer in time`, error)
   }
-  if (is('ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE')) {
+  if (isEnd(code, message)) {
     return new TransportError(
       'reset',
       sent,
@@ -35,8 +35,8 @@ export function classify(
       error,
     )
   }
-  if (is('ERR_INVALID_CHAR', 'ERR_UNESCAPED_CHARACTERS')) {
-    return new TransportError('protocol', 'no', `the request cannot be sent: ${message}`, error)
+  if (!started && peer === 'service') {
+    return new TransportError('connect', 'no', `the request could not be sent: ${message}`, error)
   }
   return new TransportError('protocol', sent, `the answer is not valid HTTP: ${message}`, error)
 }
@@ -56,6 +56,14 @@ function innermost(error: unknown): { code: string; syscall: string; message: st
     syscall: String(fields.syscall ?? ''),
     message: excerpt(String(fields.message ?? found), 200),
   }
+}
+
+/** undici calls bytes that it has not asked for an error of the socket as well. */
+function isEnd(code: string, message: string): boolean {
+  if (code === 'UND_ERR_SOCKET') return !message.startsWith('bad ')
+  return /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/.test(
+    code,
+  )
 }
 
 function isTls(code: string, message: string): boolean {
@@ -78,6 +86,7 @@ function tlsMessage(code: string, message: string, peer: string): string {
 
 function connectMessage(code: string): string {
   if (code === 'ECONNREFUSED') return 'nothing listens at that address (connection refused)'
-  if (code === 'ETIMEDOUT') return 'the host did not answer (connect time-out)'
+  if (code === 'ETIMEDOUT' || code === 'UND_ERR_CONNECT_TIMEOUT')
+    return 'the host did not answer (connect time-out)'
   return `the host cannot be reached${code === '' ? '' : ` (${code})`}`
 }

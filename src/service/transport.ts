@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events'
-import { Agent, type ClientRequest, type IncomingMessage, request as requestPlain } from 'node:http'
-import { request as requestSecure, Agent as SecureAgent } from 'node:https'
-import type { Socket } from 'node:net'
+import type { Dispatcher } from 'undici'
+import symbols from 'undici/lib/core/symbols.js'
+import Agent from 'undici/lib/dispatcher/agent.js'
+import Pool from 'undici/lib/dispatcher/pool.js'
 import {
   type Environment,
   type HttpRequest,
@@ -10,62 +11,89 @@ import {
   TransportError,
 } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
-import { decoded } from './decompression.ts'
+import { decompressing } from './decompression.ts'
+import { ResponseBody, undecodable } from './response-body.ts'
 import { classify } from './transport-errors.ts'
 
 /** How long a kept-alive connection may idle: shorter than servers allow, so that none is used while it is closed. */
 const KEEP_ALIVE_MS = 4000
 /** How long a connection may take to be made, TLS included. */
 const CONNECT_MS = 10_000
-/** How long a proxy may take of that: less, so that it is named where it is the one that stays silent. */
+/** How long a proxy may take to open a tunnel: less, so that it is named where it is the one that stays silent. */
 const TUNNEL_MS = 9000
+/** For how long at most, after the time limit, what has already arrived is still read. */
+const LATE_READ_MS = 1000
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
 
 /** The proxies to go through, from the environment. */
 export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
 
 /**
- * HTTP over Node's own client, which is there at once where a library would first have to be read and compiled: one
- * exchange a call, kept-alive connections, no redirects, no retries, proxies as the environment says. `timeoutMs` of a
- * request bounds the whole exchange, from the look-up of the host to the last byte of the body, so that neither silence
- * nor a slow drip holds anybody up.
+ * HTTP/1.1 by undici: one exchange a call, kept-alive connections, no redirects, no retries, proxies as the environment
+ * says. `timeoutMs` of a request bounds the whole exchange, from the look-up of the host to the last byte of the body, so
+ * that neither silence nor a slow drip holds anybody up.
  */
-export function createTransport(proxies: ProxySettings): HttpTransport {
+export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): HttpTransport {
   // Promises, so that two requests at once share what the first of them creates.
-  const agents = new Map<string, Promise<Agent>>()
+  const dispatchers = new Map<string, Promise<Dispatcher>>()
   const closing = new AbortController()
   // As many requests as there are may be on their way.
   setMaxListeners(0, closing.signal)
 
-  function agentFor({ url, freshConnection }: HttpRequest): Promise<Agent> {
+  function dispatcherFor({ url, freshConnection }: HttpRequest): Promise<Dispatcher> {
     const keepAlive = freshConnection !== true
     const name = `${url.origin} ${keepAlive}`
-    const agent = agents.get(name) ?? createAgent(url, keepAlive, proxies, closing.signal)
-    agents.set(name, agent)
-    return agent
+    const dispatcher = dispatchers.get(name) ?? createDispatcher(url, keepAlive)
+    dispatchers.set(name, dispatcher)
+    return dispatcher
+  }
+
+  async function createDispatcher(url: URL, keepAlive: boolean): Promise<Dispatcher> {
+    const connect = { signal: closing.signal, timeout: CONNECT_MS }
+    const options = {
+      // `timeoutMs` of each request is the limit.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      pipelining: keepAlive ? 1 : 0,
+      factory: (origin: string | URL, settings: object) =>
+        new Pool(origin, settings).on('connect', (_origin, targets) => ignoreContinue(targets.at(-1))),
+    }
+    const proxy = proxyFor(url, proxies)
+    if (proxy !== undefined) {
+      const { isException, tunnelThrough } = await import('./proxy.ts')
+      if (!isException(url, proxies.noProxy ?? '')) return tunnelThrough(proxy, connect, tunnelMs, options)
+    }
+    return new Agent({ ...options, connect })
   }
 
   return {
     async send(request) {
-      const agent = await agentFor(request)
-      const mayReuse = Object.keys(agent.freeSockets).length > 0
-      if (mayReuse && request.method === 'POST') await hearWhatWasClosed()
-      return new Exchange(request, agent, closing.signal).response
+      let dispatcher: Dispatcher
+      try {
+        dispatcher = await dispatcherFor(request)
+      } catch (error) {
+        throw classify(error, false)
+      }
+      await readWhatArrived()
+      return new Exchange(request, dispatcher, closing.signal).response
     },
     async close() {
       // Not gracefully: what is still open has been given up.
       closing.abort()
-      for (const agent of await Promise.allSettled(agents.values()))
-        if (agent.status === 'fulfilled') agent.value.destroy()
+      for (const dispatcher of await Promise.allSettled(dispatchers.values()))
+        if (dispatcher.status === 'fulfilled') await dispatcher.value.destroy()
     },
   }
 }
 
 /**
- * A whole turn of the event loop, in which a kept-alive connection that the service has closed is found out. Many close
- * one right behind an answer without a word about it, and a POST that meets that cannot be sent again.
+ * A whole turn of the event loop, in which it reads what has arrived. Before a request, that shows which kept-alive
+ * connections the service has closed (many servers close one right behind an answer without a word about it, and a POST
+ * that meets that cannot be sent again), and undici frees the connection of the answer before.
  */
-async function hearWhatWasClosed(): Promise<void> {
+async function readWhatArrived(): Promise<void> {
   // The first may come before the system is asked what has arrived.
   for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -73,48 +101,30 @@ async function hearWhatWasClosed(): Promise<void> {
 function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | undefined {
   if (url.protocol === 'https:') return httpsProxy
   // Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on
-  // another machine would carry it there: it is passed by.
+  // another machine would carry it there: it is bypassed.
   if (httpProxy === undefined || !URL.canParse(httpProxy)) return httpProxy
   return isLoopback(new URL(httpProxy).hostname) ? httpProxy : undefined
 }
 
-async function createAgent(
-  url: URL,
-  keepAlive: boolean,
-  proxies: ProxySettings,
-  closing: AbortSignal,
-): Promise<Agent> {
-  const agent = new (url.protocol === 'https:' ? SecureAgent : Agent)({ keepAlive, timeout: KEEP_ALIVE_MS })
-  const proxy = proxyFor(url, proxies)
-  if (proxy !== undefined) {
-    const { goThrough, isException } = await import('./proxy.ts')
-    if (!isException(url, proxies.noProxy ?? '')) goThrough(proxy, agent, url, TUNNEL_MS, closing)
-  }
-  return agent
+interface Parser {
+  onHeadersComplete(status: number, ...more: unknown[]): number
 }
 
-/** What each connection does when it hears something: see `closeOnUnasked`. */
-const hearing = new WeakMap<Socket, () => void>()
-
 /**
- * What a server says after its answer, where nothing was asked, must not be read as the answer to the next request: the
- * connection is not used again.
- *
- * @param isAnswered whether the answer to the request that the connection is used for has come to its end
+ * A client must pass over a "100 Continue" that it has not asked for (RFC 9110 section 15.2). undici takes it for a broken
+ * answer, and passes over the others of its class.
  */
-function closeOnUnasked(socket: Socket, isAnswered: () => boolean): void {
-  const before = hearing.get(socket)
-  if (before !== undefined) socket.off('data', before)
-  const hear = (): void => {
-    if (isAnswered()) socket.destroy()
-  }
-  hearing.set(socket, hear)
-  // In front of Node's own listener: what ends the answer is not yet heard as its end.
-  socket.prependListener('data', hear)
+function ignoreContinue(client: object | undefined): void {
+  const socket = (client as { [symbols.kSocket]?: { [symbols.kParser]?: Parser } })[symbols.kSocket]
+  const parser = socket?.[symbols.kParser]
+  if (parser === undefined) return
+  const { onHeadersComplete } = parser
+  parser.onHeadersComplete = (status, ...more) =>
+    onHeadersComplete.call(parser, status === 100 ? 102 : status, ...more)
 }
 
 /** One request and its answer. */
-class Exchange {
+class Exchange implements Dispatcher.DispatchHandler {
   #answered: (response: HttpResponse) => void = () => {}
   #rejected: (error: TransportError) => void = () => {}
   readonly response = new Promise<HttpResponse>((resolve, reject) => {
@@ -123,133 +133,147 @@ class Exchange {
   })
   readonly #request: HttpRequest
   readonly #closing: AbortSignal
-  readonly #timers: NodeJS.Timeout[] = []
+  #timer: NodeJS.Timeout | undefined
   readonly #interrupt = () =>
     this.#giveUp('aborted', 'the request was abandoned', this.#request.signal?.reason)
-  /** A byte of the request can have left this machine. */
-  #started = false
+  /** Of the connection, from the moment at which a byte of the request can leave this machine. */
+  #connection: Dispatcher.DispatchController | undefined
+  /** Where the answer goes. */
+  #reader: Dispatcher.DispatchHandler | undefined
+  /** Counts what has arrived. */
+  #arrivals = 0
+  #over = false
   #failure: TransportError | undefined
-  #sending: ClientRequest | undefined
-  #answer: IncomingMessage | undefined
 
-  constructor(request: HttpRequest, agent: Agent, closing: AbortSignal) {
+  constructor(request: HttpRequest, dispatcher: Dispatcher, closing: AbortSignal) {
     this.#request = request
     this.#closing = closing
     if (request.signal?.aborted || closing.aborted) this.#interrupt()
-    else this.#begin(agent)
+    else this.#begin(dispatcher)
   }
 
-  #begin(agent: Agent): void {
-    const { signal, timeoutMs } = this.#request
+  #begin(dispatcher: Dispatcher): void {
+    const { url, method, headers, body, signal, timeoutMs } = this.#request
     signal?.addEventListener('abort', this.#interrupt, { once: true })
     this.#closing.addEventListener('abort', this.#interrupt, { once: true })
-    this.#limit(timeoutMs, 'timeout', `no complete answer within ${timeoutMs / 1000} s`)
+    this.#timer = setTimeout(() => this.#expire(), timeoutMs)
     try {
-      this.#sending = this.#send(agent)
+      dispatcher.dispatch(
+        {
+          origin: url.origin,
+          path: `${url.pathname}${url.search}`,
+          method,
+          headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
+          ...(body === undefined ? {} : { body }),
+        },
+        this,
+      )
     } catch (error) {
       this.#fail(classify(error, false))
     }
   }
 
-  #send(agent: Agent): ClientRequest {
-    const { url, method, headers, body } = this.#request
-    const secure = url.protocol === 'https:'
-    const sending = (secure ? requestSecure : requestPlain)(url, {
-      agent,
-      method,
-      headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
-    })
-    const connecting = this.#limit(CONNECT_MS, 'connect', 'the host did not answer (connect time-out)')
-    const start = (): void => {
-      clearTimeout(connecting)
-      this.#started = true
+  /** The connection is there, through a proxy the tunnel: what is thrown here leaves it without a byte. */
+  onRequestStart(connection: Dispatcher.DispatchController): void {
+    if (this.#failure !== undefined) throw this.#failure
+    try {
+      this.#request.beforeSend?.()
+    } catch (error) {
+      this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
+      throw error
     }
-    sending.once('socket', (socket) => {
-      closeOnUnasked(socket, () => this.#answer?.complete === true)
-      // Node writes the request after it has told these listeners; until then nothing can have left.
-      if (secure && !sending.reusedSocket) socket.once('secureConnect', start)
-      else if (socket.connecting) socket.once('connect', start)
-      else start()
-    })
-    sending.once('response', (answer) => this.#receive(answer))
-    sending.once('upgrade', (_answer, socket) => {
-      socket.destroy()
-      this.#giveUp(
-        'protocol',
-        'the answer is not valid HTTP: it changes to a protocol that was not asked for',
-      )
-    })
-    sending.on('error', (error) => this.#fail(classify(error, this.#started)))
-    sending.once('close', () => {
-      this.#settle()
-      if (this.#answer === undefined)
-        this.#giveUp('reset', 'the connection was closed before the answer was complete')
-    })
-    sending.end(body)
-    return sending
+    this.#connection = connection
   }
 
-  #receive(answer: IncomingMessage): void {
-    this.#answer = answer
-    // Thrown where the body is read.
-    answer.on('error', () => {})
-    const status = answer.statusCode ?? 0
-    // What Node hands on of these is no information on the way: 101 without an upgrade, and numbers that are no status.
+  onResponseStart(
+    connection: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    this.#arrivals++
+    if (this.#over) return
+    // Information on the way. 101 is none: it changes the protocol, which was not asked for.
+    if (status >= 100 && status < 200 && status !== 101) return
     if (status < 200) {
       this.#giveUp('protocol', `the answer is not valid HTTP: ${status} is no status to end with`)
       return
     }
-    const headers = joined(answer.rawHeaders)
-    const body = decoded(this.#read(answer), headers['content-encoding'])
-    this.#answered({ status, headers, body })
-  }
-
-  async *#read(answer: IncomingMessage): AsyncGenerator<Uint8Array> {
-    try {
-      yield* answer as AsyncIterable<Uint8Array>
-    } catch (error) {
-      throw this.#failure ?? classify(error, true)
+    const body = new ResponseBody(() => this.#failure)
+    const encoding = headers['content-encoding'] ?? 'identity'
+    this.#reader = encoding === 'identity' ? body : decompressing(body)
+    const upstream = {
+      aborted: false,
+      paused: false,
+      reason: null,
+      pause: () => connection.pause(),
+      resume: () => connection.resume(),
+      abort: (reason: Error) => this.#abandon(connection, reason),
     }
+    this.#reader.onRequestStart?.(upstream, null)
+    this.#reader.onResponseStart?.(upstream, status, headers)
+    this.#answered({ status, headers: joined(headers), body })
   }
 
-  #limit(ms: number, kind: TransportError['kind'], message: string): NodeJS.Timeout {
-    const timer = setTimeout(() => this.#giveUp(kind, message), ms)
-    this.#timers.push(timer)
-    return timer
+  onResponseData(connection: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#arrivals++
+    if (!this.#over) this.#reader?.onResponseData?.(connection, chunk)
+  }
+
+  onResponseEnd(connection: Dispatcher.DispatchController): void {
+    if (this.#over) return
+    this.#settle()
+    this.#reader?.onResponseEnd?.(connection, {})
+  }
+
+  onResponseError(_connection: unknown, error: Error): void {
+    this.#fail(classify(error, this.#connection !== undefined))
+  }
+
+  /**
+   * The time is up. A process that was stopped finds its answer in the socket, and timers run before sockets are read: so
+   * what has arrived is read first, as long as there is more of it.
+   */
+  async #expire(): Promise<void> {
+    const until = performance.now() + LATE_READ_MS
+    let before: number
+    do {
+      before = this.#arrivals
+      await readWhatArrived()
+    } while (!this.#over && this.#arrivals > before && performance.now() < until)
+    this.#giveUp('timeout', `no complete answer within ${this.#request.timeoutMs / 1000} s`)
   }
 
   #giveUp(kind: TransportError['kind'], message: string, cause?: unknown): void {
-    const error = new TransportError(kind, this.#started ? 'maybe' : 'no', message, cause)
-    this.#fail(error)
-    // The answer, where there is one: what has arrived of it would otherwise look complete.
-    ;(this.#answer ?? this.#sending)?.destroy(error)
+    this.#fail(new TransportError(kind, this.#connection === undefined ? 'no' : 'maybe', message, cause))
   }
 
-  #fail(error: TransportError): void {
+  #fail(failure: TransportError): void {
+    if (this.#over) return
     this.#settle()
-    this.#failure ??= error
-    this.#rejected(this.#failure)
+    this.#failure = failure
+    this.#rejected(failure)
+    this.#connection?.abort(failure)
+    // As if that were all: what has arrived is decompressed and can be read, and the failure stands at its end.
+    if (this.#connection !== undefined) this.#reader?.onResponseEnd?.(this.#connection, {})
+  }
+
+  /** The reader wants no more of the answer, or cannot make sense of it. */
+  #abandon(connection: Dispatcher.DispatchController, reason: Error): void {
+    const reader = this.#reader
+    this.#reader = undefined
+    this.#fail(undecodable(reason))
+    reader?.onResponseError?.(connection, reason)
   }
 
   #settle(): void {
-    for (const timer of this.#timers) clearTimeout(timer)
+    this.#over = true
+    clearTimeout(this.#timer)
     for (const signal of [this.#request.signal, this.#closing])
       signal?.removeEventListener('abort', this.#interrupt)
   }
 }
 
-/**
- * Headers by their lower-case names. Of the raw ones: where a header is called like something that every object has,
- * some releases of Node throw, and nobody could catch it.
- *
- * @param raw name and value in turns
- */
-function joined(raw: readonly string[]): Record<string, string> {
-  const headers = new Map<string, string>()
-  for (let at = 0; at + 1 < raw.length; at += 2) {
-    const [name, value] = [raw[at] as string, raw[at + 1] as string]
-    const known = headers.get(name.toLowerCase())
-    headers.set(name.toLowerCase(), known === undefined ? value : `${known}, ${value}`)
-  }
-  return Object.fromEntries(headers)
+/** Repeated headers joined. Built of entries, because a header may be called like something that every object has. */
+function joined(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
 }

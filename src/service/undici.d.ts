@@ -1,0 +1,31 @@
+// undici's entry loads fetch, WebSocket and caches along; its parts load alone. They have no types of their own.
+declare module 'undici/lib/dispatcher/agent.js' {
+  import { Agent } from 'undici'
+  export default Agent
+}
+declare module 'undici/lib/dispatcher/pool.js' {
+  import { Pool } from 'undici'
+  export default Pool
+}
+declare module 'undici/lib/dispatcher/proxy-agent.js' {
+  import { ProxyAgent } from 'undici'
+  export default ProxyAgent
+}
+declare module 'undici/lib/api/api-connect.js' {
+  import type { Dispatcher } from 'undici'
+  /** The `connect` method of a dispatcher. */
+  export default function connect(
+    this: Dispatcher,
+    options: Dispatcher.ConnectOptions,
+  ): Promise<Dispatcher.ConnectData>
+}
+declare module 'undici/lib/interceptor/decompress.js' {
+  import type { Dispatcher } from 'undici'
+  export default function decompress(options?: {
+    skipErrorResponses?: boolean
+  }): Dispatcher.DispatcherComposeInterceptor
+}
+declare module 'undici/lib/core/symbols.js' {
+  const symbols: { readonly kSocket: unique symbol; readonly kParser: unique symbol }
+  export default symbols
+}
