@@ -33,6 +33,8 @@ export interface Program {
 export interface Directories {
   readonly config: string
   readonly state: string
+  /** One for each user of the machine, whatever variables say: what guards an item of the keychain lies in it. */
+  readonly user: string
 }
 
 /** The variables that the program knows, read once by `main.ts`. An empty variable counts as not set. */
@@ -91,6 +93,8 @@ export interface Clock {
   sinceBoot(): { seconds: number; boot: string | undefined }
   /** Settles after `ms` milliseconds; rejects with the signal's reason when that aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Calls `ring` once after `ms` milliseconds, unless it is cancelled by the function returned. Keeps no process alive. */
+  alarm(ms: number, ring: () => void): () => void
 }
 
 export interface Random {
@@ -252,6 +256,8 @@ export interface Interrupts {
   /**
    * Runs work that must not be cut in two (from sending a refresh token to storing its successor): a signal that
    * arrives meanwhile takes effect when the work has settled.
+   *
+   * @param onSignal called when a signal arrives and has to wait.
    */
-  shield<T>(work: () => Promise<T>): Promise<T>
+  shield<T>(work: () => Promise<T>, onSignal?: () => void): Promise<T>
 }

@@ -14,7 +14,7 @@ import {
   TransportError,
 } from './context.ts'
 import type { ExitCode } from './errors.ts'
-import { platformDirectories } from './settings/paths.ts'
+import { platformDirectories, userDirectory } from './settings/paths.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput } from './streams.ts'
 
@@ -119,7 +119,7 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, strin
 
 /** Looked up when a command asks: help and the version have no use for them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
-  let found: Directories | undefined
+  let found: Omit<Directories, 'user'> | undefined
   const usual = () => {
     found ??= platformDirectories()
     return found
@@ -130,6 +130,9 @@ function readDirectories(variables: NodeJS.ProcessEnv): Directories {
     },
     get state() {
       return variables['MAILCLAIM_STATE_DIR'] || usual().state
+    },
+    get user() {
+      return userDirectory()
     },
   }
 }
@@ -158,6 +161,10 @@ const clock: Clock = {
       )
       signal?.addEventListener('abort', abort, { once: true })
     }),
+  alarm(ms, ring) {
+    const timer = setTimeout(ring, ms).unref()
+    return () => clearTimeout(timer)
+  },
 }
 
 function bootId(): string | undefined {

@@ -20,6 +20,7 @@ type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>
 export function watchSignals(source: SignalSource): Signals {
   const controller = new AbortController()
   let shields = 0
+  const onShielded = new Set<() => void>()
   let pending: NodeJS.Signals | undefined
   let timer: NodeJS.Timeout | undefined
   let giveUp: (code: ExitCode) => void
@@ -34,6 +35,7 @@ export function watchSignals(source: SignalSource): Signals {
   }
   const received = (signal: NodeJS.Signals) => {
     if (shields > 0) {
+      if (pending === undefined) for (const tell of onShielded) tell()
       pending = signal
       return
     }
@@ -55,12 +57,14 @@ export function watchSignals(source: SignalSource): Signals {
     stop,
     interrupts: {
       signal: controller.signal,
-      async shield(work) {
+      async shield(work, onSignal) {
         shields++
+        if (onSignal !== undefined) onShielded.add(onSignal)
         try {
           return await work()
         } finally {
           shields--
+          if (onSignal !== undefined) onShielded.delete(onSignal)
           if (shields === 0 && pending !== undefined) {
             const signal = pending
             pending = undefined

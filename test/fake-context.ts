@@ -18,6 +18,8 @@ import { type GlobalOptions, resolveSettings, type Settings } from '../src/setti
 
 /** A clock that stands still until a test moves it, or until someone sleeps: then it jumps ahead to the end of the sleep. */
 export interface FakeClock extends Clock {
+  /** Rings the alarms that are set. */
+  ring(): void
   /** Moves time forward for every clock. */
   advance(ms: number): void
   /** Moves the wall clock alone, as a person or NTP does. */
@@ -30,8 +32,17 @@ export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): Fak
   let wall = start
   let passed = 0
   const slept: number[] = []
+  const alarms = new Set<() => void>()
   return {
     slept,
+    alarm(_ms, ring) {
+      alarms.add(ring)
+      return () => alarms.delete(ring)
+    },
+    ring() {
+      for (const alarm of alarms) alarm()
+      alarms.clear()
+    },
     now: () => wall,
     monotonic: () => passed,
     sinceBoot: () => ({ seconds: 1000 + passed / 1000, boot: 'boot-1' }),
@@ -110,7 +121,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
   return {
     program: { version: '0.0.0-test', node: process.execPath, script: 'mailclaim' },
     environment: { noColor: false, ci: false, ssh: false, ...options.environment },
-    directories: { config: join(home, 'config'), state: join(home, 'state') },
+    directories: { config: join(home, 'config'), state: join(home, 'state'), user: join(home, 'user') },
     platform: 'linux',
     stdin: { isTTY: options.terminal !== undefined, stream: new PassThrough() },
     stdout: createFakeOutput(options.terminal),

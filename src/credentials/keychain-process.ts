@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, type SpawnOptions } from 'node:child_process'
 import type { Keychain, KeychainAnswer, KeychainRequest } from '../context.ts'
 
 export interface HelperOptions {
@@ -19,6 +19,12 @@ export function createKeychain(options: HelperOptions): Keychain {
   return { call: (request) => callHelper(options, request) }
 }
 
+/**
+ * A process group of its own: a Ctrl-C is for the program, which may be storing a token that exists nowhere else. When
+ * the program is gone, the channel closes, and the helper ends by itself.
+ */
+const OUT_OF_REACH: Pick<SpawnOptions, 'detached' | 'windowsHide'> = { detached: true, windowsHide: true }
+
 function callHelper(options: HelperOptions, request: KeychainRequest): Promise<KeychainAnswer> {
   return new Promise((resolve) => {
     let helper: ChildProcess
@@ -38,6 +44,7 @@ function callHelper(options: HelperOptions, request: KeychainRequest): Promise<K
         execArgv: [],
         env: { ...options.environment },
         stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+        ...OUT_OF_REACH,
       })
     } catch (error) {
       clearTimeout(timer)

@@ -2,14 +2,13 @@ import { access, constants, lstat, readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
-import { prepareSecret } from '../credentials/store.ts'
 import { CliError, Exit } from '../errors.ts'
 import { withLock } from '../session/lock.ts'
 import { sessionPaths } from '../session/paths.ts'
 import { readRecord } from '../session/record.ts'
 import { chosenStore } from '../session/replace.ts'
 import { configPath } from '../settings/config.ts'
-import { cannotWrite } from '../settings/files.ts'
+import { cannotWrite, preallocate, uniqueSuffix } from '../settings/files.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 
@@ -41,8 +40,7 @@ export async function examineFolders(context: Context): Promise<Diagnosis> {
         continue
       }
       // The same road as that of a token: a temporary file beside its target, taken back.
-      const trial = await prepareSecret({ store: 'file', name: join(folder, 'doctor') })
-      await trial.discard()
+      preallocate(join(folder, `.doctor.${uniqueSuffix()}.tmp`), 1024).discard()
     }
     const open = context.platform === 'win32' ? [] : await openToOthers([config, state])
     if (open.length > 0) {
@@ -106,7 +104,7 @@ export async function examineStore(context: Context, settings: Settings): Promis
     const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
     const store = record?.store ?? chosenStore(context, settings, undefined)
     if (store === 'file') return ok(check, 'secrets are kept in a file that only you can read, as was chosen')
-    await proveKeychain(context)
+    await proveKeychain(context, settings.profile.value)
     return ok(check, "the system's keychain takes a secret, gives it back and forgets it")
   } catch (error) {
     const failure = expected(error)

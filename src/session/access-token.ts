@@ -8,6 +8,8 @@ import type { SessionPaths } from './paths.ts'
 export interface AccessToken {
   /** The sign-in that it belongs to. */
   readonly session: string
+  /** The number of the refresh token that came with it (`Secret.generation`). */
+  readonly generation: number
   readonly issuer: string
   readonly clientId: string
   readonly value: string
@@ -88,6 +90,7 @@ function parseAccessToken(value: unknown): AccessToken {
   const fields = new Fields(value, 1)
   return {
     session: fields.text('session'),
+    generation: fields.number('generation'),
     issuer: fields.text('issuer'),
     clientId: fields.text('client_id'),
     value: fields.text('access_token'),
@@ -103,11 +106,12 @@ function parseAccessToken(value: unknown): AccessToken {
 }
 
 /** @throws CliError `cannot_write`, exit 1. */
-export async function writeAccessToken(paths: SessionPaths, token: AccessToken): Promise<void> {
+export function writeAccessToken(paths: SessionPaths, token: AccessToken): void {
   const text = JSON.stringify(
     {
       version: 1,
       session: token.session,
+      generation: token.generation,
       issuer: token.issuer,
       client_id: token.clientId,
       access_token: token.value,
@@ -121,9 +125,10 @@ export async function writeAccessToken(paths: SessionPaths, token: AccessToken):
     null,
     2,
   )
-  await writeDurable(paths.accessToken, `${text}\n`)
+  writeDurable(paths.accessToken, `${text}\n`)
 }
 
-export async function removeAccessToken(paths: SessionPaths): Promise<void> {
-  await removeDurable(paths.accessToken)
+/** @throws CliError `cannot_write`, exit 1. */
+export function removeAccessToken(paths: SessionPaths): void {
+  removeDurable(paths.accessToken)
 }

@@ -4,7 +4,7 @@ import type { Authorizer, Credential } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { sessionPaths } from './paths.ts'
-import { requireSameService } from './record.ts'
+import { readRecord, requireSameService } from './record.ts'
 
 /**
  * The credential of a command: the API key of the environment, else the stored session or API key of the profile.
@@ -30,9 +30,12 @@ export async function currentCredential(context: Context, settings: Settings): P
     requireBound(token, settings)
     return asCredential(token, settings)
   }
-  const { storedApiKey } = await import('./api-key.ts')
-  const key = await storedApiKey(context, settings)
-  if (key !== undefined) return key
+  // Only a sign-in leaves an access token, so where there is one, even a stale one, there is no API key to look for.
+  if (token === undefined) {
+    const { storedApiKey } = await import('./api-key.ts')
+    const key = await storedApiKey(context, settings)
+    if (key !== undefined) return key
+  }
   const { renew } = await import('./refresh.ts')
   return asCredential(
     await renew(context, settings, {
@@ -51,7 +54,8 @@ async function nextCredential(
   if (credential.kind === 'api_key') return undefined
   const { renew } = await import('./refresh.ts')
   const next = await renew(context, settings, { reason: 'refused', outdated: credential.value })
-  return asCredential(next, settings)
+  const record = await readRecord(sessionPaths(context, settings.profile.value))
+  return { ...asCredential(next, settings), ...(record === undefined ? {} : { store: record.store }) }
 }
 
 function environmentKey(context: Context): Credential | undefined {

@@ -3,16 +3,12 @@ import type { Place } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
+import { journalDirectory, withGuard } from './guard.ts'
+import { fingerprint, journaled, journaledAt } from './journal.ts'
 import { withLock } from './lock.ts'
 import { interrupted, notSignedIn, REFRESH_TOKEN_DAYS, sessionOver } from './messages.ts'
 import { type SessionPaths, sessionPaths } from './paths.ts'
-import {
-  fingerprint,
-  type OAuthRecord,
-  readRecord,
-  requireSameService,
-  type SessionRecord,
-} from './record.ts'
+import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
 import { placeOf, readNewest } from './secrets.ts'
 
 /**
@@ -50,8 +46,12 @@ export interface SessionDescription {
         readonly narrowed: boolean
       }
     | undefined
-  /** Wall-clock milliseconds; undefined for an API key. */
+  /** Wall-clock milliseconds of the receipt of the refresh token; undefined for an API key and where it cannot be read. */
+  readonly renewedAt: number | undefined
+  /** Wall-clock milliseconds at which the refresh token ends; undefined as above. */
   readonly refreshTokenExpiresAt: number | undefined
+  /** Wall-clock milliseconds of the refresh that has no known outcome. */
+  readonly interruptedAt: number | undefined
 }
 
 /** How long the description waits for a refresh that another process is at. */
@@ -67,7 +67,7 @@ export async function describeSession(context: Context, settings: Settings): Pro
     record: undefined,
     place: undefined,
     accessToken: undefined,
-    refreshTokenExpiresAt: undefined,
+    ...UNDATED,
   }
   let record: SessionRecord | undefined
   try {
@@ -78,74 +78,100 @@ export async function describeSession(context: Context, settings: Settings): Pro
   }
   if (record === undefined) return { ...nothing, state: 'none', problem: notSignedIn(profile) }
   const token = await readAccessToken(paths)
-  const judged = await judge(context, settings, paths, record, token)
+  const classified = await classify(context, settings, paths, record, token)
   return {
     ...nothing,
-    ...judged,
-    place: placeOf(paths, judged.record),
+    ...classified,
+    place: placeOf(paths, classified.record),
     accessToken: token && {
       secondsLeft: secondsLeft(token, context.clock),
       scope: token.scope,
       narrowed: token.narrowed,
     },
-    refreshTokenExpiresAt: judged.record.kind === 'oauth' ? expiryOf(judged.record) : undefined,
   }
 }
 
-interface Judged {
+type Classified = Pick<
+  SessionDescription,
+  'state' | 'problem' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
+> & {
   readonly record: SessionRecord
-  readonly state: SessionState
-  readonly problem: CliError | undefined
 }
 
-async function judge(
+const UNDATED = { renewedAt: undefined, refreshTokenExpiresAt: undefined, interruptedAt: undefined }
+
+async function classify(
   context: Context,
   settings: Settings,
   paths: SessionPaths,
   record: SessionRecord,
   token: AccessToken | undefined,
-): Promise<Judged> {
+): Promise<Classified> {
   if (record.kind === 'oauth' && record.ended !== null) {
     const state = record.ended.cause === 'expired' ? 'expired' : 'ended'
-    return { record, state, problem: sessionOver(record) }
+    return { ...UNDATED, ...dates(record.ended.renewedAt), record, state, problem: sessionOver(record) }
   }
   try {
     requireSameService(record, settings)
     // Nothing rotates, so this works where the system has no locks as well.
-    if (record.kind === 'api_key') return await judgeAtRest(context, paths, record, token)
+    if (record.kind === 'api_key') {
+      await readNewest(context, paths, record)
+      return { ...UNDATED, record, state: 'fine', problem: undefined }
+    }
     // Under the lock, because a refresh that is going on looks like one that was cut off.
-    return await withLock(paths.lock, context, { deadlineMs: PATIENCE_MS }, async () => {
-      const now = await readRecord(paths)
-      return judgeAtRest(context, paths, now ?? record, token)
+    const place = placeOf(paths, record)
+    const atRest = () => classifyAtRest(context, paths, place, record, token)
+    const options = { deadlineMs: PATIENCE_MS }
+    return await withLock(paths.lock, context, options, (lock) =>
+      withGuard(context, paths, place, lock, options, atRest),
+    ).catch((error: unknown) => {
+      // A disk that can only be read has nobody on it who refreshes.
+      if (error instanceof CliError && error.code === 'lock_unavailable') return atRest()
+      throw error
     })
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    if (error.code === 'session_busy') return { record, state: 'refreshing', problem: undefined }
-    return { record, state: 'store_unavailable', problem: error }
+    if (error.code === 'session_busy') return { ...UNDATED, record, state: 'refreshing', problem: undefined }
+    return { ...UNDATED, record, state: 'store_unavailable', problem: error }
   }
 }
 
-async function judgeAtRest(
+async function classifyAtRest(
   context: Context,
   paths: SessionPaths,
-  record: SessionRecord,
+  place: Place,
+  record: OAuthRecord,
   token: AccessToken | undefined,
-): Promise<Judged> {
-  const secret = await readNewest(context, paths, record)
-  if (record.kind === 'api_key') return { record, state: 'fine', problem: undefined }
-  if (record.journal !== null && record.journal.sha256 === fingerprint(secret.value)) {
-    return { record, state: 'interrupted', problem: interrupted(record.profile, record.journal) }
+): Promise<Classified> {
+  const journals = journalDirectory(context, paths, place)
+  const sent = journaled(journals)
+  const secret = await readNewest(context, paths, record, token?.session === record.id ? token.generation : 1)
+  const common = { ...UNDATED, ...dates(secret.issuedAt), record }
+  const sha256 = fingerprint(secret.value)
+  if (sent.has(sha256)) {
+    const interruptedAt = await journaledAt(journals, sha256)
+    return {
+      ...common,
+      interruptedAt,
+      state: 'interrupted',
+      problem: interrupted(record, interruptedAt),
+    }
   }
   if (token !== undefined && isFresh(token, context.clock))
-    return { record, state: 'fine', problem: undefined }
-  if (expiryOf(record) < context.clock.now()) {
-    const ended = { at: context.clock.now(), description: null, cause: 'expired' as const }
-    return { record, state: 'expired', problem: sessionOver({ ...record, ended }) }
+    return { ...common, state: 'fine', problem: undefined }
+  if (common.refreshTokenExpiresAt < context.clock.now()) {
+    const ended = {
+      at: context.clock.now(),
+      description: null,
+      cause: 'expired' as const,
+      renewedAt: secret.issuedAt,
+    }
+    return { ...common, state: 'expired', problem: sessionOver({ ...record, ended }) }
   }
-  return { record, state: 'needs_refresh', problem: undefined }
+  return { ...common, state: 'needs_refresh', problem: undefined }
 }
 
-/** Wall-clock milliseconds at which the refresh token ends if nobody renews it. */
-function expiryOf(record: OAuthRecord): number {
-  return record.issuedAt + REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
+/** A refresh token ends this long after its receipt if nobody renews it. */
+function dates(renewedAt: number): { renewedAt: number; refreshTokenExpiresAt: number } {
+  return { renewedAt, refreshTokenExpiresAt: renewedAt + REFRESH_TOKEN_DAYS * 24 * 3600 * 1000 }
 }

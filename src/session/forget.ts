@@ -1,17 +1,16 @@
-import { readdir, rename } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import type { Place } from '../credentials/store.ts'
-import { CliError } from '../errors.ts'
-import { removeDurable, removeLeftovers } from '../settings/files.ts'
+import { ensurePrivateDirectory, namesIn, removeDurable, removeStaleTemporaries } from '../settings/files.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { removeAccessToken } from './access-token.ts'
-import { readLeftovers, removeLeftoverSecrets } from './leftovers.ts'
+import { removeGuard } from './guard.ts'
+import { removeJournals } from './journal.ts'
 import { profilesDirectory, sessionPaths } from './paths.ts'
-import { readRecord, type SessionRecord } from './record.ts'
-import { withLockIfAny } from './replace.ts'
+import type { SessionRecord } from './record.ts'
+import { readOrMoveAway, withLockIfAny } from './replace.ts'
 import { placesOf } from './secrets.ts'
+import { readSuperseded, removeSuperseded } from './superseded.ts'
 
 export interface Forgotten {
   readonly profile: string
@@ -35,34 +34,21 @@ export async function forgetSession(
   profile: string,
 ): Promise<Forgotten> {
   const paths = sessionPaths(context, profile)
-  if ((await namesIn(paths.directory)).length === 0)
+  if (namesIn(paths.directory).length === 0)
     return { profile, record: undefined, kept: [], damaged: undefined }
+  // What another user keeps there is not ours to forget, even where the system would let us.
+  await ensurePrivateDirectory(paths.directory)
   return withLockIfAny(paths, context, settings, true, () =>
     context.interrupts.shield(async () => {
-      await removeLeftovers(paths.directory, { olderThanMs: 0 })
-      let record: SessionRecord | undefined
-      let damaged: string | undefined
-      try {
-        record = await readRecord(paths)
-      } catch (error) {
-        if (!(error instanceof CliError)) throw error
-        damaged = `${paths.session}.damaged-${context.clock.now()}`
-        await rename(paths.session, damaged)
-      }
-      await removeAccessToken(paths)
-      const places = new Map<string, Place>()
-      for (const place of [
-        ...(await readLeftovers(paths)),
-        ...(record === undefined ? [] : placesOf(paths, record)),
-        // Whatever else looks like a secret of ours in this folder.
-        ...(await namesIn(paths.directory))
-          .filter((name) => /^secret\..*\.json$/.test(name))
-          .map((name) => ({ store: 'file' as const, name: join(paths.directory, name) })),
-      ]) {
-        places.set(`${place.store} ${place.name}`, place)
-      }
-      const kept = await removeLeftoverSecrets(context, paths, [...places.values()])
-      await removeDurable(paths.session)
+      removeStaleTemporaries(paths.directory)
+      const { record, damaged } = await readOrMoveAway(context, paths)
+      removeAccessToken(paths)
+      const places = record === undefined ? [] : placesOf(paths, record)
+      const items = [...(await readSuperseded(paths)), ...places].filter(({ store }) => store === 'keychain')
+      const kept = await removeSuperseded(context, paths, items, undefined)
+      removeDurable(paths.session)
+      for (const item of items) removeGuard(context, item)
+      removeJournals(paths.directory)
       return { profile, record, kept, damaged }
     }),
   )
@@ -70,21 +56,12 @@ export async function forgetSession(
 
 /** The profiles that have, or had, a session on this machine. */
 export async function profilesWithSession(context: Pick<Context, 'directories'>): Promise<string[]> {
-  const names = await namesIn(profilesDirectory(context))
+  const names = namesIn(profilesDirectory(context))
   const found: string[] = []
   for (const name of names.sort()) {
     if (!isProfileName(name)) continue
-    const files = await namesIn(sessionPaths(context, name).directory)
-    if (files.includes('session.json') || files.includes('leftovers.json')) found.push(name)
+    const files = namesIn(sessionPaths(context, name).directory)
+    if (files.includes('session.json') || files.includes('superseded.json')) found.push(name)
   }
   return found
-}
-
-/** What is in a folder; nothing where there is none. */
-async function namesIn(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory)
-  } catch {
-    return []
-  }
 }

@@ -1,13 +1,12 @@
-import { constants } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { closeSync, constants, fchmodSync, openSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { isAt, reason } from '../settings/files.ts'
 
 /** The operating system's lock on an open file; it is gone when the process is, however that ends. */
 export interface FileLocks {
   /** False where another process holds it. */
   tryLock(fd: number): boolean
-  unlock(fd: number): void
 }
 
 export interface LockOptions<T> {
@@ -15,12 +14,23 @@ export interface LockOptions<T> {
   readonly deadlineMs: number
   /** Asked while another process holds the lock: what it brings about may be all that is needed. */
   readonly meanwhile?: () => Promise<T | undefined>
+  /** Called once, when the wait has taken two seconds. */
+  readonly onWait?: () => Promise<void>
   /** Loads the locks; only tests give another. */
   readonly load?: () => Promise<FileLocks>
 }
 
+export interface HeldLock {
+  /**
+   * Whether the locked file is still the one at its path. Where something has deleted or replaced it, another process can
+   * hold "the" lock as well.
+   */
+  isCurrent(): boolean
+}
+
 const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 250
+const SILENT_MS = 2_000
 
 /**
  * Runs work while this process holds the lock on a file. The lock is never stolen, whatever its age: only the kernel
@@ -33,44 +43,61 @@ export async function withLock<T>(
   path: string,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
   options: LockOptions<T>,
-  work: () => Promise<T>,
+  work: (lock: HeldLock) => Promise<T>,
 ): Promise<T> {
   const locks = await loadLocks(options.load ?? loadNative)
-  const file = await openLockFile(path)
-  try {
-    const end = context.clock.monotonic() + options.deadlineMs
-    for (let pause = FIRST_PAUSE_MS; !take(locks, file.fd, path); pause *= 1.5) {
-      const enough = await options.meanwhile?.()
-      if (enough !== undefined) return enough
-      const left = end - context.clock.monotonic()
-      if (left <= 0) throw busy(path, options.deadlineMs)
-      const wait = Math.min(pause, LONGEST_PAUSE_MS, left) * (0.5 + context.random.fraction() / 2)
-      await context.clock.sleep(wait, context.interrupts.signal)
-    }
+  const start = context.clock.monotonic()
+  let onWait = options.onWait
+  for (let pause = FIRST_PAUSE_MS; ; pause *= 1.5) {
+    const fd = openLockFile(path)
     try {
-      return await work()
+      // Not the one at its path: deleted between opening and locking it, so the next to come would lock another.
+      if (take(locks, fd, path) && isAt(fd, path)) return await work({ isCurrent: () => isAt(fd, path) })
     } finally {
-      locks.unlock(file.fd)
+      release(fd)
     }
-  } finally {
-    await file.close()
+    const enough = await options.meanwhile?.()
+    if (enough !== undefined) return enough
+    const waited = context.clock.monotonic() - start
+    if (waited >= options.deadlineMs) throw busy(path, options.deadlineMs)
+    if (waited >= SILENT_MS) {
+      await onWait?.()
+      onWait = undefined
+    }
+    const wait = Math.min(pause, LONGEST_PAUSE_MS, options.deadlineMs - waited)
+    await context.clock.sleep(wait * (0.5 + context.random.fraction() / 2), context.interrupts.signal)
   }
 }
 
 /** The file's descriptor is not inherited by the processes that we start (O_CLOEXEC), so none of them keeps the lock. */
-async function openLockFile(path: string): Promise<FileHandle> {
+function openLockFile(path: string): number {
   try {
-    const file = await open(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
-    // The umask may have taken our own rights as well, and with them the next command's.
-    await file.chmod(0o600).catch(() => undefined)
-    return file
+    const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
+    try {
+      // The umask may have taken our own rights as well, and with them the next command's.
+      fchmodSync(fd, 0o600)
+    } catch {
+      // A file system without rights.
+    }
+    return fd
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? ''
-    const why = code === 'ELOOP' ? 'it is a link, and this program makes none' : code
+    const why =
+      (error as NodeJS.ErrnoException).code === 'ELOOP'
+        ? 'it is a link, and this program makes none'
+        : reason(error)
     throw new CliError('lock_unavailable', Exit.notSignedIn, `the lock ${path} cannot be opened: ${why}`, {
-      hint: 'check the owner and the rights of that file and its folder; until then MAILCLAIM_API_KEY works',
+      hint: 'check the owner and the permissions of that file and its directory; until then MAILCLAIM_API_KEY works',
       cause: error,
     })
+  }
+}
+
+/** Closing the file releases its lock. What a disk complains of here changes nothing about the work that was done. */
+function release(fd: number): void {
+  try {
+    closeSync(fd)
+  } catch {
+    // The descriptor is gone in any case.
   }
 }
 

@@ -1,13 +1,12 @@
 import { CliError, Exit } from '../errors.ts'
-import type { Journal, OAuthRecord } from './record.ts'
+import { loginCommand } from '../settings/login-command.ts'
+import type { OAuthRecord, SessionRecord } from './record.ts'
+
+/** What a hint needs to know of a session to sign in to the same place again. */
+type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 
 /** The refresh token lives this long from when it was issued (interface, section 8). */
 export const REFRESH_TOKEN_DAYS = 60
-
-/** `login` as it has to be typed for a profile. */
-export function loginCommand(profile: string): string {
-  return profile === 'default' ? 'mailclaim login' : `mailclaim login --profile ${profile}`
-}
 
 function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
@@ -15,36 +14,40 @@ function withProfile(command: string, profile: string): string {
 
 export function notSignedIn(profile: string): CliError {
   return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile} is not signed in`, {
-    hint: `run ${loginCommand(profile)}, or set MAILCLAIM_API_KEY`,
+    hint: `run ${loginCommand({ profile })}, or set MAILCLAIM_API_KEY`,
   })
 }
 
-/** Step 4 of a refresh: the token was sent and nobody knows whether the service took it. */
-export function interrupted(profile: string, journal: Journal): CliError {
+/** Step 4 of a refresh: the token may have been sent, and nobody knows whether the service took it. */
+export function interrupted(session: SignedIn, sentAt: number | undefined): CliError {
   return new CliError(
     'refresh_interrupted',
     Exit.notSignedIn,
-    `the last refresh of profile ${profile}, at ${time(journal.sentAt)}, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again`,
-    {
-      hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
-    },
+    `the last refresh of profile ${session.profile}${at(sentAt)} has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again`,
+    { hint: waysOn(session) },
   )
 }
 
 /** The question that is asked of a person instead. */
-export function interruptedQuestion(profile: string, journal: Journal): string {
-  return `The last refresh of profile ${profile}, at ${time(journal.sentAt)}, was cut off: the service may or may not have taken the refresh token. Send it once more? If it was taken, this ends the session everywhere, and you sign in anew`
+export function interruptedQuestion(profile: string, sentAt: number | undefined): string {
+  return `The last refresh of profile ${profile}${at(sentAt)} has no known outcome: the service may or may not have taken the refresh token. Send it once more? If it was taken, this ends the session everywhere, and you sign in again`
+}
+
+function at(ms: number | undefined): string {
+  return ms === undefined ? '' : `, at ${time(ms)},`
+}
+
+function waysOn({ profile, store }: SignedIn): string {
+  return `sign in again, which is always safe: ${loginCommand({ profile, store })}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`
 }
 
 /** The refresh that was just sent has no known outcome. */
-export function outcomeUnknown(profile: string, why: string): CliError {
+export function outcomeUnknown(session: SignedIn, why: string): CliError {
   return new CliError(
     'refresh_unknown',
     Exit.unavailable,
-    `the service did not answer the refresh of profile ${profile} in a way that can be used (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept and not sent again`,
-    {
-      hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
-    },
+    `the service did not answer the refresh of profile ${session.profile} in a way that can be used (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept and not sent again`,
+    { hint: waysOn(session) },
   )
 }
 
@@ -53,7 +56,7 @@ export function sessionOver(record: OAuthRecord): CliError {
   const ended = record.ended
   const said = ended?.description ? ` It says: ${ended.description}` : ''
   const why = {
-    expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${time(record.issuedAt)}`,
+    expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${time(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
       'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
     refused: 'the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere',
@@ -62,38 +65,74 @@ export function sessionOver(record: OAuthRecord): CliError {
     'session_over',
     Exit.notSignedIn,
     `the session of profile ${record.profile} is over: ${why}.${said}`,
-    { hint: `run ${loginCommand(record.profile)}` },
+    { hint: `run ${loginCommand(record)}` },
   )
 }
 
 /** The secret store holds an older token than the record knows of: the service would take it for a stolen one. */
-export function staleCopy(profile: string): CliError {
+export function staleCopy(session: SignedIn): CliError {
   return new CliError(
     'refresh_token_outdated',
     Exit.notSignedIn,
-    `the stored refresh token of profile ${profile} is older than the last one received (was a backup restored?). Sending it would revoke the grant, so it is not sent`,
-    { hint: `run ${loginCommand(profile)}` },
+    `the stored refresh token of profile ${session.profile} is older than the last one received (was a backup restored?). Sending it would revoke the grant, so it is not sent`,
+    { hint: `run ${loginCommand(session)}` },
   )
 }
 
 /** The secret of a session that its record knows of is not where it should be. */
-export function secretMissing(profile: string, path: string): CliError {
+export function secretMissing(session: SignedIn, path: string): CliError {
   return new CliError(
     'refresh_token_missing',
     Exit.notSignedIn,
-    `the refresh token of profile ${profile} is missing: ${path} is not there`,
-    { hint: `run ${loginCommand(profile)}` },
+    `the refresh token of profile ${session.profile} is missing: ${path} is not there`,
+    { hint: `run ${loginCommand(session)}` },
+  )
+}
+
+/** Something deletes or replaces the lock file again and again. */
+export function lockReplaced(profile: string, path: string): CliError {
+  return new CliError(
+    'session_busy',
+    Exit.unavailable,
+    `the session of profile ${profile} cannot be renewed: something keeps deleting or replacing its lock file (${path}). Nothing was sent, and the session is untouched`,
+    { hint: 'find out what cleans up that directory, and run this command again' },
+  )
+}
+
+/** The note that says "this token may have been sent" cannot be removed, though nothing was sent. */
+export function journalStays(profile: string, cause: unknown, failure: unknown): CliError {
+  const why = failure instanceof Error ? failure.message : String(failure)
+  const error = cause instanceof CliError ? cause : new CliError('cannot_write', Exit.bug, String(cause))
+  return new CliError(
+    error.code,
+    error.exit,
+    `${error.message.replace(/\.$/, '')}. The service has not used the refresh token, but the note of the attempt cannot be removed: ${why}`,
+    {
+      hint: `once the directory can be written, ${withProfile('mailclaim auth refresh --retry-interrupted', profile)} is safe here and goes on with the session`,
+      status: error.status,
+      cause: failure,
+    },
+  )
+}
+
+/** The session is renewed, but the access token that came with it is stored nowhere or is useless. */
+export function accessTokenUnusable(profile: string, why: string): CliError {
+  return new CliError(
+    'access_token_unusable',
+    Exit.unavailable,
+    `the service renewed the session of profile ${profile}, and the new refresh token is stored, but its response has no usable access token: ${why}`,
+    { hint: 'run the command again, which renews the session once more' },
   )
 }
 
 /** The service rotated the token and the new one could be stored nowhere. */
-export function tokenLost(profile: string, cause: unknown): CliError {
+export function tokenLost(session: SignedIn, cause: unknown): CliError {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new CliError(
     'refresh_token_lost',
     Exit.notSignedIn,
-    `the service renewed the session of profile ${profile}, but the new refresh token could not be stored: ${why}. The old one is used up, so the session cannot go on`,
-    { hint: `make the store work again, then run ${loginCommand(profile)}`, cause },
+    `the service renewed the session of profile ${session.profile}, but the new refresh token could not be stored: ${why}. The old one is used up, so the session cannot go on`,
+    { hint: `make the store work again, then run ${loginCommand(session)}`, cause },
   )
 }
 

@@ -1,33 +1,48 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { parseProfileName } from '../settings/profiles.ts'
 
-/** The files of one profile's session; all are 0600, in a folder of 0700. */
+/** The files of one profile's session; all are 0600, in directories of 0700. */
 export interface SessionPaths {
+  readonly profile: string
   readonly directory: string
-  /** What is known about the session; no secret. */
+  /** What is known about the session; no secret. Written by a login, and when the service ends the session. */
   readonly session: string
   /** The access token, for the hot path. */
   readonly accessToken: string
-  /** Secrets that are to be removed from where they are. */
-  readonly leftovers: string
-  /** Locked while a refresh token is read, sent and stored. Never deleted: a new file would be another lock. */
+  /** Keychain items of earlier sign-ins that are to be removed. */
+  readonly superseded: string
+  /** Locked while the files of the session are changed. */
   readonly lock: string
+  /** Directories that take a new refresh token when the profile's own refuses it. */
+  readonly elsewhere: readonly string[]
 }
 
-/** @throws CliError exit 2 where the name is none: it becomes a folder. */
+/** @throws CliError exit 2 where the profile's name is not valid: it becomes a directory. */
 export function sessionPaths(context: Pick<Context, 'directories'>, profile: string): SessionPaths {
   const directory = join(profilesDirectory(context), parseProfileName(profile))
   return {
+    profile,
     directory,
     session: join(directory, 'session.json'),
     accessToken: join(directory, 'access-token.json'),
-    leftovers: join(directory, 'leftovers.json'),
+    superseded: join(directory, 'superseded.json'),
     lock: join(directory, 'lock'),
+    elsewhere: [context.directories.state, context.directories.config],
   }
 }
 
-/** The folder that has one folder for each profile that ever had a session. */
+/** The directory that has one directory for each profile that ever had a session. */
 export function profilesDirectory(context: Pick<Context, 'directories'>): string {
   return join(context.directories.state, 'profiles')
+}
+
+/**
+ * Where the lock and the journal of a keychain item lie: the same for every state directory, since all of them share the
+ * keychain.
+ */
+export function keychainGuardDirectory(context: Pick<Context, 'directories'>, account: string): string {
+  const name = createHash('sha256').update(account).digest('hex').slice(0, 24)
+  return join(context.directories.user, 'keychain', name)
 }

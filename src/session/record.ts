@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { moveAway, readJson, writeDurable } from '../settings/files.ts'
+import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
 import { Fields } from './fields.ts'
 import type { SessionPaths } from './paths.ts'
@@ -27,12 +27,6 @@ export interface OAuthRecord extends CommonRecord {
   /** The scope of the grant; null where nobody named any. */
   readonly scope: string | null
   readonly resource: string | null
-  /** Counts the refresh tokens of this session, so that the newest of two copies is known. */
-  readonly generation: number
-  /** Wall-clock milliseconds of the receipt of the current refresh token: it lives 60 days from then. */
-  readonly issuedAt: number
-  /** The refresh token that was sent and whose fate is not known (yet). */
-  readonly journal: Journal | null
   /** Why the service does not accept the session any more. */
   readonly ended: Ending | null
 }
@@ -46,36 +40,36 @@ export interface ApiKeyRecord extends CommonRecord {
 
 export type SessionRecord = OAuthRecord | ApiKeyRecord
 
-/** Written before a refresh token is sent, and removed when its fate is known. */
-export interface Journal {
-  /** SHA-256 of the token that was sent, in hex. */
-  readonly sha256: string
-  readonly sentAt: number
-}
-
 export interface Ending {
   readonly at: number
   /** What the service said, where it said something. */
   readonly description: string | null
   /** The last thing that is known of the token, to explain the end. */
   readonly cause: 'expired' | 'interrupted' | 'refused'
-}
-
-/** A refresh token by which the journal knows it without holding it. */
-export function fingerprint(token: string): string {
-  return createHash('sha256').update(token, 'utf8').digest('hex')
+  /** Wall-clock milliseconds of the receipt of the last refresh token. */
+  readonly renewedAt: number
 }
 
 /**
  * Reads the session record of a profile; undefined where nobody signed in.
  *
- * @throws CliError `file_unusable`, exit 4.
+ * @throws CliError `file_unusable`, exit 4; `session_copied`, exit 4, where it belongs to another profile.
  */
 export async function readRecord(paths: SessionPaths): Promise<SessionRecord | undefined> {
-  return readJson(paths.session, parseRecord, {
+  const record = await readJson(paths.session, parseRecord, {
     exit: Exit.notSignedIn,
-    remedy: `it was left as it is; mailclaim login makes a new session and keeps the old file beside it, or move it away: ${moveAway(paths.session)}`,
+    remedy: `it was left as it is; ${loginCommand({ profile: paths.profile })} makes a new session and keeps the old file beside it, or move it away: ${moveAway(paths.session)}`,
   })
+  // Two holders of one refresh token: the second one to use it would revoke the grant.
+  if (record !== undefined && record.profile !== paths.profile) {
+    throw new CliError(
+      'session_copied',
+      Exit.notSignedIn,
+      `the session in ${paths.directory} is a copy: it belongs to profile ${record.profile}. Using it would end the session of both, so it is not used`,
+      { hint: `sign in to this profile: ${loginCommand({ profile: paths.profile })}` },
+    )
+  }
+  return record
 }
 
 function parseRecord(value: unknown): SessionRecord {
@@ -97,28 +91,18 @@ function parseRecord(value: unknown): SessionRecord {
     clientId: fields.text('client_id'),
     scope: fields.textOrNull('scope'),
     resource: fields.textOrNull('resource'),
-    generation: fields.number('generation'),
-    issuedAt: fields.time('issued_at'),
-    journal: fields.below('journal', (journal) => ({
-      sha256: journal.text('sha256'),
-      sentAt: journal.time('sent_at'),
-    })),
     ended: fields.below('ended', (ended) => ({
       at: ended.time('at'),
       description: ended.textOrNull('description'),
       cause: ended.oneOf('cause', 'expired', 'interrupted', 'refused'),
+      renewedAt: ended.time('renewed_at'),
     })),
   }
 }
 
 /** @throws CliError `cannot_write`, exit 1. */
-export async function writeRecord(paths: SessionPaths, record: SessionRecord): Promise<void> {
-  await writeDurable(paths.session, formatRecord(record))
-}
-
-/** The text of the file that holds a record. */
-export function formatRecord(record: SessionRecord): string {
-  return `${JSON.stringify(recordFields(record), null, 2)}\n`
+export function writeRecord(paths: SessionPaths, record: SessionRecord): void {
+  writeDurable(paths.session, `${JSON.stringify(recordFields(record), null, 2)}\n`)
 }
 
 function recordFields(record: SessionRecord): Record<string, unknown> {
@@ -138,13 +122,11 @@ function recordFields(record: SessionRecord): Record<string, unknown> {
     client_id: record.clientId,
     scope: record.scope,
     resource: record.resource,
-    generation: record.generation,
-    issued_at: time(record.issuedAt),
-    journal: record.journal && { sha256: record.journal.sha256, sent_at: time(record.journal.sentAt) },
     ended: record.ended && {
       at: time(record.ended.at),
       description: record.ended.description,
       cause: record.ended.cause,
+      renewed_at: time(record.ended.renewedAt),
     },
   }
 }

@@ -1,12 +1,18 @@
 import type { Context } from '../context.ts'
 import type { Secret } from '../credentials/store.ts'
-import { type CliError, usageError } from '../errors.ts'
-import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
+import { CliError, usageError } from '../errors.ts'
+import {
+  type AccessTokenGrant,
+  type RefreshOutcome,
+  refresh,
+  tokenTimeoutMs,
+} from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
-import { type PreparedFile, prepareDurable, removeLeftovers } from '../settings/files.ts'
+import { isThere, type PreallocatedFile, removeStaleTemporaries } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
-import { warn } from '../terminal/notices.ts'
+import { note, warn } from '../terminal/notices.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
 import {
   type AccessToken,
   isAdoptable,
@@ -16,10 +22,15 @@ import {
   removeAccessToken,
   writeAccessToken,
 } from './access-token.ts'
-import { withLock } from './lock.ts'
+import { type Guard, withGuard } from './guard.ts'
+import { closeJournal, fingerprint, isJournaled, journaled, journaledAt, openJournal } from './journal.ts'
+import { type HeldLock, type LockOptions, withLock } from './lock.ts'
 import {
+  accessTokenUnusable,
   interrupted,
   interruptedQuestion,
+  journalStays,
+  lockReplaced,
   nothingSent,
   notNoted,
   notSignedIn,
@@ -29,16 +40,17 @@ import {
   tokenLost,
 } from './messages.ts'
 import { type SessionPaths, sessionPaths } from './paths.ts'
+import { type OAuthRecord, readRecord, requireSameService, writeRecord } from './record.ts'
 import {
-  fingerprint,
-  formatRecord,
-  type Journal,
-  type OAuthRecord,
-  readRecord,
-  requireSameService,
-  writeRecord,
-} from './record.ts'
-import { placesOf, readNewest, removeCopies, reserveRoom, storeSuccessor } from './secrets.ts'
+  type NewestSecret,
+  placeOf,
+  placesOf,
+  readNewest,
+  removeCopies,
+  removeOutdatedCopies,
+  reserveSpace,
+  storeSuccessor,
+} from './secrets.ts'
 
 export interface RenewOptions {
   /** `stale`: the access token ends soon. `refused`: the service did not take it. `asked`: a person wants a new one. */
@@ -51,22 +63,35 @@ export interface RenewOptions {
   readonly retryInterrupted?: boolean
 }
 
-/** Room for the session record, which grows with what the service says when it ends a session. */
-const RECORD_BYTES = 4 * 1024
 /** How long a service that says "later" is waited for before the person is told. */
 const PATIENCE_MS = 30_000
 /** Writing and the keychain take their time as well. */
 const LOCK_EXTRA_MS = PATIENCE_MS + 15_000
 /** How often a service that cannot even be reached is tried. */
 const UNREACHABLE_TRIES = 3
+/** How often the lock is taken again when something deletes its file. */
+const LOCK_TRIES = 5
+/** How long a person looks at nothing before they are told what is waited for. */
+const SILENT_MS = 2_000
 
 /** Milliseconds that a command waits for the lock: another process may use up all of its own time under it. */
 export function lockDeadline(settings: Pick<Settings, 'httpTimeoutMs'>): number {
-  return settings.httpTimeoutMs + LOCK_EXTRA_MS
+  return tokenTimeoutMs(settings) + LOCK_EXTRA_MS
 }
 
+/** All that the steps of one refresh share. */
+interface Task {
+  readonly context: Context
+  readonly settings: Settings
+  readonly options: RenewOptions
+  readonly paths: SessionPaths
+}
+
+/** What a step found out; `lock_replaced`: the lock is not (only) ours any more, so all is read again. */
+type Result = AccessToken | 'lock_replaced'
+
 /**
- * Renews the access token of the profile: the road of a refresh (docs/token-safety.md), each step below.
+ * Renews the access token of the profile: the steps of a refresh (docs/token-safety.md), each below.
  *
  * @returns the new access token, or the one that another process got meanwhile.
  * @throws CliError `not_signed_in`, `refresh_interrupted`, `session_over` and the store's own (exit 4);
@@ -77,31 +102,28 @@ export async function renew(
   settings: Settings,
   options: RenewOptions,
 ): Promise<AccessToken> {
-  const profile = settings.profile.value
-  const paths = sessionPaths(context, profile)
-  // Looked at before there is a lock to take: a profile that nobody signed in has no folder.
-  const before = await readRecord(paths)
-  if (before === undefined) throw notSignedIn(profile)
-  if (before.kind === 'api_key') {
-    throw usageError(`profile ${profile} holds an API key, which is never renewed`)
+  const paths = sessionPaths(context, settings.profile.value)
+  const task: Task = { context, settings, options, paths }
+  // A profile that nobody signed in has no directory to take a lock in.
+  if (!isThere(paths.directory)) throw notSignedIn(paths.profile)
+  for (let attempt = 1; attempt <= LOCK_TRIES; attempt++) {
+    const result = await withLock<Result>(paths.lock, context, waiting(task), (lock) => underLock(task, lock))
+    if (result !== 'lock_replaced') return result
   }
-  requireSameService(before, settings)
-  const adopt = () => adoptable(context, settings, paths, options)
-  return withLock(
-    paths.lock,
-    context,
-    { deadlineMs: lockDeadline(settings), meanwhile: adopt },
-    async () => (await adopt()) ?? (await renewLocked(context, settings, paths, options)),
-  )
+  throw lockReplaced(paths.profile, paths.lock)
+}
+
+/** Step 2: how the lock is waited for. */
+function waiting({ context, settings, options, paths }: Task): LockOptions<Result> {
+  return {
+    deadlineMs: lockDeadline(settings),
+    meanwhile: () => adoptable({ context, settings, options, paths }),
+    onWait: () => note('Waiting for another mailclaim, which is renewing this session …', context, settings),
+  }
 }
 
 /** Step 3: an access token that another process stored since we looked. */
-async function adoptable(
-  context: Context,
-  settings: Settings,
-  paths: SessionPaths,
-  options: RenewOptions,
-): Promise<AccessToken | undefined> {
+async function adoptable({ context, settings, paths, options }: Task): Promise<AccessToken | undefined> {
   if (options.reason === 'asked') return undefined
   const stored = await readAccessToken(paths)
   if (stored === undefined || stored.value === options.outdated || !isAdoptable(stored, context.clock))
@@ -110,222 +132,343 @@ async function adoptable(
   return stored
 }
 
-async function renewLocked(
-  context: Context,
-  settings: Settings,
-  paths: SessionPaths,
-  options: RenewOptions,
-): Promise<AccessToken> {
-  await removeLeftovers(paths.directory, { olderThanMs: 0 })
-  const found = await readRecord(paths)
-  if (found === undefined || found.kind !== 'oauth') throw notSignedIn(settings.profile.value)
-  requireSameService(found, settings)
-  if (found.ended !== null) throw sessionOver(found)
-  const secret = await readNewest(context, paths, found)
-  const record = recovered(found, secret)
-  await requireKnownFate(context, settings, record, secret, options)
+async function underLock(task: Task, lock: HeldLock): Promise<Result> {
+  const { context, settings, paths } = task
+  const adopted = await adoptable(task)
+  if (adopted !== undefined) return adopted
+  const record = await readRecord(paths)
+  if (record === undefined) throw notSignedIn(paths.profile)
+  if (record.kind === 'api_key') {
+    throw usageError(`profile ${paths.profile} holds an API key, which is never renewed`)
+  }
+  requireSameService(record, settings)
+  if (record.ended !== null) throw sessionOver(record)
+  return withGuard(context, paths, placeOf(paths, record), lock, waiting(task), (guard) =>
+    underGuard(task, record, guard),
+  )
+}
 
+async function underGuard(task: Task, record: OAuthRecord, guard: Guard): Promise<Result> {
+  const { context, settings, paths } = task
+  // In this order: a process that ends its refresh in between stores the successor before it closes the journal.
+  const sent = journaled(guard.journals)
+  const token = await readAccessToken(paths)
+  const known = token?.session === record.id ? token.generation : 1
+  const secret = await readNewest(context, paths, record, known)
+  const sha256 = fingerprint(secret.value)
+  const resend = sent.has(sha256)
+  if (resend) await requireConsent(task, record, await journaledAt(guard.journals, sha256))
+  removeStaleTemporaries(paths.directory)
+  // Where the secret is not in its place, an older one may be, and only the journal keeps that from being sent.
+  if (secret.inPlace) for (const other of sent) if (other !== sha256) closeQuietly(guard, other)
+
+  const attempt: Attempt = { ...task, record, guard, secret, sha256, resend }
   const end = context.clock.monotonic() + PATIENCE_MS
-  for (let attempt = 1; ; attempt++) {
+  for (let tries = 1; ; tries++) {
     context.interrupts.signal.throwIfAborted()
-    const outcome = await context.interrupts.shield(() =>
-      sendAndSettle(context, settings, paths, record, secret, options),
+    const settled = await context.interrupts.shield(
+      () => sendAndSettle(attempt),
+      // Ctrl-C waits for the answer, which can take half a minute: whoever pressed it is told.
+      () => void note('Stopping as soon as the refresh in progress has its answer …', context, settings),
     )
-    if (outcome.kind === 'renewed') return outcome.token
-    const wait = Math.max(outcome.afterMs ?? 0, backoff(attempt, context.random))
-    const unreachable = outcome.error.code === 'service_unreachable' && attempt >= UNREACHABLE_TRIES
-    if (unreachable || context.clock.monotonic() + wait >= end) throw outcome.error
+    if (settled.kind === 'renewed') return settled.token
+    if (settled.kind === 'lock_replaced') return settled.kind
+    const wait = Math.max(settled.afterMs ?? 0, backoff(tries, context.random))
+    const unreachable = settled.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
+    if (unreachable || context.clock.monotonic() + wait >= end) throw settled.error
     await context.clock.sleep(wait, context.interrupts.signal)
   }
 }
 
-/**
- * A process that died between storing the new token and saying so in the record left a newer secret than the record
- * knows: the answer had arrived, and the session goes on with it.
- */
-function recovered(record: OAuthRecord, secret: Secret): OAuthRecord {
-  if (secret.generation <= record.generation) return record
-  return {
-    ...record,
-    generation: secret.generation,
-    issuedAt: record.journal?.sentAt ?? record.issuedAt,
-    journal: null,
-  }
-}
-
-/** Step 4: a token that was sent and whose fate is unknown is not sent again, unless a person says so. */
-async function requireKnownFate(
-  context: Context,
-  settings: Settings,
+/** Step 4: a token that may have been sent and whose fate is unknown is not sent again, unless a person says so. */
+async function requireConsent(
+  { context, settings, options, paths }: Task,
   record: OAuthRecord,
-  secret: Secret,
-  options: RenewOptions,
+  sentAt: number | undefined,
 ): Promise<void> {
-  const { journal, profile } = record
-  if (journal === null || journal.sha256 !== fingerprint(secret.value)) return
   if (options.retryInterrupted) return
   if (settings.profileConfig.on_interrupted === 'retry') {
     await warn(
-      `the last refresh of profile ${profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
+      `the last refresh of profile ${paths.profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
       context,
       settings,
     )
     return
   }
   if (settings.interactive) {
-    const message = interruptedQuestion(profile, journal)
+    const message = interruptedQuestion(paths.profile, sentAt)
     if (await context.prompts.confirm({ message, default: false })) return
   }
-  throw interrupted(profile, journal)
+  throw interrupted(record, sentAt)
+}
+
+interface Attempt extends Task {
+  readonly record: OAuthRecord
+  readonly guard: Guard
+  readonly secret: NewestSecret
+  /** The fingerprint of the secret. */
+  readonly sha256: string
+  /** It is in the journal already, and a person wants it to be sent once more. */
+  readonly resend: boolean
 }
 
 type Settled =
   | { readonly kind: 'renewed'; readonly token: AccessToken }
   | { readonly kind: 'again'; readonly afterMs: number | undefined; readonly error: CliError }
+  | { readonly kind: 'lock_replaced' }
 
 /**
- * Steps 5 to 8, which no signal cuts in two: journal, request, and what follows from the answer.
+ * Steps 5 to 9, which no signal cuts in two: connection, journal, request, and what follows from the answer.
  *
  * @throws CliError where the refresh did not succeed and waiting will not help.
  */
-async function sendAndSettle(
-  context: Context,
-  settings: Settings,
-  paths: SessionPaths,
-  record: OAuthRecord,
-  secret: Secret,
-  options: RenewOptions,
-): Promise<Settled> {
-  const base = parseBaseUrl(record.issuer)
-  // Step 5. All that may have to be written after the answer gets its place on the disk before the token leaves.
-  const room = await reserveRoom(paths, record).catch((error: unknown) => {
-    throw nothingSent(record.profile, error)
-  })
-  let after: PreparedFile | undefined
-  const journal: Journal = { sha256: fingerprint(secret.value), sentAt: context.clock.now() }
+async function sendAndSettle(attempt: Attempt): Promise<Settled> {
+  const { context, settings, paths, options, record, secret } = attempt
+  const { profile } = record
+  // Step 5. What may have to be written after the answer gets its space on the disk before the token leaves.
+  const reserved = reserve(paths, record)
+  let received = moment(context.clock)
+  let stopped: { readonly why: unknown } | undefined
+  const outcome = await announced(
+    attempt,
+    refresh(context, {
+      base: parseBaseUrl(record.issuer),
+      clientId: record.clientId,
+      settings,
+      refreshToken: secret.value,
+      scope: options.scope,
+      grantedScope: record.scope ?? undefined,
+      beforeSend() {
+        try {
+          // Step 6, when the connection stands and before the first byte leaves.
+          stopped = enterJournal(attempt)
+          received = moment(context.clock)
+        } catch (error) {
+          stopped = { why: error }
+        }
+        if (stopped !== undefined) throw new Error('the request is not sent')
+      },
+    }),
+  )
+  if (stopped !== undefined) {
+    reserved.discard()
+    if (stopped.why === 'lock_replaced') return { kind: 'lock_replaced' }
+    throw leaveJournal(attempt, stopped.why) ?? nothingSent(profile, stopped.why)
+  }
+  // Step 8.
+  switch (outcome.kind) {
+    case 'success':
+      return { kind: 'renewed', token: await storeRenewed(attempt, outcome, received, reserved) }
+    case 'over':
+      reserved.discard()
+      throw await endSession(attempt, outcome)
+    case 'unknown':
+      reserved.discard()
+      return { kind: 'renewed', token: await makeDoWithAccess(attempt, outcome, received) }
+    case 'not_consumed':
+    case 'retry_after': {
+      reserved.discard()
+      const stays = leaveJournal(attempt, outcome.error)
+      if (stays !== undefined || outcome.kind === 'not_consumed') throw stays ?? outcome.error
+      return { kind: 'again', afterMs: outcome.afterMs, error: outcome.error }
+    }
+  }
+}
+
+function reserve(paths: SessionPaths, record: OAuthRecord): PreallocatedFile {
   try {
-    after = await prepareDurable(paths.session, RECORD_BYTES)
-    await writeRecord(paths, { ...record, journal })
+    return reserveSpace(paths, record)
   } catch (error) {
-    await Promise.all([room.discard(), after?.discard()])
     throw nothingSent(record.profile, error)
   }
-  const before = moment(context.clock)
-  // Step 6.
-  const outcome = await refresh(context, {
-    base,
-    clientId: record.clientId,
-    settings,
-    refreshToken: secret.value,
-    scope: options.scope,
-    grantedScope: record.scope ?? undefined,
+}
+
+/** Says once that an answer takes its time. */
+async function announced<T>({ context, settings }: Task, work: Promise<T>): Promise<T> {
+  const cancel = context.clock.alarm(SILENT_MS, () => {
+    void note('Waiting for the service to renew the session …', context, settings)
   })
-  // Step 7.
-  switch (outcome.kind) {
-    case 'success': {
-      const token = accessTokenOf(record, outcome, before, options)
-      await storeRenewed(context, settings, paths, record, secret, outcome, token, { room, after })
-      return { kind: 'renewed', token }
-    }
-    case 'over':
-      await room.discard()
-      throw await endSession(context, paths, record, outcome, after)
-    case 'unknown':
-      await Promise.all([room.discard(), after.discard()])
-      throw outcomeUnknown(record.profile, outcome.why)
-    case 'not_consumed':
-    case 'retry_after':
-      await room.discard()
-      // As it was: an earlier use of the token that has no known outcome stays on record.
-      await after.commit(formatRecord(record)).catch((failure: unknown) => {
-        throw notNoted(outcome.error, failure)
-      })
-      if (outcome.kind === 'not_consumed') throw outcome.error
-      return { kind: 'again', afterMs: outcome.afterMs, error: outcome.error }
+  try {
+    return await work
+  } finally {
+    cancel()
+  }
+}
+
+/**
+ * Notes that the token is about to be sent, as its only sender.
+ *
+ * @returns why it must not be sent; undefined where it can go.
+ * @throws CliError `cannot_write`, exit 1.
+ */
+function enterJournal({ context, guard, sha256, resend }: Attempt): { why: 'lock_replaced' } | undefined {
+  const ours = guard.isCurrent() && (resend || openJournal(guard.journals, sha256, context.clock.now()))
+  if (!ours) return { why: 'lock_replaced' }
+  // Whoever took the lock after us, if its file was deleted, has found the journal entry; whoever took it before us is
+  // told from here: the lock is not at its path any more.
+  if (guard.isCurrent()) return undefined
+  if (!resend) closeQuietly(guard, sha256)
+  return { why: 'lock_replaced' }
+}
+
+/**
+ * The token is unused. An earlier use that has no known outcome stays in the journal.
+ *
+ * @param error why it is unused.
+ * @returns the error to tell instead, where the journal entry cannot be removed.
+ */
+function leaveJournal({ guard, sha256, resend, record }: Attempt, error: unknown): CliError | undefined {
+  if (resend || !isJournaled(guard.journals, sha256)) return undefined
+  try {
+    closeJournal(guard.journals, sha256)
+    return undefined
+  } catch (failure) {
+    return journalStays(record.profile, error, failure)
+  }
+}
+
+/** An entry that stays says of a token that was replaced that it was sent, which is true. */
+function closeQuietly(guard: Guard, sha256: string): void {
+  try {
+    closeJournal(guard.journals, sha256)
+  } catch {
+    // The next command tries again.
   }
 }
 
 function accessTokenOf(
-  record: OAuthRecord,
-  { tokens }: Extract<RefreshOutcome, { kind: 'success' }>,
+  { record, options }: Attempt,
+  grant: AccessTokenGrant,
+  generation: number,
   received: Moment,
-  options: RenewOptions,
 ): AccessToken {
   return {
     session: record.id,
+    generation,
     issuer: record.issuer,
     clientId: record.clientId,
-    value: tokens.accessToken,
-    scope: tokens.scope ?? null,
+    value: grant.accessToken,
+    scope: grant.scope ?? null,
     narrowed: options.scope !== undefined,
-    expiresInSeconds: tokens.expiresInSeconds,
+    expiresInSeconds: grant.expiresInSeconds,
     // When the request left: the answer cannot have been younger.
     received,
   }
 }
 
-/** Step 8: the refresh token first, then the access token, then the journal. */
+/**
+ * The fate of the refresh token is unknown. An access token that came all the same is good for its lifetime, and enough
+ * for a command that only needs one.
+ *
+ * @throws CliError `refresh_unknown`, exit 7.
+ */
+async function makeDoWithAccess(
+  attempt: Attempt,
+  outcome: Extract<RefreshOutcome, { kind: 'unknown' }>,
+  received: Moment,
+): Promise<AccessToken> {
+  const { context, settings, paths, options, secret, record } = attempt
+  const problem = outcomeUnknown(record, outcome.why)
+  if (outcome.access === undefined) throw problem
+  const token = accessTokenOf(attempt, outcome.access, secret.generation, received)
+  const failure = cacheAccessToken(paths, token)
+  if (options.reason === 'asked') throw failure ?? problem
+  await warn(`${problem.message}. Its access token is used until it expires`, context, settings)
+  return token
+}
+
+/** Step 9: the refresh token first, then the access token, then the journal. */
 async function storeRenewed(
-  context: Context,
-  settings: Settings,
-  paths: SessionPaths,
-  record: OAuthRecord,
-  sent: Secret,
-  { tokens }: Extract<RefreshOutcome, { kind: 'success' }>,
-  token: AccessToken,
-  files: { readonly room: PreparedFile; readonly after: PreparedFile },
-): Promise<void> {
-  const successor: Secret = { generation: sent.generation + 1, value: tokens.refreshToken }
-  let refused: string | undefined
-  try {
-    refused = await storeSuccessor(context, paths, record, successor, files.room)
-  } catch (error) {
-    await Promise.all([files.room.discard(), files.after.discard()])
-    throw tokenLost(record.profile, error)
+  attempt: Attempt,
+  outcome: Extract<RefreshOutcome, { kind: 'success' }>,
+  received: Moment,
+  reserved: PreallocatedFile,
+): Promise<AccessToken> {
+  const { context, settings, paths, options, record, guard, secret, sha256 } = attempt
+  const successor: Secret = {
+    generation: secret.generation + 1,
+    issuedAt: received.wall,
+    value: outcome.refreshToken,
   }
-  // From here on nothing can be lost: what fails is made good by the next command.
-  await writeAccessToken(paths, token).catch(() => undefined)
-  const renewed: OAuthRecord = {
-    ...record,
-    generation: successor.generation,
-    // The service may have taken scopes away from the grant.
-    scope: token.narrowed ? record.scope : token.scope,
-    issuedAt: token.received.wall,
-    journal: null,
+  const stored = await storeSuccessor(context, paths, record, successor, reserved).catch((error: unknown) => {
+    throw tokenLost(record, error)
+  })
+  // From here on the session is safe: what fails is made good by the next command.
+  const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
+  const failure = cacheAccessToken(paths, token)
+  if (stored.problem === undefined) {
+    await removeOutdatedCopies(context, paths, record)
+    closeQuietly(guard, sha256)
+  } else {
+    // Said even with --quiet: a secret lies where nobody chose to keep it.
+    await context.stderr.write(
+      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.place.name}) and goes back at the next refresh`)}\n`,
+    )
   }
-  await files.after.commit(formatRecord(renewed)).catch(() => undefined)
-  if (refused !== undefined) {
+  if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')
+  if (failure !== undefined) {
+    // A person who narrowed the token must not hand out another one.
+    if (options.reason === 'asked') throw failure
     await warn(
-      `the keychain did not take the new refresh token (${refused}). It is kept in a file that only you can read (${paths.directory}) and goes back into the keychain at the next refresh`,
+      `the new access token could not be stored, so the next command renews it again: ${failure.message}`,
       context,
       settings,
+    )
+  }
+  return token
+}
+
+/**
+ * Puts the new access token in the place of the old one. Where that fails the old one goes: it may be wider than what
+ * was asked for.
+ */
+function cacheAccessToken(paths: SessionPaths, token: AccessToken | undefined): CliError | undefined {
+  try {
+    if (token === undefined) removeAccessToken(paths)
+    else writeAccessToken(paths, token)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    try {
+      removeAccessToken(paths)
+    } catch {
+      return new CliError(
+        error.code,
+        error.exit,
+        `${error.message}. The session is renewed, but the earlier access token is still stored and may still be used`,
+        { hint: error.hint, cause: error },
+      )
+    }
+    return new CliError(
+      error.code,
+      error.exit,
+      `${error.message}. The session is renewed, but the new access token is not stored`,
+      { hint: error.hint, cause: error },
     )
   }
 }
 
 /** `invalid_grant`: keeps what is needed to explain it and removes the tokens. */
 async function endSession(
-  context: Context,
-  paths: SessionPaths,
-  record: OAuthRecord,
+  { context, paths, record, guard, secret, sha256, resend }: Attempt,
   outcome: Extract<RefreshOutcome, { kind: 'over' }>,
-  after: PreparedFile,
 ): Promise<CliError> {
   const now = context.clock.now()
-  const expired = now - record.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
-  const cause = record.journal !== null ? 'interrupted' : expired ? 'expired' : 'refused'
+  const expired = now - secret.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
+  const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'
   const ended: OAuthRecord = {
     ...record,
-    journal: null,
-    ended: { at: now, description: outcome.description ?? null, cause },
+    ended: { at: now, description: outcome.description ?? null, cause, renewedAt: secret.issuedAt },
   }
   try {
-    await after.commit(formatRecord(ended))
-    await removeAccessToken(paths)
+    writeRecord(paths, ended)
+    removeAccessToken(paths)
   } catch (failure) {
+    // The journal keeps the token from being sent again.
     return notNoted(sessionOver(ended), failure)
   }
   // A token that is worth nothing may stay in a keychain that is locked; the next login replaces it.
   await removeCopies(context, placesOf(paths, record))
+  closeQuietly(guard, sha256)
   return sessionOver(ended)
 }

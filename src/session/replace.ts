@@ -1,14 +1,14 @@
-import { rename } from 'node:fs/promises'
 import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
-import { type Place, writeSecret } from '../credentials/store.ts'
+import { type Place, type Secret, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import { ensurePrivateDirectory, removeLeftovers } from '../settings/files.ts'
+import { ensurePrivateDirectory, moveDurable, removeStaleTemporaries } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, moment, removeAccessToken, writeAccessToken } from './access-token.ts'
-import { noteLeftovers, readLeftovers, removeLeftoverSecrets } from './leftovers.ts'
+import { prepareGuard, removeGuard } from './guard.ts'
+import { removeJournals } from './journal.ts'
 import { withLock } from './lock.ts'
 import { profilesDirectory, type SessionPaths, sessionPaths } from './paths.ts'
 import {
@@ -21,7 +21,8 @@ import {
   writeRecord,
 } from './record.ts'
 import { lockDeadline } from './refresh.ts'
-import { placeOf, placesOf } from './secrets.ts'
+import { placeOf, placesOf, removeCopies } from './secrets.ts'
+import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
 /** Where a login keeps its secret: what was asked for on the command line, in the environment or in the profile. */
 export function chosenStore(
@@ -52,7 +53,10 @@ export async function proveStore(
   const paths = sessionPaths(context, settings.profile.value)
   await prepareDirectory(context, paths)
   await withLockIfAny(paths, context, settings, secret === 'api_key', async () => undefined)
-  if (store === 'keychain') await proveKeychain(context)
+  if (store === 'keychain') {
+    await prepareGuard(context, { store, name: `${settings.profile.value} self-test` })
+    await proveKeychain(context, settings.profile.value)
+  }
 }
 
 async function prepareDirectory(context: Context, paths: SessionPaths): Promise<void> {
@@ -94,14 +98,12 @@ export async function replaceSession(
     scope: tokens.scope ?? session.scope ?? null,
     resource: session.resource ?? null,
     store: session.store,
-    generation: 1,
     signedInAt: now,
-    issuedAt: now,
-    journal: null,
     ended: null,
   }
   const token: AccessToken = {
     session: record.id,
+    generation: 1,
     issuer: record.issuer,
     clientId: record.clientId,
     value: tokens.accessToken,
@@ -110,7 +112,7 @@ export async function replaceSession(
     expiresInSeconds: tokens.expiresInSeconds,
     received: moment(context.clock),
   }
-  const kept = await replace(context, settings, record, tokens.refreshToken, token)
+  const kept = await replace(context, settings, record, firstSecret(now, tokens.refreshToken), token)
   return { record, kept }
 }
 
@@ -136,53 +138,78 @@ export async function storeApiKey(
     store: key.store,
     signedInAt: context.clock.now(),
   }
-  return { record, kept: await replace(context, settings, record, key.value, undefined) }
+  const secret = firstSecret(record.signedInAt, key.value)
+  return { record, kept: await replace(context, settings, record, secret, undefined) }
+}
+
+function firstSecret(issuedAt: number, value: string): Secret {
+  return { generation: 1, issuedAt, value }
 }
 
 async function replace(
   context: Context,
   settings: Settings,
   record: SessionRecord,
-  secret: string,
+  secret: Secret,
   token: AccessToken | undefined,
 ): Promise<{ place: Place; why: string }[]> {
   const paths = sessionPaths(context, record.profile)
   await prepareDirectory(context, paths)
   return withLockIfAny(paths, context, settings, record.kind === 'api_key', () =>
     context.interrupts.shield(async () => {
-      await removeLeftovers(paths.directory, { olderThanMs: 0 })
-      const before = await readReplaced(context, paths)
-      const old = before === undefined ? [] : placesOf(paths, before)
-      // A login that died left a note of the session that is still in force as well.
-      const noted = (await readLeftovers(paths)).filter(
-        ({ name }) => !old.some((place) => place.name === name),
-      )
+      removeStaleTemporaries(paths.directory)
+      const { record: before } = await readOrMoveAway(context, paths)
       const place = placeOf(paths, record)
+      const old = before === undefined ? [] : placesOf(paths, before)
+      const noted = await readSuperseded(paths)
+      const items = [...noted, ...old].filter(({ store }) => store === 'keychain')
       // Noted first: if this process dies on the way, the next login or logout knows what to remove.
-      await noteLeftovers(paths, [...noted, ...old, place])
+      noteSuperseded(paths, [...items, place])
       try {
-        await writeSecret(context, place, { generation: 1, value: secret })
+        await writeSecret(context, place, secret)
         // The access token of the session before must not outlive it, at no moment.
-        await removeAccessToken(paths)
-        await writeRecord(paths, record)
+        removeAccessToken(paths)
+        writeRecord(paths, record)
       } catch (error) {
-        await removeLeftoverSecrets(context, paths, [...noted, place]).catch(() => undefined)
+        const stays = await removeCopies(context, [place])
+        noteSuperseded(paths, [...noted, ...stays.map((kept) => kept.place)])
         throw error
       }
-      if (token !== undefined) await writeAccessToken(paths, token).catch(() => undefined)
-      return removeLeftoverSecrets(context, paths, [...noted, ...old])
+      if (token !== undefined) await cacheFirstToken(paths, token)
+      const kept = await removeSuperseded(context, paths, items, record.id)
+      for (const item of items) removeGuard(context, item)
+      removeJournals(paths.directory)
+      return kept
     }),
   )
 }
 
-/** The session that is being replaced. A damaged record is kept under another name, for whoever wants to look. */
-async function readReplaced(context: Context, paths: SessionPaths): Promise<SessionRecord | undefined> {
+/** A session without its first access token is whole: the next command gets one. */
+async function cacheFirstToken(paths: SessionPaths, token: AccessToken): Promise<void> {
   try {
-    return await readRecord(paths)
+    writeAccessToken(paths, token)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    await rename(paths.session, `${paths.session}.damaged-${context.clock.now()}`)
-    return undefined
+  }
+}
+
+/**
+ * Reads the record of a session that is about to go. One that cannot be used is kept under another name, for whoever
+ * wants to look.
+ *
+ * @throws CliError `cannot_write`, exit 1, where it cannot be moved.
+ */
+export async function readOrMoveAway(
+  context: Context,
+  paths: SessionPaths,
+): Promise<{ record: SessionRecord | undefined; damaged: string | undefined }> {
+  try {
+    return { record: await readRecord(paths), damaged: undefined }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    const damaged = `${paths.session}.damaged-${context.clock.now()}`
+    moveDurable(paths.session, damaged)
+    return { record: undefined, damaged }
   }
 }
 

@@ -1,6 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { chmod, type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 
@@ -8,7 +23,7 @@ import { CliError, Exit, type ExitCode } from '../errors.ts'
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 /** A temporary file that is this much older than a newer write was left behind by a process that died. */
 const LEFTOVER_MS = 10 * 60 * 1000
-const TEMPORARY = /^\.(?<name>.+)\.\d+-[0-9a-f]{12}\.tmp$/
+const TEMPORARY = /^\.(?<name>.+)\.(?<pid>\d+)-[0-9a-f]{12}\.tmp$/
 
 const POSIX = process.platform !== 'win32'
 // Where the flag does not exist (Windows), links need rights that others do not have.
@@ -28,7 +43,9 @@ export async function ensurePrivateDirectory(
 ): Promise<void> {
   await makeDirectory(path)
   if (!POSIX) return
-  const link = await lstat(path)
+  const link = await lstat(path).catch((error: unknown) => {
+    throw directoryUnusable(path, `it cannot be looked at (${reason(error)})`, error)
+  })
   if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0) {
     throw directoryUnusable(path, 'it is a link that another user made')
   }
@@ -36,7 +53,29 @@ export async function ensurePrivateDirectory(
   if (target === undefined || !target.isDirectory()) throw directoryUnusable(path, 'it is not a folder')
   const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
   if (!fits) throw directoryUnusable(path, 'it belongs to another user')
-  if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
+  if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) {
+    await chmod(path, 0o700).catch((error: unknown) => {
+      throw directoryUnusable(
+        path,
+        `others can enter it, and that cannot be changed (${reason(error)})`,
+        error,
+      )
+    })
+  }
+}
+
+/**
+ * The names in a directory; none where it does not exist.
+ *
+ * @throws CliError `directory_unusable`, exit 1.
+ */
+export function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw directoryUnusable(directory, `it cannot be read (${reason(error)})`, error)
+  }
 }
 
 async function makeDirectory(path: string, parentIsThere = false): Promise<void> {
@@ -107,6 +146,8 @@ export async function readJson<T>(
     if (POSIX && found.uid !== ownUser()) throw unusable('it belongs to another user')
     if (found.size > MAX_FILE_BYTES) throw unusable(`it is ${found.size} bytes long, which is too much`)
     text = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw error instanceof CliError ? error : unusable(`it cannot be read (${reason(error)})`, error)
   } finally {
     closeSync(file)
   }
@@ -142,149 +183,292 @@ export function moveAway(path: string): string {
 }
 
 /**
+ * What a write that took place is known to be: `durable`, or only `replaced`: readers find the new text, but the disk
+ * refused to confirm it, so a power loss may bring the old one back.
+ */
+export type Written = 'durable' | 'replaced'
+
+/**
  * Replaces a file by a new text so that a reader, and a machine that loses power, finds either the old or the new one,
  * whole: temporary file in the same folder (0600), fsync, rename, fsync of the folder. A link in its place is replaced,
- * not followed.
+ * not followed. Synchronous: the files are small, and a journal has to be written between two steps of a connection.
  *
  * @throws CliError `cannot_write`, exit 1, with the path; the old file is untouched.
  */
-export async function writeDurable(path: string, text: string): Promise<void> {
-  const prepared = await prepareDurable(path, 0)
-  await prepared.commit(text)
-  await removeLeftovers(dirname(path), { of: basename(path), olderThanMs: LEFTOVER_MS }).catch(
-    () => undefined,
-  )
-}
-
-/** A file that is ready to take the place of another. */
-export interface PreparedFile {
-  /** Writes the text and puts the file in its place. @throws CliError `cannot_write`, exit 1. */
-  commit(text: string): Promise<void>
-  /** Removes it again. Never throws. */
-  discard(): Promise<void>
+export function writeDurable(path: string, text: string): Written {
+  const temporary = join(dirname(path), `.${basename(path)}.${uniqueSuffix()}.tmp`)
+  let written: Written
+  try {
+    const fd = createFile(temporary, text)
+    try {
+      written = rename(fd, temporary, path)
+    } finally {
+      closeQuietly(fd)
+    }
+  } catch (error) {
+    removeQuietly(temporary)
+    throw cannotWrite(path, error)
+  }
+  removeStaleTemporaries(dirname(path), basename(path))
+  return written
 }
 
 /**
- * The first half of `writeDurable`: takes `bytes` of the disk now, as white space that JSON ignores, so that a disk
- * that runs full meanwhile cannot stop the text from being written later.
+ * Creates a file that must not be there yet, with its text on the disk before this returns. Of several processes that
+ * create the same one at the same time, one succeeds.
+ *
+ * @returns false where the file exists.
+ * @throws CliError `cannot_write`, exit 1. What was begun is removed again where the disk lets us: `isThere` tells.
+ */
+export function createDurable(path: string, text: string): boolean {
+  try {
+    closeSync(createFile(path, text))
+    syncDirectory(dirname(path))
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false
+    removeQuietly(path)
+    throw cannotWrite(path, error)
+  }
+}
+
+/** Whether there is a file, folder or link at the path; true where that cannot be found out. */
+export function isThere(path: string): boolean {
+  try {
+    lstatSync(path)
+    return true
+  } catch (error) {
+    return codeOf(error) !== 'ENOENT'
+  }
+}
+
+/** A file whose space on the disk is taken before its text is known. */
+export interface PreallocatedFile {
+  readonly path: string
+  /**
+   * Writes the text over the reserved space and flushes it. @throws CliError `cannot_write`, exit 1, also where the file
+   * is not at its path any more.
+   */
+  write(text: string): void
+  /** Removes it. Never throws. */
+  discard(): void
+}
+
+/**
+ * Creates a file of `bytes` spaces, which JSON ignores, so that a disk that runs full cannot stop a text from being
+ * written into it later.
  *
  * @throws CliError `cannot_write`, exit 1.
  */
-export async function prepareDurable(path: string, bytes: number): Promise<PreparedFile> {
-  const temporary = join(
-    dirname(path),
-    `.${basename(path)}.${process.pid}-${randomBytes(6).toString('hex')}.tmp`,
-  )
-  let file: FileHandle
+export function preallocate(path: string, bytes: number): PreallocatedFile {
+  let fd: number
   try {
-    file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)
+    fd = createFile(path, ' '.repeat(bytes))
+    syncDirectory(dirname(path))
   } catch (error) {
-    throw cannotWrite(path, error)
-  }
-  const discard = async () => {
-    await file.close().catch(() => undefined)
-    await rm(temporary, { force: true }).catch(() => undefined)
-  }
-  try {
-    if (POSIX) await file.chmod(0o600)
-    if (bytes > 0) {
-      await writeAll(file, ' '.repeat(bytes))
-      await file.sync()
-    }
-  } catch (error) {
-    await discard()
+    removeQuietly(path)
     throw cannotWrite(path, error)
   }
   return {
-    discard,
-    async commit(text) {
+    path,
+    write(text) {
       try {
-        await writeAll(file, text)
-        await file.sync()
-        await file.close()
-        await replace(temporary, path)
-        await syncDirectory(dirname(path))
+        writeAll(fd, text)
+        fsyncSync(fd)
+        if (!isAt(fd, path)) throw new Error('something removed the file')
       } catch (error) {
-        await discard()
         throw cannotWrite(path, error)
+      } finally {
+        closeQuietly(fd)
       }
+    },
+    discard() {
+      closeQuietly(fd)
+      removeQuietly(path)
     },
   }
 }
 
-async function writeAll(file: FileHandle, text: string): Promise<void> {
+/**
+ * Moves a file of ours to its final name in the same folder.
+ *
+ * @throws CliError `cannot_write`, exit 1: it is still under its old name.
+ */
+export function moveDurable(from: string, to: string): Written {
+  let fd: number | undefined
+  try {
+    fd = openSync(from, constants.O_RDONLY | NO_FOLLOW)
+    return rename(fd, from, to)
+  } catch (error) {
+    throw cannotWrite(to, error)
+  } finally {
+    if (fd !== undefined) closeQuietly(fd)
+  }
+}
+
+/** Names the process, so that its files can be told from those of processes that died. */
+export function uniqueSuffix(): string {
+  return `${process.pid}-${randomBytes(6).toString('hex')}`
+}
+
+function createFile(path: string, text: string): number {
+  const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)
+  try {
+    if (POSIX) fchmodSync(fd, 0o600)
+    writeAll(fd, text)
+    fsyncSync(fd)
+    return fd
+  } catch (error) {
+    closeQuietly(fd)
+    throw error
+  }
+}
+
+function writeAll(fd: number, text: string): void {
   const bytes = Buffer.from(text, 'utf8')
-  let written = 0
-  while (written < bytes.length) {
-    // A limit on file sizes shows up as a short write first, and as an error at the next.
-    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, written)
-    written += bytesWritten
+  // A limit on file sizes shows up as a short write first, and as an error at the next.
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
+}
+
+/**
+ * Renames an open file. An error does not mean that it did not happen (a network file system may lose the answer), so
+ * the path is looked at before the old name is believed to be in use.
+ */
+function rename(fd: number, from: string, to: string): Written {
+  try {
+    renamePatiently(from, to)
+  } catch (error) {
+    if (!isAt(fd, to)) throw error
+    return 'replaced'
+  }
+  try {
+    syncDirectory(dirname(to))
+    return 'durable'
+  } catch {
+    return 'replaced'
   }
 }
 
 /** Windows refuses to replace a file that someone is just reading: that passes. */
-async function replace(from: string, to: string): Promise<void> {
+function renamePatiently(from: string, to: string): void {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await rename(from, to)
+      renameSync(from, to)
+      return
     } catch (error) {
       const passing = !POSIX && ['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')
       if (!passing || attempt >= 20) throw error
-      await new Promise((resolve) => setTimeout(resolve, 10 + attempt * 5))
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10 + attempt * 5)
     }
   }
 }
 
-/** Removes a file for good; true where there was one. @throws CliError `cannot_write`, exit 1. */
-export async function removeDurable(path: string): Promise<boolean> {
+/** Whether the open file is the one at this path: same device and inode. False where that cannot be found out. */
+export function isAt(fd: number, path: string): boolean {
   try {
-    await rm(path)
-    await syncDirectory(dirname(path))
-    return true
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false
-    throw new CliError('cannot_write', Exit.bug, `${path} cannot be removed: ${reason(error)}`, {
-      hint: 'remove it by hand: it may hold a secret',
-      cause: error,
-    })
+    const open = fstatSync(fd, { bigint: true })
+    const found = lstatSync(path, { bigint: true })
+    return open.ino === found.ino && open.dev === found.dev
+  } catch {
+    return false
   }
 }
 
-/** Without this, the rename itself may be lost when the machine loses power. Windows has no such thing. */
-async function syncDirectory(path: string): Promise<void> {
-  if (!POSIX) return
-  const directory = await open(path, constants.O_RDONLY)
+/** Removes a directory of ours with all that is in it, as far as the disk lets us. Never throws. */
+export function removeTree(path: string): void {
   try {
-    await directory.sync()
+    rmSync(path, { recursive: true, force: true })
+  } catch {
+    // What stays is of no use to anybody.
+  }
+}
+
+function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd)
+  } catch {
+    // Closed already, or the disk complains of what fsync has told.
+  }
+}
+
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // What stays is removed by a later command.
+  }
+}
+
+/** Removes a file for good; true where there was one. @throws CliError `cannot_write`, exit 1: it is still there. */
+export function removeDurable(path: string): boolean {
+  try {
+    unlinkSync(path)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false
+    // An error does not mean that it did not happen.
+    if (isThere(path)) {
+      throw new CliError('cannot_write', Exit.bug, `${path} cannot be removed: ${reason(error)}`, {
+        hint: 'remove it by hand: it may hold a secret',
+        cause: error,
+      })
+    }
+  }
+  try {
+    syncDirectory(dirname(path))
+  } catch {
+    // Gone for every reader; a power loss may bring it back, and the next command removes it again.
+  }
+  return true
+}
+
+/** Without this, a new name may be lost when the machine loses power. Windows has no such thing. */
+function syncDirectory(path: string): void {
+  if (!POSIX) return
+  const directory = openSync(path, constants.O_RDONLY)
+  try {
+    fsyncSync(directory)
   } catch (error) {
     // Some network and user-space file systems cannot; what they promise without it has to do.
     if (!['EINVAL', 'ENOTSUP', 'EPERM', 'EROFS'].includes(codeOf(error) ?? '')) throw error
   } finally {
-    await directory.close()
+    closeSync(directory)
   }
 }
 
 /**
- * Removes temporary files that dead processes left in a folder. Only safe for files that nobody can be writing now:
- * older than `olderThanMs` by the file system's own clock, or with 0, under a lock that every writer holds.
+ * Removes temporary files that processes left behind: of processes that are gone, and older than ten minutes by the
+ * clock of the file system, since a process of another container looks gone. Never throws.
+ *
+ * @param of only those that were to replace the file of this name.
  */
-export async function removeLeftovers(
-  directory: string,
-  which: { readonly of?: string; readonly olderThanMs: number },
-): Promise<void> {
-  const names = (await readdir(directory)).filter((name) => {
-    const match = TEMPORARY.exec(name)
-    return match !== null && (which.of === undefined || match.groups?.['name'] === which.of)
-  })
-  if (names.length === 0) return
-  // The file that was just written tells the time of that file system.
-  const now = which.of === undefined ? 0 : (await stat(join(directory, which.of))).mtimeMs
-  for (const name of names) {
-    const path = join(directory, name)
-    const found = await lstat(path).catch(() => undefined)
-    if (found === undefined || (which.olderThanMs > 0 && now - found.mtimeMs < which.olderThanMs)) continue
-    await rm(path, { force: true }).catch(() => undefined)
+export function removeStaleTemporaries(directory: string, of?: string): void {
+  try {
+    const temporaries = readdirSync(directory).filter((name) => {
+      const target = TEMPORARY.exec(name)?.groups?.['name']
+      return target !== undefined && (of === undefined || target === of)
+    })
+    for (const name of temporaries) {
+      const path = join(directory, name)
+      if (!isProcessAlive(Number(TEMPORARY.exec(name)?.groups?.['pid'])) && isOld(path)) removeQuietly(path)
+    }
+  } catch {
+    // They take up space and do no other harm.
   }
+}
+
+/** Whether this machine runs a process of this number; one of another user counts too. */
+export function isProcessAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return codeOf(error) === 'EPERM'
+  }
+}
+
+/** Compared with a folder that was just written to: the clock of the file system, not ours. */
+function isOld(path: string): boolean {
+  return statSync(dirname(path)).mtimeMs - lstatSync(path).mtimeMs >= LEFTOVER_MS
 }
 
 /** The error for a file that cannot be written: `cannot_write`, exit 1, with what to do about it. */
@@ -319,7 +503,7 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /** What went wrong with a file, in words where we have them. */
-function reason(error: unknown): string {
+export function reason(error: unknown): string {
   const code = codeOf(error)
   if (code === undefined) return error instanceof Error ? error.message : String(error)
   return REASONS[code] ?? code

@@ -2,5 +2,4 @@
 declare module 'fs-native-extensions' {
   /** False where another open file holds the lock. Throws where the file system has no locks. */
   export function tryLock(fd: number): boolean
-  export function unlock(fd: number): void
 }

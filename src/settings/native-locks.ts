@@ -2,4 +2,4 @@
  * The operating system's file locks: flock, OFD locks or LockFileEx. Loading this throws where there are none for this
  * machine.
  */
-export { tryLock, unlock } from 'fs-native-extensions'
+export { tryLock } from 'fs-native-extensions'

@@ -12,6 +12,7 @@ export function realEffects(signal: AbortSignal = new AbortController().signal):
       now: () => Date.now(),
       monotonic: () => performance.now(),
       sinceBoot: () => ({ seconds: 0, boot: undefined }),
+      alarm: () => () => {},
       sleep: (ms, until) =>
         new Promise((resolve, reject) => {
           if (until?.aborted) return reject(until.reason)

@@ -25,6 +25,7 @@ export function createVirtualClock(): Clock {
     now: () => now,
     monotonic: () => now,
     sinceBoot: () => ({ seconds: now / 1000, boot: undefined }),
+    alarm: () => () => {},
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason)

@@ -112,8 +112,9 @@ async function follow(words: readonly string[], answerAt: (hours: number) => obj
   const { record } = await replaceSession(context, settings, session)
   const paths = sessionPaths(context, 'default')
   // A minute of the first token is gone already.
-  await writeAccessToken(paths, {
+  writeAccessToken(paths, {
     session: record.id,
+    generation: 1,
     issuer: record.issuer,
     clientId: 'client-1',
     value: 'access-0',

@@ -22,6 +22,8 @@ export function createHastyClock(): FakeClock {
     now: () => Math.floor(real() + ahead),
     monotonic: () => performance.now() + ahead,
     sinceBoot: () => ({ seconds: 1000 + (performance.now() + ahead) / 1000, boot: 'boot-1' }),
+    alarm: () => () => {},
+    ring() {},
     advance(ms) {
       ahead += ms
     },
@@ -51,6 +53,8 @@ export function createRealClock(): FakeClock {
     now: () => Date.now(),
     monotonic: () => performance.now(),
     sinceBoot: () => ({ seconds: 1000 + performance.now() / 1000, boot: 'boot-1' }),
+    alarm: () => () => {},
+    ring() {},
     advance() {},
     setWall() {},
     sleep: (ms, signal) => sleep(ms, undefined, signal === undefined ? {} : { signal }),

@@ -72,7 +72,8 @@ async function begin({
       readInput: true,
       timeoutMs: 300_000,
       authorizationEndpoint: undefined,
-      userAgent: 'test',
+      issuer: undefined,
+      again: { profile: 'default' },
       ...options,
     },
     async (code) => {
@@ -170,7 +171,7 @@ describe('signing in', () => {
     [
       'another issuer',
       { code: 'c1', iss: 'https://evil.example' },
-      /another issuer \(https:\/\/evil\.example\)/,
+      /another issuer \(expected http:\/\/127\.0\.0\.1:1, got https:\/\/evil\.example\)/,
     ],
     ['an error of another issuer', { error: 'access_denied', iss: 'https://evil.example' }, /another issuer/],
   ])('ignores an answer with %s, and the right one still counts', async (_what, wrong, why) => {

@@ -20,6 +20,7 @@ function at(wallSeconds: number, sinceBoot: number, boot: string | undefined): C
     monotonic: () => 0,
     sinceBoot: () => ({ seconds: sinceBoot, boot }),
     sleep: async () => {},
+    alarm: () => () => {},
   }
 }
 
@@ -49,6 +50,7 @@ describe('the time since a token was received', () => {
 describe('an access token', () => {
   const token = (expiresInSeconds: number): AccessToken => ({
     session: '0123456789ab',
+    generation: 1,
     issuer: 'https://api.example.com',
     clientId: 'client',
     value: 'token',

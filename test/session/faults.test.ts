@@ -1,5 +1,5 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Context, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
@@ -28,6 +28,14 @@ async function messageOf(work: () => Promise<unknown>): Promise<string> {
   } catch (error) {
     return error instanceof CliError ? `${error.message} | ${error.hint}` : String(error)
   }
+}
+
+/** The context with less than the half minute that a refresh may take. */
+function impatient(world: SessionWorld): Context {
+  const { http } = world.context
+  return withEffects(world.context, {
+    http: { ...http, send: (request) => http.send({ ...request, timeoutMs: 700 }) },
+  })
 }
 
 const HTML = '<!doctype html><title>Unavailable</title>'
@@ -121,10 +129,10 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
   [
     'an error code that the interface does not define',
     oauthError(400, 'temporarily_unavailable'),
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
+    'temporarily_unavailable 7',
+    'needs_refresh',
+    'ok',
+    1,
   ],
   [
     'invalid_grant behind a 500',
@@ -169,36 +177,43 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
   [
     '200 without a new refresh token',
     { kind: 'merge', fields: { refresh_token: null } },
-    'refresh_unknown 7',
+    'ok',
     'interrupted',
-    'refresh_interrupted 4',
+    'ok',
     1,
   ],
   [
     '200 with a refresh token that is a number',
     { kind: 'merge', fields: { refresh_token: 7 } },
-    'refresh_unknown 7',
+    'ok',
     'interrupted',
-    'refresh_interrupted 4',
+    'ok',
     1,
   ],
   [
     '200 with a token of another type',
     { kind: 'merge', fields: { token_type: 'DPoP' } },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
+    'access_token_unusable 7',
+    'needs_refresh',
+    'ok',
+    2,
   ],
   [
     'an access token with a line break in it',
     { kind: 'merge', fields: { access_token: 'a\r\nX: y' } },
+    'access_token_unusable 7',
+    'needs_refresh',
+    'ok',
+    2,
+  ],
+  [
+    '429 without Retry-After, as proxies send it',
+    { kind: 'status', status: 429 },
     'refresh_unknown 7',
     'interrupted',
     'refresh_interrupted 4',
-    1,
+    0,
   ],
-  ['429, and again 429', { kind: 'status', status: 429 }, 'rate_limited 7', 'needs_refresh', 'ok', 1],
   [
     '429 for hours',
     { kind: 'status', status: 429, headers: { 'retry-after': '86400' } },
@@ -208,12 +223,12 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     1,
   ],
   [
-    '503 with HTML',
+    '503 with HTML and without Retry-After',
     { kind: 'status', status: 503, body: HTML },
-    'service_unavailable 7',
-    'needs_refresh',
-    'ok',
-    1,
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    0,
   ],
   ['invalid_request', oauthError(400, 'invalid_request'), 'invalid_request 6', 'needs_refresh', 'ok', 1],
   ['invalid_scope', oauthError(400, 'invalid_scope'), 'invalid_scope 6', 'needs_refresh', 'ok', 1],
@@ -235,7 +250,14 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     'ok',
     1,
   ],
-  ['one 503', { kind: 'status', status: 503, count: 1 }, 'ok', 'fine', 'ok', 1],
+  [
+    '503 without Retry-After after the service worked on it',
+    { kind: 'status', status: 503, count: 1, after: true },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
+    1,
+  ],
   ['a token response with the wrong content type', { kind: 'content_type' }, 'ok', 'fine', 'ok', 1],
   [
     'a token response with the optional fields missing',
@@ -260,12 +282,11 @@ describe('a refresh that meets', () => {
   it.each(faults)('%s', async (_name, fault, end, state, next, refreshes) => {
     const world = await createSessionWorld()
     await world.signIn()
-    const settings = { ...(await world.settingsWith({})), httpTimeoutMs: 700 }
     world.expire()
     await world.fault(fault)
 
-    expect(await endOf(() => currentCredential(world.context, settings))).toBe(end)
-    expect((await describeSession(world.context, settings)).state).toBe(state)
+    expect(await endOf(() => currentCredential(impatient(world), world.settings))).toBe(end)
+    expect((await describeSession(world.context, world.settings)).state).toBe(state)
     await world.clearFaults()
     expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(next)
     expect(await world.counts()).toEqual(
@@ -317,7 +338,7 @@ describe('an interrupted session', () => {
     await world.signIn()
     world.expire()
     await world.fault(fault)
-    await endOf(() => currentCredential(world.context, { ...world.settings, httpTimeoutMs: 500 }))
+    await endOf(() => currentCredential(impatient(world), world.settings))
     await world.clearFaults()
     return world
   }
@@ -327,7 +348,7 @@ describe('an interrupted session', () => {
   it('says what happened, what is safe, and both ways on', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot(
-      `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in anew, which is always safe: mailclaim login. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
+      `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in again, which is always safe: mailclaim login --store file. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
     )
   })
 
@@ -425,8 +446,8 @@ describe('a store that fails', () => {
       oauthError(401, 'invalid_client'),
       'invalid_client',
       3,
-      /does not know the client id.*session\.json cannot be written: it is a folder/,
-      /rights of that folder[\s\S]*check --client-id/,
+      /does not know the client id.*the note of the attempt cannot be removed: .*journal\.[0-9a-f]{64}\.json cannot be removed/,
+      /mailclaim auth refresh --retry-interrupted is safe here/,
     ],
   ])('hides %s from nobody: both are told', async (_what, fault, code, exit, message, hint) => {
     const world = await createSessionWorld()
@@ -434,8 +455,13 @@ describe('a store that fails', () => {
     world.expire()
     await world.fault(fault)
     const context = duringRefresh(world, () => {
-      rmSync(world.paths.session)
-      mkdirSync(join(world.paths.session, 'in-the-way'), { recursive: true })
+      const [journal = ''] = Object.keys(filesOf(world.paths.directory)).filter((name) =>
+        name.startsWith('journal.'),
+      )
+      for (const path of [world.paths.session, join(world.paths.directory, journal)]) {
+        rmSync(path)
+        mkdirSync(join(path, 'in-the-way'), { recursive: true })
+      }
     })
     await expect(currentCredential(context, world.settings)).rejects.toMatchObject({
       code,
@@ -468,7 +494,7 @@ describe('a store that fails', () => {
   })
 
   it.each(['locked', 'no_bus', 'timeout', 'refused'] as const)(
-    'after the rotation, a keychain that is %s, spills the token to a file and takes it back later',
+    'after the rotation, a keychain that is %s, leaves the token in a file and takes it back later',
     async (trouble) => {
       const { world, keychain } = await keychainWorld()
       world.expire()
@@ -476,11 +502,12 @@ describe('a store that fails', () => {
         keychain.trouble = trouble
       })
       expect(await endOf(() => currentCredential(context, world.settings))).toBe('ok')
-      expect(world.context.stderr.text).toContain('warning: the keychain did not take the new refresh token')
-      const spilled = Object.entries(filesOf(world.paths.directory)).filter(([name]) =>
-        name.includes('spilled'),
+      expect(world.context.stderr.text).toContain(
+        'warning: the new refresh token could not be stored where it belongs (',
       )
-      expect(spilled).toEqual([[expect.stringMatching(/\.spilled\.json$/), '600']])
+      const secrets = () =>
+        Object.entries(filesOf(world.paths.directory)).filter(([name]) => name.startsWith('secret.'))
+      expect(secrets()).toEqual([[expect.stringMatching(/\.json$/), '600']])
 
       // While the keychain stays away, the session goes on from the file.
       world.expire()
@@ -488,7 +515,7 @@ describe('a store that fails', () => {
       keychain.trouble = 'none'
       world.expire()
       expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
-      expect(Object.keys(filesOf(world.paths.directory)).some((name) => name.includes('spilled'))).toBe(false)
+      expect(secrets()).toEqual([])
       world.expire()
       expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('ok')
       expect(await world.counts()).toMatchObject({ refreshes: 4, reuse_detections: 0, grants_revoked: 0 })
@@ -511,22 +538,45 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 
-  it('after the rotation, in every place there is, says that the token is lost and never sends the old one', async () => {
+  it('after the rotation, in every place there is, says that the token is lost', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    const context = duringRefresh(world, () =>
+      rmSync(dirname(world.context.directories.state), { recursive: true }),
+    )
+    expect(await endOf(() => currentCredential(context, world.settings))).toBe('refresh_token_lost 4')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+
+  it('after the rotation, because its directory is away for a moment, loses nothing', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    world.expire()
+    const { directory } = world.paths
+    const context = duringRefresh(world, () => renameSync(directory, `${directory}.away`))
+    expect(await endOf(() => currentCredential(context, world.settings))).toBe('ok')
+    expect(world.context.stderr.text).toContain('It is kept in a file that only you can read')
+    rmSync(directory, { recursive: true, force: true })
+    renameSync(`${directory}.away`, directory)
+    expect(await endOf(() => renew(world.context, world.settings, { reason: 'asked' }))).toBe('ok')
+    expect(await endOf(() => renew(world.context, world.settings, { reason: 'asked' }))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 3, reuse_detections: 0 })
+  })
+
+  it('after the rotation, because a cleaner removed what was made ready for it, loses nothing', async () => {
     const world = await createSessionWorld()
     await world.signIn()
     world.expire()
     const record = await readRecord(world.paths)
-    const path = join(world.paths.directory, `secret.${record?.id}.json`)
+    const primary = `secret.${record?.id}.json`
     const context = duringRefresh(world, () => {
-      rmSync(path)
-      mkdirSync(path)
-      writeFileSync(join(path, 'in the way'), '')
+      for (const name of Object.keys(filesOf(world.paths.directory)))
+        if (/^secret\./.test(name) && name !== primary) rmSync(join(world.paths.directory, name))
     })
-    expect(await endOf(() => currentCredential(context, world.settings))).toBe('refresh_token_lost 4')
-    rmSync(path, { recursive: true })
-    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(
-      'refresh_token_missing 4',
-    )
-    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+    expect(await endOf(() => currentCredential(context, world.settings))).toBe('ok')
+    expect(world.context.stderr.text).toBe('')
+    expect(await endOf(() => renew(world.context, world.settings, { reason: 'asked' }))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 })

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
+import { userDirectory } from '../../src/settings/paths.ts'
 import { createWorld, type Ended, type World } from '../stories/world.ts'
 import { createSessionWorld, type SessionWorld } from './world.ts'
 
@@ -33,6 +34,7 @@ export async function createProcessWorld({ store, keyring }: ProcessWorldOptions
   const directories: Context['directories'] = {
     config: join(world.home, 'config'),
     state: join(world.home, 'state'),
+    user: userDirectory(),
   }
   const keychain = keyring?.keychain
   const session = await createSessionWorld(keychain === undefined ? {} : { keychain }, {
@@ -71,6 +73,7 @@ export const realClock = {
     boot: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
   }),
   sleep: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
+  alarm: () => () => {},
 }
 
 /** What a process of the program said and how it ended, on one line: for tallies. */

@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { readSecret } from '../../src/credentials/store.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
-import { readRecord } from '../../src/session/record.ts'
+import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
+import { placeOf } from '../../src/session/secrets.ts'
 import { createSessionWorld, filesOf } from './world.ts'
 
 describe('a session', () => {
@@ -26,12 +29,20 @@ describe('a session', () => {
     expect(await counts()).toMatchObject({ refreshes: 1, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('goes on through many refreshes, one generation at a time', async () => {
+  it('goes on through many refreshes, one generation at a time, and leaves its record as the login wrote it', async () => {
     const { signIn, context, settings, counts, paths } = await createSessionWorld()
     await signIn()
+    const before = readFileSync(paths.session, 'utf8')
     for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })
     expect(await counts()).toMatchObject({ refreshes: 5, reuse_detections: 0 })
-    expect(await readRecord(paths)).toMatchObject({ generation: 6, journal: null, ended: null })
-    expect(Object.keys(filesOf(paths.directory)).filter((name) => name.endsWith('.tmp'))).toEqual([])
+    const record = await readRecord(paths)
+    expect(await readSecret(context, placeOf(paths, record as OAuthRecord))).toMatchObject({ generation: 6 })
+    expect(Object.keys(filesOf(paths.directory))).toEqual([
+      'access-token.json',
+      'lock',
+      `secret.${record?.id}.json`,
+      'session.json',
+    ])
+    expect(readFileSync(paths.session, 'utf8')).toBe(before)
   })
 })

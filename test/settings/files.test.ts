@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -17,11 +18,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
+  createDurable,
   ensurePrivateDirectory,
-  prepareDurable,
+  moveDurable,
+  preallocate,
   readJson,
   removeDurable,
-  removeLeftovers,
+  removeStaleTemporaries,
   writeDurable,
 } from '../../src/settings/files.ts'
 
@@ -34,6 +37,20 @@ function folder(): string {
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
 const asIs = (value: unknown) => value
 const ROOT = process.getuid?.() === 0
+
+function failureOf(work: () => unknown): unknown {
+  try {
+    work()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+/** The number of a process that has ended. */
+function deadProcess(): number {
+  return spawnSync('true').pid
+}
 
 function withUmask(mask: number): void {
   const before = process.umask(mask)
@@ -187,7 +204,7 @@ describe('a durable write', () => {
     async (mask) => {
       const root = folder()
       withUmask(mask)
-      await writeDurable(join(root, 'a.json'), '{"n":1}')
+      writeDurable(join(root, 'a.json'), '{"n":1}')
       expect(mode(join(root, 'a.json'))).toBe('600')
       expect(readdirSync(root)).toEqual(['a.json'])
       expect(await readJson(join(root, 'a.json'), asIs)).toEqual({ n: 1 })
@@ -198,7 +215,7 @@ describe('a durable write', () => {
     const root = folder()
     writeFileSync(join(root, 'elsewhere'), 'untouched')
     symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
-    await writeDurable(join(root, 'a.json'), '{}')
+    writeDurable(join(root, 'a.json'), '{}')
     expect(readFileSync(join(root, 'elsewhere'), 'utf8')).toBe('untouched')
     expect(await readJson(join(root, 'a.json'), asIs)).toEqual({})
   })
@@ -206,24 +223,27 @@ describe('a durable write', () => {
   it('never shows a reader half a text', async () => {
     const path = join(folder(), 'a.json')
     const long = (n: number) => JSON.stringify({ n, text: 'x'.repeat(200_000) })
-    await writeDurable(path, long(0))
-    let writing = true
-    const writer = (async () => {
-      for (let n = 1; n <= 15; n++) await writeDurable(path, long(n))
-      writing = false
-    })()
-    while (writing) {
-      const read = (await readJson(path, asIs)) as { text: string }
-      expect(read.text).toHaveLength(200_000)
-    }
-    await writer
+    writeDurable(path, long(0))
+    const reader = spawn(process.execPath, [
+      '-e',
+      `const { readFileSync } = require('node:fs')
+      for (let reads = 0; ; reads++) {
+        if (JSON.parse(readFileSync(process.argv[1], 'utf8')).text.length !== 200000) process.exit(1)
+        if (reads === 0) console.log('reading')
+      }`,
+      path,
+    ])
+    await once(reader.stdout, 'data')
+    for (let n = 1; n <= 30; n++) writeDurable(path, long(n))
+    reader.kill()
+    expect((await once(reader, 'exit'))[1]).toBe('SIGTERM')
   })
 
   it('that fails leaves the old file, says where and why, and removes what it began', async () => {
     const root = folder()
     mkdirSync(join(root, 'a.json'))
     writeFileSync(join(root, 'a.json', 'inside'), '')
-    await expect(writeDurable(join(root, 'a.json'), '{}')).rejects.toMatchObject({
+    expect(failureOf(() => writeDurable(join(root, 'a.json'), '{}'))).toMatchObject({
       code: 'cannot_write',
       exit: 1,
       message: expect.stringContaining(join(root, 'a.json')),
@@ -232,49 +252,78 @@ describe('a durable write', () => {
   })
 
   it('into a folder that is not there says so', async () => {
-    await expect(writeDurable(join(folder(), 'none', 'a.json'), '{}')).rejects.toMatchObject({
+    expect(failureOf(() => writeDurable(join(folder(), 'none', 'a.json'), '{}'))).toMatchObject({
       code: 'cannot_write',
     })
   })
 
-  it('removes what a dead process left long ago, and nothing younger or of another name', async () => {
+  it('removes what a dead process left long ago, and nothing younger, of another name or of a living process', () => {
     const root = folder()
     const old = new Date(Date.now() - 3600_000)
-    for (const name of [
-      '.a.json.1-0123456789ab.tmp',
-      '.b.json.1-0123456789ab.tmp',
-      '.a.json.2-0123456789ab.tmp',
+    const temporary = (name: string, pid: number) => `.${name}.${pid}-0123456789ab.tmp`
+    const dead = deadProcess()
+    const all = [
+      temporary('a.json', dead),
+      temporary('b.json', dead),
+      temporary('a.json', process.pid),
       'a.json.bad',
-    ]) {
+    ]
+    for (const name of all) {
       writeFileSync(join(root, name), '')
-      if (!name.includes('.2-')) utimesSync(join(root, name), old, old)
+      utimesSync(join(root, name), old, old)
     }
-    await writeDurable(join(root, 'a.json'), '{}')
-    expect(readdirSync(root).sort()).toEqual([
-      '.a.json.2-0123456789ab.tmp',
-      '.b.json.1-0123456789ab.tmp',
-      'a.json',
-      'a.json.bad',
-    ])
-    await removeLeftovers(root, { olderThanMs: 0 })
-    expect(readdirSync(root).sort()).toEqual(['a.json', 'a.json.bad'])
+    writeFileSync(join(root, '.a.json.1-bbbbbbbbbbbb.tmp'), '')
+    writeDurable(join(root, 'a.json'), '{}')
+    const left = [temporary('a.json', process.pid), 'a.json', 'a.json.bad', '.a.json.1-bbbbbbbbbbbb.tmp']
+    expect(readdirSync(root).sort()).toEqual([...left, temporary('b.json', dead)].sort())
+    removeStaleTemporaries(root)
+    expect(readdirSync(root).sort()).toEqual(left.sort())
+  })
+})
+
+describe('a file whose space is taken beforehand', () => {
+  it('needs no more of the disk when its text comes', async () => {
+    const root = folder()
+    const reserved = preallocate(join(root, 'a.json'), 4096)
+    expect(statSync(reserved.path).size).toBe(4096)
+    expect(mode(reserved.path)).toBe('600')
+    reserved.write('{"n":1}\n')
+    expect(statSync(reserved.path).size).toBe(4096)
+    expect(await readJson(reserved.path, asIs)).toEqual({ n: 1 })
+    expect(moveDurable(reserved.path, join(root, 'b.json'))).toBe('durable')
+    expect(readdirSync(root)).toEqual(['b.json'])
   })
 
-  it('that was prepared takes its room at once and needs no more of it later', async () => {
+  it('can be given up', () => {
     const root = folder()
-    const prepared = await prepareDurable(join(root, 'a.json'), 4096)
-    const [temporary = ''] = readdirSync(root)
-    expect(statSync(join(root, temporary)).size).toBe(4096)
-    expect(mode(join(root, temporary))).toBe('600')
-    await prepared.commit('{"n":1}\n')
-    expect(statSync(join(root, 'a.json')).size).toBe(4096)
-    expect(await readJson(join(root, 'a.json'), asIs)).toEqual({ n: 1 })
-  })
-
-  it('that was prepared can be given up', async () => {
-    const root = folder()
-    await (await prepareDurable(join(root, 'a.json'), 10)).discard()
+    preallocate(join(root, 'a.json'), 10).discard()
     expect(readdirSync(root)).toEqual([])
+  })
+
+  it('says so when something removed it meanwhile', () => {
+    const reserved = preallocate(join(folder(), 'a.json'), 10)
+    rmSync(reserved.path)
+    expect(failureOf(() => reserved.write('{}'))).toMatchObject({
+      code: 'cannot_write',
+      message: `${reserved.path} cannot be written: something removed the file`,
+    })
+  })
+})
+
+describe('a file that is created once', () => {
+  it('is created by the first, and left as it is by everyone after', () => {
+    const path = join(folder(), 'a.json')
+    expect(createDurable(path, '1')).toBe(true)
+    expect(createDurable(path, '2')).toBe(false)
+    expect(readFileSync(path, 'utf8')).toBe('1')
+    expect(mode(path)).toBe('600')
+  })
+
+  it('is not created through a link', () => {
+    const root = folder()
+    symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
+    expect(createDurable(join(root, 'a.json'), '{}')).toBe(false)
+    expect(existsSync(join(root, 'elsewhere'))).toBe(false)
   })
 })
 
@@ -282,8 +331,8 @@ describe('a removal', () => {
   it('says whether there was something', async () => {
     const path = join(folder(), 'a')
     writeFileSync(path, '')
-    expect(await removeDurable(path)).toBe(true)
+    expect(removeDurable(path)).toBe(true)
     expect(existsSync(path)).toBe(false)
-    expect(await removeDurable(path)).toBe(false)
+    expect(removeDurable(path)).toBe(false)
   })
 })

@@ -83,9 +83,9 @@ function statusOf(
     store: record?.store ?? null,
     secret_at: place?.name ?? null,
     signed_in_at: time(record?.signedInAt),
-    refreshed_at: time(session?.issuedAt),
+    refreshed_at: time(description.renewedAt),
     refresh_by: time(description.refreshTokenExpiresAt),
-    interrupted_at: time(session?.journal?.sentAt),
+    interrupted_at: time(description.interruptedAt),
     access_token:
       accessToken === undefined
         ? null

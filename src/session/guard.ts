@@ -1,0 +1,64 @@
+import { dirname, join } from 'node:path'
+import type { Context } from '../context.ts'
+import type { Place } from '../credentials/store.ts'
+import { ensurePrivateDirectory, removeTree } from '../settings/files.ts'
+import { type HeldLock, type LockOptions, withLock } from './lock.ts'
+import { keychainGuardDirectory, type SessionPaths } from './paths.ts'
+
+/** What stands between a refresh token and its second use: a lock that is held, and the directory of the journal. */
+export interface Guard extends HeldLock {
+  /** Where the journal lies: with the lock, so that every holder of the token finds it. */
+  readonly journals: string
+}
+
+/**
+ * Runs work while no other process can use a secret. A file in the profile's directory is guarded by the profile's own
+ * lock, which the caller holds; an item of the keychain by one more, since other state directories may know it too.
+ *
+ * @param lock the profile's lock.
+ * @throws CliError as `withLock`; `directory_unusable`, exit 1.
+ */
+export async function withGuard<T>(
+  context: Pick<Context, 'clock' | 'random' | 'interrupts' | 'directories'>,
+  paths: SessionPaths,
+  place: Place,
+  lock: HeldLock,
+  options: LockOptions<T>,
+  work: (guard: Guard) => Promise<T>,
+): Promise<T> {
+  const journals = journalDirectory(context, paths, place)
+  if (place.store === 'file') return work({ journals, isCurrent: () => lock.isCurrent() })
+  await prepareGuard(context, place)
+  return withLock(join(journals, 'lock'), context, options, (own) =>
+    work({ journals, isCurrent: () => lock.isCurrent() && own.isCurrent() }),
+  )
+}
+
+/** Where the journal of a secret lies. */
+export function journalDirectory(
+  context: Pick<Context, 'directories'>,
+  paths: SessionPaths,
+  place: Place,
+): string {
+  return place.store === 'file' ? paths.directory : keychainGuardDirectory(context, place.name)
+}
+
+/**
+ * Makes the directory that guards an item of the keychain.
+ *
+ * @throws CliError `directory_unusable`, exit 1.
+ */
+export async function prepareGuard(context: Pick<Context, 'directories'>, place: Place): Promise<void> {
+  const directory = keychainGuardDirectory(context, place.name)
+  await ensurePrivateDirectory(context.directories.user, 'leave')
+  await ensurePrivateDirectory(dirname(directory))
+  await ensurePrivateDirectory(directory)
+}
+
+/**
+ * Removes what guarded an item of the keychain that is gone. Whoever waits for that lock finds out that it was replaced.
+ * Never throws.
+ */
+export function removeGuard(context: Pick<Context, 'directories'>, place: Place): void {
+  removeTree(keychainGuardDirectory(context, place.name))
+}

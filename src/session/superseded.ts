@@ -1,0 +1,62 @@
+import type { Context } from '../context.ts'
+import type { Place } from '../credentials/store.ts'
+import { CliError } from '../errors.ts'
+import { readJson, removeDurable, writeDurable } from '../settings/files.ts'
+import { Fields } from './fields.ts'
+import type { SessionPaths } from './paths.ts'
+import { removeCopies, secretFiles } from './secrets.ts'
+
+/**
+ * Keychain items whose secret belongs to no session (any more). Noted before a secret is put there, so that a process
+ * that dies leaves nothing that nobody knows of: a keychain cannot be searched. Files need no note.
+ */
+export async function readSuperseded(paths: SessionPaths): Promise<Place[]> {
+  try {
+    const accounts = (await readJson(paths.superseded, parseSuperseded)) ?? []
+    // Only items of this profile: whatever else the file names is none of our making.
+    return accounts
+      .filter((name) => name.startsWith(`${paths.profile} `) && / [0-9a-f]{12}$/.test(name))
+      .map((name) => ({ store: 'keychain', name }))
+  } catch (error) {
+    if (error instanceof CliError) return []
+    throw error
+  }
+}
+
+function parseSuperseded(value: unknown): string[] {
+  return new Fields(value, 1).list('keychain', (item) => item.text('account'))
+}
+
+/** @throws CliError `cannot_write`, exit 1. */
+export function noteSuperseded(paths: SessionPaths, places: readonly Place[]): void {
+  const accounts = new Set(places.flatMap(({ store, name }) => (store === 'keychain' ? [name] : [])))
+  if (accounts.size === 0) {
+    removeDurable(paths.superseded)
+    return
+  }
+  const keychain = [...accounts].map((account) => ({ account }))
+  writeDurable(paths.superseded, `${JSON.stringify({ version: 1, keychain }, null, 2)}\n`)
+}
+
+/**
+ * Removes every secret of the profile but that of the session it goes on with, and keeps a note of the keychain items
+ * that stay.
+ *
+ * @param keychain the items that are known.
+ * @param current the sign-in that stays; undefined removes them all.
+ * @returns what may still hold a secret, with what stood in the way.
+ */
+export async function removeSuperseded(
+  context: Context,
+  paths: SessionPaths,
+  keychain: readonly Place[],
+  current: string | undefined,
+): Promise<{ place: Place; why: string }[]> {
+  const files = secretFiles(paths).filter(({ session }) => session !== current)
+  const kept = await removeCopies(context, [...files, ...keychain])
+  noteSuperseded(
+    paths,
+    kept.map(({ place }) => place),
+  )
+  return kept
+}

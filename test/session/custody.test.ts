@@ -1,0 +1,362 @@
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Context, HttpRequest } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
+import { currentCredential } from '../../src/session/authorizer.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { forgetSession } from '../../src/session/forget.ts'
+import { withLock } from '../../src/session/lock.ts'
+import { readRecord } from '../../src/session/record.ts'
+import { type RenewOptions, renew } from '../../src/session/refresh.ts'
+import { createFakeKeychain } from '../fake-context.ts'
+import { realClock } from './processes.ts'
+import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+
+const ASKED: RenewOptions = { reason: 'asked' }
+const ROOT = process.getuid?.() === 0
+
+/** How a command ends: the code of its error, or `ok`. */
+async function endOf(work: () => Promise<unknown>): Promise<string> {
+  try {
+    await work()
+    return 'ok'
+  } catch (error) {
+    if (error instanceof CliError) return error.code
+    throw error
+  }
+}
+
+/** Runs something at the last moment before a refresh token leaves, in the place of the journal or around it. */
+function beforeSending(world: SessionWorld, around: (enterJournal: () => void) => void): Context {
+  const { http } = world.context
+  const send = (request: HttpRequest) =>
+    http.send({ ...request, beforeSend: () => around(() => request.beforeSend?.()) })
+  return withEffects(world.context, { http: { ...http, send } })
+}
+
+/** Runs something when the service has rotated the token and nothing is stored yet. */
+function beforeStoring(world: SessionWorld, meanwhile: () => unknown): Context {
+  const { http } = world.context
+  return withEffects(world.context, {
+    http: {
+      ...http,
+      async send(request) {
+        const response = await http.send(request)
+        await meanwhile()
+        return response
+      },
+    },
+  })
+}
+
+function withEffectsOf(world: SessionWorld, effects: Partial<Context>): SessionWorld {
+  return { ...world, context: withEffects(world.context, effects) }
+}
+
+const names = (world: SessionWorld) => Object.keys(filesOf(world.paths.directory))
+
+describe('the lock file of a session', () => {
+  it('that is deleted during a refresh costs neither the session nor the grant', async () => {
+    const world = await createSessionWorld({}, { clock: realClock })
+    await world.signIn()
+    const seen: string[] = []
+    const context = beforeStoring(world, async () => {
+      rmSync(world.paths.lock)
+      seen.push(await endOf(() => renew(world.context, world.settings, ASKED)))
+    })
+    expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('ok')
+    expect(seen).toEqual(['refresh_interrupted'])
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0, grants_revoked: 0 })
+  })
+
+  it.each(['before the journal is written', 'while the journal is written'] as const)(
+    'that is deleted %s is taken again, and nothing is sent until then',
+    async (when) => {
+      const world = await createSessionWorld()
+      await world.signIn()
+      let armed = false
+      const { clock } = world.context
+      const now = () => {
+        // The last thing that is looked up before the journal is on the disk.
+        if (armed) rmSync(world.paths.lock)
+        armed = false
+        return clock.now()
+      }
+      let attempts = 0
+      const context = beforeSending(withEffectsOf(world, { clock: { ...clock, now } }), (enterJournal) => {
+        if (attempts++ === 0) {
+          if (when === 'while the journal is written') armed = true
+          else rmSync(world.paths.lock)
+        }
+        enterJournal()
+      })
+      expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('ok')
+      expect(attempts).toBe(2)
+      expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+      expect(names(world).filter((name) => name.startsWith('journal.'))).toEqual([])
+    },
+  )
+
+  it('that is deleted again and again is given up on in the end, with nothing sent', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const context = beforeSending(world, (enterJournal) => {
+      rmSync(world.paths.lock)
+      enterJournal()
+    })
+    await expect(renew(context, world.settings, ASKED)).rejects.toMatchObject({
+      code: 'session_busy',
+      exit: 7,
+      message: expect.stringContaining('keeps deleting or replacing its lock file'),
+    })
+    expect(await world.counts()).toMatchObject({ refreshes: 0 })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+
+  it('that is deleted in a loop under many refreshes leads to no second use of a token', async () => {
+    const world = await createSessionWorld({}, { clock: realClock })
+    await world.signIn()
+    const cleaner = setInterval(() => rmSync(world.paths.lock, { force: true }), 2)
+    const ends = await Promise.all(
+      Array.from({ length: 12 }, () => endOf(() => renew(world.context, world.settings, ASKED))),
+    )
+    clearInterval(cleaner)
+    expect(new Set(ends)).not.toContain('session_over')
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0, grants_revoked: 0 })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+})
+
+describe('a token that another process is sending', () => {
+  it('is not sent, even by a process that still holds the lock', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    let copied = false
+    // As if another process, under a lock file of its own, had been the first to write the journal.
+    const context = beforeSending(world, (enterJournal) => {
+      if (!copied) {
+        copied = true
+        enterJournal()
+      }
+      enterJournal()
+    })
+    await expect(renew(context, world.settings, ASKED)).rejects.toMatchObject({ code: 'refresh_interrupted' })
+    expect(await world.counts()).toMatchObject({ refreshes: 0 })
+  })
+})
+
+describe('a journal that cannot be written', () => {
+  it('sends nothing, says so, and leaves the session as it was', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const { directory } = world.paths
+    const context = beforeSending(world, (enterJournal) => {
+      const journals = `${directory}.away`
+      renameSync(directory, journals)
+      mkdirSync(directory)
+      cpSync(join(journals, 'lock'), join(directory, 'lock'))
+      try {
+        enterJournal()
+      } finally {
+        rmSync(directory, { recursive: true })
+        renameSync(journals, directory)
+      }
+    })
+    // The lock is another one for a moment, so everything is read again; in the end the person is told.
+    expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('session_busy')
+    expect(await world.counts()).toMatchObject({ refreshes: 0 })
+    expect(names(world).filter((name) => name.startsWith('journal.'))).toEqual([])
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+})
+
+describe('a copy of a profile', () => {
+  it('is refused before anything is sent, and named as what it is', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const copy = join(world.paths.directory, '..', 'b')
+    cpSync(world.paths.directory, copy, { recursive: true })
+    await renew(world.context, world.settings, ASKED)
+    const settings = await world.settingsWith({ profile: 'b' })
+    await expect(renew(world.context, settings, ASKED)).rejects.toMatchObject({
+      code: 'session_copied',
+      exit: 4,
+      message: expect.stringContaining('it belongs to profile default'),
+      hint: expect.stringContaining('mailclaim login --profile b'),
+    })
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+
+  it('takes nothing of the original along when it is signed out', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    const copy = join(world.paths.directory, '..', 'b')
+    cpSync(world.paths.directory, copy, { recursive: true })
+    const { damaged } = await forgetSession(world.context, await world.settingsWith({ profile: 'b' }), 'b')
+    expect(damaged).toContain('session.json.damaged-')
+    expect(keychain.items.size).toBe(1)
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+})
+
+describe('two state directories that share a keychain', () => {
+  async function twoStates() {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain }, { clock: realClock })
+    await world.signIn('keychain')
+    const { directories } = world.context
+    const state = `${directories.state}-copy`
+    cpSync(directories.state, state, { recursive: true })
+    const other = withEffects(world.context, { directories: { ...directories, state } })
+    return { world, other }
+  }
+
+  it('refresh one after the other, each with what the other stored', async () => {
+    const { world, other } = await twoStates()
+    const ends = await Promise.all(
+      [world.context, other, world.context, other, other, world.context].map((context) =>
+        endOf(() => renew(context, world.settings, ASKED)),
+      ),
+    )
+    expect(ends).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+    expect(await world.counts()).toMatchObject({ refreshes: 6, reuse_detections: 0, grants_revoked: 0 })
+  })
+
+  it('know of each other’s refresh that has no known outcome', async () => {
+    const { world, other } = await twoStates()
+    await world.fault({ kind: 'drop' })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_unknown')
+    await world.clearFaults()
+    expect(await endOf(() => renew(other, world.settings, ASKED))).toBe('refresh_interrupted')
+    expect((await describeSession(other, world.settings)).state).toBe('interrupted')
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
+})
+
+describe('a keychain that refused the new token', () => {
+  it('never has its old one sent, even where the file with the new one is gone', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    const context = beforeStoring(world, () => {
+      keychain.trouble = 'refused'
+    })
+    const settings = { ...world.settings, quiet: true }
+    expect(await endOf(() => renew(context, settings, ASKED))).toBe('ok')
+    // A secret in a file is said even with --quiet.
+    expect(world.context.stderr.text).toContain(
+      'warning: the new refresh token could not be stored where it belongs',
+    )
+    keychain.trouble = 'none'
+    for (const name of names(world)) if (name !== 'session.json') rmSync(join(world.paths.directory, name))
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_interrupted')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+})
+
+describe('a narrowed access token', () => {
+  it('that cannot be stored is an error, and the wider one before it is not handed out', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const record = await readRecord(world.paths)
+    const scope = record?.kind === 'oauth' ? (record.scope ?? '').split(' ')[0] : undefined
+    const context = beforeStoring(world, () => {
+      rmSync(world.paths.accessToken)
+      mkdirSync(join(world.paths.accessToken, 'in the way'), { recursive: true })
+    })
+    await expect(renew(context, world.settings, { ...ASKED, scope: scope ?? '' })).rejects.toMatchObject({
+      code: 'cannot_write',
+      exit: 1,
+      message: expect.stringContaining('The session is renewed'),
+    })
+    rmSync(world.paths.accessToken, { recursive: true })
+    await currentCredential(world.context, world.settings)
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+  })
+})
+
+describe('the secrets of earlier sign-ins', () => {
+  it('go with the next login, even where the record was damaged', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    writeFileSync(world.paths.session, '{"version":1,')
+    await world.signIn()
+    expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
+  })
+
+  it('are not named by a file that somebody planted: what is not ours stays', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn()
+    keychain.items.set('work https://api.example.com 0123456789ab', 'of another profile')
+    const elsewhere = join(world.context.directories.state, 'precious.json')
+    writeFileSync(elsewhere, '')
+    const planted = [{ account: 'work https://api.example.com 0123456789ab' }, { account: elsewhere }]
+    writeFileSync(world.paths.superseded, JSON.stringify({ version: 1, keychain: planted }))
+    await world.signIn()
+    expect(existsSync(elsewhere)).toBe(true)
+    expect(keychain.items.size).toBe(1)
+  })
+
+  it.runIf(ROOT)('of another user are not removed by a logout, which says whose they are', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const before = names(world)
+    for (const name of before) chownSync(join(world.paths.directory, name), 4711, 4711)
+    chownSync(world.paths.directory, 4711, 4711)
+    await expect(forgetSession(world.context, world.settings, 'default')).rejects.toMatchObject({
+      code: 'directory_unusable',
+      message: expect.stringContaining('it belongs to another user'),
+    })
+    expect(names(world)).toEqual(before)
+  })
+})
+
+describe('a wait', () => {
+  it('for the lock is said once, after two seconds', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    await withLock(world.paths.lock, world.context, { deadlineMs: 10 }, async () => {
+      expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('session_busy')
+    })
+    expect(world.context.stderr.text).toBe(
+      'Waiting for another mailclaim, which is renewing this session …\n',
+    )
+  })
+
+  it('for the service is said once it has taken two seconds', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    await renew(
+      beforeStoring(world, () => world.context.clock.ring()),
+      world.settings,
+      ASKED,
+    )
+    expect(world.context.stderr.text).toBe('Waiting for the service to renew the session …\n')
+    world.context.clock.ring()
+    expect(world.context.stderr.text).not.toContain('session …\nWaiting')
+  })
+})
+
+describe('the files of a session', () => {
+  it('are read by `auth status` where nothing can be locked', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    rmSync(world.paths.lock)
+    mkdirSync(world.paths.lock)
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+    expect(readdirSync(world.paths.lock)).toEqual([])
+  })
+})
