@@ -119,7 +119,8 @@ function print(heading: string, results: readonly Result[]): Breach[] {
   const breaches = results.flatMap(({ answer, wrong }) =>
     wrong.map((what) => ({
       what,
-      where: `${answer.group}: ${answer.name} (${answer.process ? 'processed' : 'not processed'})`,
+      where: `${answer.group}: ${answer.name}`,
+      how: answer.process ? 'processed' : 'not processed',
     })),
   )
   printBreaches(breaches)

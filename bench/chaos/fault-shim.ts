@@ -19,7 +19,7 @@ export const FAULTS = {
     (typeof ERRNOS)[number],
     string
   >),
-  'done, but said to have failed': 'said-failed',
+  'done but reported failed': 'said-failed',
 } as const
 
 export type Fault = keyof typeof FAULTS
@@ -94,6 +94,11 @@ export function bytesSent(calls: readonly Call[]): number {
 /** Whether a file had been put in its place: the one kind of trace that a process leaves for the next. */
 export function placedAFile(calls: readonly Call[]): boolean {
   return calls.some(({ name, result }) => (name === 'rename' || name === 'link') && result === 0)
+}
+
+/** Whether a call was about a connection. */
+export function isOnNetwork({ about }: Call): boolean {
+  return about === 'socket' || about === 'accepted'
 }
 
 /** Whether a call was about the program's own files. */

@@ -22,8 +22,8 @@ export interface Lane {
   readonly service: TokenService
   readonly state: string
   readonly home: string
-  /** Goes back to the moment of the sign-in: one session, its access token at its end. */
-  rewind(): void
+  /** Goes back to the moment of the sign-in: one session, its access token at its end. Or to no state at all. */
+  rewind(to?: 'nothing'): void
   start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
   /** Waits for a process, and ends it where it hangs. */
   end(running: Running): Promise<Run>
@@ -74,10 +74,10 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
     service,
     state,
     home: world.home,
-    rewind() {
+    rewind(to) {
       service.rewind(memory)
       rmSync(state, { recursive: true, force: true })
-      cpSync(signedIn, state, { recursive: true })
+      if (to !== 'nothing') cpSync(signedIn, state, { recursive: true })
     },
     start,
     end,

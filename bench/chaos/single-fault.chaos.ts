@@ -8,6 +8,7 @@ import {
   FAULTS,
   type Fault,
   isKill,
+  isOnNetwork,
   isOwnCode,
   placedAFile,
   readCalls,
@@ -25,7 +26,11 @@ const ALL_FAULTS = Object.keys(FAULTS) as Fault[]
 const NEXT = ['grants', 'list', '--json']
 
 /** Whether a session was lost, and what had happened by then. */
-type Stranded = 'a byte had left' | 'killed between journal and first byte' | 'nothing had left'
+type Stranded =
+  | 'a byte had left'
+  | 'the answer had arrived'
+  | 'killed between journal and first byte'
+  | 'nothing had left'
 
 interface Judged {
   readonly stranded?: Stranded
@@ -40,10 +45,12 @@ interface Aftermath {
   readonly calls: readonly Call[]
 }
 
-/** A command whose every call goes wrong once, starting from a session whose access token has ended. */
+/** A command whose every call goes wrong once. The access token of the session before has ended. */
 interface Operation {
   readonly name: string
   readonly faults: readonly Fault[]
+  /** Without this, it starts from a session. */
+  readonly from?: 'nothing'
   start(lane: Lane, env: Record<string, string>): Promise<Run>
   /** Runs the next commands, without a fault, and holds everything against what is known. */
   judge(lane: Lane, aftermath: Aftermath): Promise<Judged>
@@ -96,6 +103,22 @@ const LOGIN: Operation = {
   },
 }
 
+const FIRST_LOGIN: Operation = {
+  name: 'a first login',
+  faults: ALL_FAULTS,
+  from: 'nothing',
+  start: (lane, env) => lane.login(env),
+  async judge(lane, { first }) {
+    const next = await lane.run(NEXT)
+    const wrong: string[] = []
+    if (first.code === 0 && next.code !== 0)
+      wrong.push(`signed in, and the next command ends with ${endingOf(next)}`)
+    if (first.code !== 0 && next.code !== 0 && next.error?.code !== 'not_signed_in')
+      wrong.push(`neither signed in nor signed out: ${endingOf(next)}`)
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+  },
+}
+
 const LOGOUT: Operation = {
   name: 'a logout',
   faults: ALL_FAULTS,
@@ -138,6 +161,10 @@ async function judgeRefresh(
   ]
   if (first.code === 0 && !works) wrong.push(`done, and the next command ends with ${endingOf(next)}`)
   if (works) return { wrong }
+  // One file refused once, and nothing was wrong with the network: there is always another place for the new token.
+  const hit = calls.find((call) => call.hit)
+  if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
+    return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
   if (bytes > 0) return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && placedAFile(calls))
     return { stranded: 'killed between journal and first byte', wrong }
@@ -154,7 +181,7 @@ interface Result extends Judged {
   readonly reuse: number
 }
 
-describe.runIf(needs('cc'))('one fault at every call', () => {
+describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
   const ends: (() => void)[] = []
   let lanes: Lane[] = []
   let library = ''
@@ -168,7 +195,7 @@ describe.runIf(needs('cc'))('one fault at every call', () => {
     for (const end of ends) end()
   })
 
-  it.each([REFRESH, NARROWED, LOGIN, LOGOUT])(
+  it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
     '$name',
     async (operation) => {
       const began = performance.now()
@@ -189,15 +216,17 @@ describe.runIf(needs('cc'))('one fault at every call', () => {
   async function countCalls(operation: Operation): Promise<number> {
     const [lane] = lanes
     if (lane === undefined) throw new Error('no lane')
-    lane.rewind()
+    lane.rewind(operation.from)
     const run = await operation.start(lane, shimEnvironment(library, lane))
     if (run.code !== 0)
       throw new Error(`without a fault, ${operation.name} ends with ${run.code}: ${run.stderr}`)
-    return readCalls(lane).length
+    const { length } = readCalls(lane)
+    if (length === 0) throw new Error('the shim sees none of the calls')
+    return length
   }
 
   async function runOnce(lane: Lane, operation: Operation, at: number, fault: Fault): Promise<Result> {
-    lane.rewind()
+    lane.rewind(operation.from)
     const first = await operation.start(lane, shimEnvironment(library, lane, { at, fault }))
     const calls = readCalls(lane)
     await lane.service.settled(bytesSent(calls))
@@ -213,7 +242,7 @@ describe.runIf(needs('cc'))('one fault at every call', () => {
       ...judged,
       wrong,
       fault,
-      where: `${fault}: ${hit === undefined ? `call ${at}, which did not come` : describeCall(hit)}`,
+      where: hit === undefined ? `call ${at}, which did not come` : describeCall(hit),
       reached: hit !== undefined,
       reuse,
     }
@@ -230,6 +259,7 @@ function print(heading: string, results: readonly Result[]): Breach[] {
     count(some, ({ reached }) => !reached),
     count(some, ({ reuse }) => reuse > 0),
     count(some, stranded('a byte had left')),
+    count(some, stranded('the answer had arrived')),
     count(some, stranded('killed between journal and first byte')),
     count(some, stranded('nothing had left')),
     count(some, says(/^untrue/)),
@@ -245,6 +275,7 @@ function print(heading: string, results: readonly Result[]): Breach[] {
       'missed',
       'reuse',
       'stranded: byte',
+      'answer',
       'journal',
       'nothing',
       'untrue',
@@ -260,7 +291,9 @@ function print(heading: string, results: readonly Result[]): Breach[] {
     ),
     row('all', results),
   ])
-  const breaches = results.flatMap(({ wrong, where }) => wrong.map((what) => ({ what, where })))
+  const breaches = results.flatMap(({ wrong, where, fault }) =>
+    wrong.map((what) => ({ what, where, how: fault })),
+  )
   printBreaches(breaches)
   return breaches
 }

@@ -14,28 +14,35 @@ export function printTable(heading: string, rows: readonly (readonly (string | n
   process.stdout.write(`\n${heading}\n${lines.map((line) => `  ${line}\n`).join('')}`)
 }
 
-/** A promise that was not kept, and where. */
+/** A promise that was not kept: where, and under which circumstances. */
 export interface Breach {
   readonly what: string
   readonly where: string
+  readonly how: string
 }
 
-/** Prints broken promises, the same ones together, each with some of its places. */
+/** Prints broken promises, the same ones together, each with its places. */
 export function printBreaches(breaches: readonly Breach[]): void {
-  for (const [what, places] of grouped(breaches)) {
-    const shown = places.slice(0, 12).map((place) => `        ${place}\n`)
-    const more = places.length > shown.length ? `        and ${places.length - shown.length} more\n` : ''
-    process.stdout.write(`  ${String(places.length).padStart(4)} x ${what}\n${shown.join('')}${more}`)
+  for (const [what, those] of grouped(breaches, ({ what }) => what)) {
+    process.stdout.write(`  ${String(those.length).padStart(4)} x ${what}\n`)
+    for (const [where, here] of grouped(those, ({ where }) => where))
+      process.stdout.write(`         ${where} (${here.map(({ how }) => how).join(', ')})\n`)
   }
 }
 
 /** How often each promise was broken. */
 export function countBreaches(breaches: readonly Breach[]): Record<string, number> {
-  return Object.fromEntries([...grouped(breaches)].map(([what, places]) => [what, places.length]))
+  return Object.fromEntries(
+    [...grouped(breaches, ({ what }) => what)].map(([what, { length }]) => [what, length]),
+  )
 }
 
-function grouped(breaches: readonly Breach[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>()
-  for (const { what, where } of breaches) groups.set(what, [...(groups.get(what) ?? []), where])
+function grouped<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group === undefined) groups.set(keyOf(item), [item])
+    else group.push(item)
+  }
   return groups
 }
