@@ -15,7 +15,10 @@ interface Statement {
   readonly holds: (facts: Facts) => boolean
 }
 
-/** Everything that the program says of a session and that can be checked. Words, for errors have few codes. */
+/**
+ * Everything that the program says of a session and that can be checked. Words, for a code covers several statements:
+ * a new wording belongs here as well.
+ */
 const STATEMENTS: readonly Statement[] = [
   { says: /nothing (?:was|has been|had been) sent/i, holds: ({ bytes }) => bytes === 0 },
   {
@@ -27,7 +30,8 @@ const STATEMENTS: readonly Statement[] = [
     holds: ({ nextWorks }) => nextWorks !== true,
   },
   {
-    says: /(?<!nothing |may have |might have )\b(?:was|has been|had been) sent\b/i,
+    // As a fact: neither "may have been sent" nor "whether it was sent".
+    says: /(?<!\b(?:nothing|not|may|might|could|whether|if)\b[^.:;]*)\b(?:was|has been|had been) sent\b/i,
     holds: ({ bytes }) => bytes > 0,
   },
   {
