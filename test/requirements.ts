@@ -21,6 +21,7 @@ const PARTS = {
   curl: ['curl'],
   openssl: ['openssl'],
   python3: ['python3'],
+  cc: ['cc'],
 } as const
 
 export type Part = keyof typeof PARTS

@@ -1,11 +1,9 @@
-import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { needs } from '../../test/requirements.ts'
 import { startKeyring } from '../../test/session/processes.ts'
 import { killedAnywhere, manyAtOnce } from '../../test/session/scenarios.ts'
+import { seed } from './options.ts'
 
-// The same seed gives the same delays and the same moments of the kills; the machine does the rest.
-const seed = Number(process.env['MAILCLAIM_CHAOS_SEED'] ?? randomInt(2 ** 31))
 const print = (counts: object) => process.stdout.write(`${JSON.stringify(counts)}\n`)
 print({ seed })
 

@@ -1,0 +1,275 @@
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+
+/**
+ * What has to become of the session. `survives`: the next command works. `open`: it may be lost, for the answer proves
+ * nothing, but no token may be sent twice. `accepted`: the service says that it did not take the token and did; the
+ * design believes it.
+ */
+export type Expected = 'survives' | 'open' | 'accepted'
+
+/** One way to answer a refresh. */
+export interface AnswerCase {
+  readonly group: string
+  readonly name: string
+  /** Whether the service works on the request before it answers. */
+  readonly process: boolean
+  readonly expected: Expected
+  /** Options of the command. */
+  readonly words?: readonly string[]
+  /** The process is stopped before the answer is written and goes on after this many milliseconds. */
+  readonly stoppedForMs?: number
+  /** @param tokens the token response as JSON; empty where the request was not worked on. */
+  write(socket: Socket, tokens: string, base: string): Promise<void> | void
+}
+
+const STATUSES = [
+  200, 201, 204, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 413, 421, 425, 429, 451,
+  500, 501, 502, 503, 504, 599,
+]
+
+const BODIES = {
+  'OAuth error': '{"error":"invalid_request","error_description":"not now"}',
+  JSON: '{"statusCode":0,"name":"some_error","message":"not now"}',
+  HTML: '<!doctype html><title>Not now</title><p>upstream connect error or disconnect/reset before headers',
+  empty: '',
+} as const
+
+const answer = (status: number | string, headers: readonly string[], body: string) =>
+  [`HTTP/1.1 ${status} Answer`, ...headers, 'connection: close', '', body].join('\r\n')
+
+const sized = (status: number | string, headers: readonly string[], body: string) =>
+  answer(status, [...headers, `content-length: ${Buffer.byteLength(body)}`], body)
+
+const JSON_TYPE = 'content-type: application/json'
+const whole = (tokens: string) => sized(200, [JSON_TYPE], tokens)
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+
+/** Every status with and without processing, with and without Retry-After, with each kind of body. */
+export function statusCases(): AnswerCase[] {
+  return STATUSES.flatMap((status) =>
+    [true, false].flatMap((process) =>
+      [true, false].flatMap((retryAfter) =>
+        Object.entries(BODIES)
+          .filter(([kind]) => status !== 204 || kind === 'empty')
+          .map(([kind, body]): AnswerCase => {
+            const refusal =
+              (retryAfter && (status === 429 || status === 503)) ||
+              (kind === 'OAuth error' && status >= 400 && status <= 499)
+            return {
+              group: String(status),
+              name: `${status}, ${kind}${retryAfter ? ', Retry-After' : ''}`,
+              process,
+              expected: !refusal ? 'open' : process ? 'accepted' : 'survives',
+              write(socket, _tokens, base) {
+                const headers = [kind === 'HTML' ? 'content-type: text/html' : JSON_TYPE]
+                if (retryAfter) headers.push('retry-after: 1')
+                if (status >= 300 && status <= 399) headers.push(`location: ${base}/elsewhere`)
+                socket.end(status === 204 ? answer(status, headers, '') : sized(status, headers, body))
+              },
+            }
+          }),
+      ),
+    ),
+  )
+}
+
+/** Everything that is not simply a status: cut, doubled, delayed, odd and useless answers. */
+export function otherCases(): AnswerCase[] {
+  return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays(), ...stops()]
+}
+
+function refusals(): AnswerCase[] {
+  const codes = [
+    'invalid_client',
+    'unauthorized_client',
+    'invalid_scope',
+    'unsupported_grant_type',
+    'invalid_target',
+    'temporarily_unavailable',
+    'made_up',
+  ]
+  return codes.map((code) => ({
+    group: 'refusals',
+    name: code,
+    process: false,
+    expected: 'survives',
+    write: (socket) => void socket.end(sized(400, [JSON_TYPE], JSON.stringify({ error: code }))),
+  }))
+}
+
+function wholeTokens(): AnswerCase[] {
+  const changed = (tokens: string, change: object) =>
+    JSON.stringify({ ...(JSON.parse(tokens) as object), ...change })
+  const gzipped = (tokens: string) => {
+    const body = gzipSync(tokens)
+    const head = answer(200, ['content-encoding: gzip', `content-length: ${body.length}`], '')
+    return Buffer.concat([Buffer.from(head), body])
+  }
+  const forms: Record<string, (tokens: string) => string | Buffer> = {
+    'as usual': whole,
+    'status 201': (tokens) => sized(201, [JSON_TYPE], tokens),
+    'status 203': (tokens) => sized(203, [JSON_TYPE], tokens),
+    'as HTML': (tokens) => sized(200, ['content-type: text/html'], tokens),
+    gzipped,
+    'ended by the connection': (tokens) => answer(200, [JSON_TYPE], tokens),
+    chunked: (tokens) => answer(200, ['transfer-encoding: chunked'], `${chunk(tokens)}0\r\n\r\n`),
+    'chunked, last chunk missing': (tokens) => answer(200, ['transfer-encoding: chunked'], chunk(tokens)),
+    'chunked, last chunk broken': (tokens) =>
+      answer(200, ['transfer-encoding: chunked'], `${chunk(tokens)}zz\r\n`),
+    'Content-Length too long': (tokens) =>
+      answer(200, [`content-length: ${Buffer.byteLength(tokens) + 40}`], tokens),
+    'twice on one connection': (tokens) => whole(tokens) + whole(tokens),
+    'junk after it': (tokens) => `${whole(tokens)}junk\r\n\r\n`,
+    'no access token': (tokens) => sized(200, [JSON_TYPE], changed(tokens, { access_token: undefined })),
+    'access token is null': (tokens) => sized(200, [JSON_TYPE], changed(tokens, { access_token: null })),
+    'access token cannot be sent': (tokens) =>
+      sized(200, [JSON_TYPE], changed(tokens, { access_token: 'a\nb' })),
+    'no lifetime': (tokens) => sized(200, [JSON_TYPE], changed(tokens, { expires_in: undefined })),
+    'no token type': (tokens) => sized(200, [JSON_TYPE], changed(tokens, { token_type: undefined })),
+    'after 100': (tokens) => `HTTP/1.1 100 Continue\r\n\r\n${whole(tokens)}`,
+    'after 102 and 103': (tokens) =>
+      `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${whole(tokens)}`,
+    'after twenty 103': (tokens) => `HTTP/1.1 103 Early Hints\r\n\r\n`.repeat(20) + whole(tokens),
+  }
+  return Object.entries(forms).map(([name, form]) => ({
+    group: 'whole tokens',
+    name,
+    process: true,
+    expected: 'survives',
+    write: (socket, tokens) => void socket.end(form(tokens)),
+  }))
+}
+
+function cuts(): AnswerCase[] {
+  const half = (tokens: string) => {
+    const text = whole(tokens || BODIES.JSON)
+    return text.slice(0, text.length - 40)
+  }
+  const forms: Record<string, (socket: Socket, tokens: string) => void> = {
+    'closed without an answer': (socket) => void socket.end(),
+    'reset without an answer': (socket) => void socket.resetAndDestroy(),
+    'half a status line': (socket) => void socket.end('HTTP/1.1 2'),
+    'headers alone': (socket) => void socket.end(answer(200, ['content-length: 200'], '')),
+    'half a body': (socket, tokens) => void socket.end(half(tokens)),
+    'half a body, then reset': (socket, tokens) =>
+      void socket.write(half(tokens), () => setTimeout(() => socket.resetAndDestroy(), 50)),
+    'half a chunk': (socket, tokens) =>
+      void socket.end(answer(200, ['transfer-encoding: chunked'], `ff\r\n${tokens.slice(0, 40)}`)),
+    'Content-Length too short': (socket, tokens) =>
+      void socket.end(answer(200, ['content-length: 20'], tokens)),
+  }
+  return bothWays('cut', forms)
+}
+
+function oddities(): AnswerCase[] {
+  const forms: Record<string, (socket: Socket, tokens: string, base: string) => void> = {
+    '100 alone': (socket) => void socket.end('HTTP/1.1 100 Continue\r\n\r\n'),
+    '101': (socket) =>
+      void socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: chaos\r\nconnection: upgrade\r\n\r\n'),
+    '199': (socket) => void socket.end(sized(199, [], '')),
+    '304': (socket) => void socket.end(answer(304, [], '')),
+    'not HTTP': (socket) => void socket.end('220 mail.example.com ESMTP\r\n'),
+    '307 to itself': (socket, _tokens, base) =>
+      void socket.end(sized(307, [`location: ${base}/oauth/token`], '')),
+    '308 to itself': (socket, _tokens, base) =>
+      void socket.end(sized(308, [`location: ${base}/oauth/token`], '')),
+    '200 without tokens': (socket) => void socket.end(sized(200, [JSON_TYPE], '{}')),
+    '200 with an array': (socket) => void socket.end(sized(200, [JSON_TYPE], '[]')),
+    '401 with a challenge': (socket) =>
+      void socket.end(sized(401, ['www-authenticate: Bearer error="invalid_token"'], '')),
+    '503, Retry-After is junk': (socket) => void socket.end(sized(503, ['retry-after: soon'], '')),
+    '400, error is no string': (socket) => void socket.end(sized(400, [JSON_TYPE], '{"error":{"code":1}}')),
+    '500, OAuth error': (socket) => void socket.end(sized(500, [JSON_TYPE], '{"error":"server_error"}')),
+  }
+  return bothWays('odd', forms)
+}
+
+function delays(): AnswerCase[] {
+  const forms: Record<string, { words?: string[]; write: AnswerCase['write'] }> = {
+    'answer after 1.3 s, time-out 1 s': {
+      words: ['--http-timeout', '1'],
+      write: async (socket, tokens) => {
+        await sleep(1_300)
+        socket.end(whole(tokens))
+      },
+    },
+    'body 1.3 s after the headers, time-out 1 s': {
+      words: ['--http-timeout', '1'],
+      write: async (socket, tokens) => {
+        const text = whole(tokens)
+        socket.write(text.slice(0, -tokens.length))
+        await sleep(1_300)
+        socket.end(tokens)
+      },
+    },
+    'answer after 3 s': {
+      write: async (socket, tokens) => {
+        await sleep(3_000)
+        socket.end(whole(tokens))
+      },
+    },
+    'byte by byte': {
+      write: async (socket, tokens) => {
+        socket.setNoDelay(true)
+        for (const byte of whole(tokens)) {
+          socket.write(byte)
+          await sleep(2)
+        }
+        socket.end()
+      },
+    },
+  }
+  return Object.entries(forms).map(([name, form]) => ({
+    group: 'delayed',
+    name,
+    process: true,
+    expected: 'survives',
+    ...form,
+  }))
+}
+
+/** The answer lies in the socket of a process that stands still (a frozen container, a sleeping laptop). */
+function stops(): AnswerCase[] {
+  const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
+  const keepOpen = async (socket: Socket, tokens: string) => {
+    socket.write(whole(tokens).replace('connection: close\r\n', ''))
+    // Longer than any of these processes is stopped.
+    await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
+    socket.destroy()
+  }
+  const stop = (
+    name: string,
+    stoppedForMs: number,
+    write: AnswerCase['write'],
+    words: string[] = [],
+  ): AnswerCase => ({
+    group: 'stopped',
+    name,
+    process: true,
+    expected: 'survives',
+    stoppedForMs,
+    words,
+    write,
+  })
+  return [
+    stop('33 s, default time-out', 33_000, close),
+    stop('33 s, default time-out, connection stays', 33_000, keepOpen),
+    stop('4 s, time-out 2 s', 4_000, close, ['--http-timeout', '2']),
+    stop('4 s, time-out 2 s, connection stays', 4_000, keepOpen, ['--http-timeout', '2']),
+  ]
+}
+
+const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
+
+function bothWays(
+  group: string,
+  forms: Readonly<Record<string, (socket: Socket, tokens: string, base: string) => void>>,
+): AnswerCase[] {
+  return [true, false].flatMap((process) =>
+    Object.entries(forms).map(
+      ([name, write]): AnswerCase => ({ group, name, process, expected: 'open', write }),
+    ),
+  )
+}

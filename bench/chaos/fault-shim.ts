@@ -1,0 +1,118 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { OnEnd } from '../../test/stories/world.ts'
+import type { Lane } from './run-mailclaim.ts'
+
+const SOURCE = fileURLToPath(new URL('fault-shim.c', import.meta.url))
+const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
+
+const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'EINTR'] as const
+
+/** What can become of one call: the name in the table, and what the shim calls it. */
+export const FAULTS = {
+  'killed before': 'kill-before',
+  'killed after': 'kill-after',
+  ...(Object.fromEntries(ERRNOS.map((name) => [name, String(constants.errno[name])])) as Record<
+    (typeof ERRNOS)[number],
+    string
+  >),
+  'done but reported failed': 'said-failed',
+} as const
+
+export type Fault = keyof typeof FAULTS
+
+export function isKill(fault: Fault): boolean {
+  return fault === 'killed before' || fault === 'killed after'
+}
+
+/** One call of the program, as the shim saw it. */
+export interface Call {
+  readonly number: number
+  readonly name: string
+  readonly about: string
+  readonly result: number
+  /** Whether this is the one that the fault hit. */
+  readonly hit: boolean
+}
+
+/** Compiles the shim. @returns the path of the library. */
+export function compileShim(onEnd: OnEnd): string {
+  const folder = mkdtempSync(join(tmpdir(), 'mailclaim-shim-'))
+  onEnd(() => rmSync(folder, { recursive: true, force: true }))
+  const library = join(folder, 'fault-shim.so')
+  execFileSync('cc', [
+    '-shared',
+    '-fPIC',
+    '-O1',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    '-o',
+    library,
+    SOURCE,
+    '-ldl',
+  ])
+  return library
+}
+
+/** The environment under which the shim counts and, at one call, strikes. */
+export function shimEnvironment(
+  library: string,
+  lane: Lane,
+  strike?: { readonly at: number; readonly fault: Fault },
+): Record<string, string> {
+  rmSync(logOf(lane), { force: true })
+  return {
+    LD_PRELOAD: library,
+    FAULT_STATE: lane.state,
+    FAULT_CODE: CODE,
+    FAULT_LOG: logOf(lane),
+    ...(strike === undefined ? {} : { FAULT_AT: String(strike.at), FAULT_KIND: FAULTS[strike.fault] }),
+  }
+}
+
+/** The calls of the last process under the shim. */
+export function readCalls(lane: Lane): Call[] {
+  if (!existsSync(logOf(lane))) return []
+  const lines = readFileSync(logOf(lane), 'utf8').trimEnd().split('\n')
+  return lines.map((line) => {
+    const [number, name = '', about = '', result, , mark] = line.split('\t')
+    return { number: Number(number), name, about, result: Number(result), hit: mark !== '' }
+  })
+}
+
+/** Bytes that the program handed to its outgoing connections, whatever became of them. */
+export function bytesSent(calls: readonly Call[]): number {
+  return calls
+    .filter(({ name, about }) => about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name))
+    .reduce((sum, { result }) => sum + Math.max(result, 0), 0)
+}
+
+/** Whether a file had been put in its place: the one kind of trace that a process leaves for the next. */
+export function placedAFile(calls: readonly Call[]): boolean {
+  return calls.some(({ name, result }) => (name === 'rename' || name === 'link') && result === 0)
+}
+
+/** Whether a call was about a connection. */
+export function isOnNetwork({ about }: Call): boolean {
+  return about === 'socket' || about === 'accepted'
+}
+
+/** Whether a call was about the program's own files. */
+export function isOwnCode({ about }: Call): boolean {
+  return /^dist(\/|$)/.test(about)
+}
+
+/** A call in words that are the same in every run: without process ids and random names. */
+export function describeCall(call: Call): string {
+  const about = call.about
+    .replace(/[0-9a-f]{12}/g, '*')
+    .replace(/\.\d+-\*/g, '.*')
+    .replace(/-[A-Z0-9]{8}\.js/, '-*.js')
+  return `call ${call.number}, ${call.name} ${about}`
+}
+
+const logOf = (lane: Lane) => join(lane.home, 'calls.log')

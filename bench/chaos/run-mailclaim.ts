@@ -1,0 +1,138 @@
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createWorld, type Ended, type OnEnd, type Running } from '../../test/stories/world.ts'
+import { TokenService } from './token-service.ts'
+
+/** How one run of the program ended. */
+export interface Run extends Ended {
+  /** It did not end by itself. */
+  readonly hung: boolean
+  /** The error that it named, of `--json`. */
+  readonly error: { readonly code: string; readonly message: string; readonly hint?: string } | undefined
+  /** Milliseconds. */
+  readonly took: number
+}
+
+/** A command that has said nothing for this long hangs. The longest wait that is allowed is that for an answer. */
+const HANGS_AFTER_MS = 90_000
+
+/** A signed-in home with a service of its own, which can be brought back to the moment of the sign-in. */
+export interface Lane {
+  readonly service: TokenService
+  readonly state: string
+  readonly home: string
+  /** Goes back to the moment of the sign-in: one session, its access token at its end. Or to no state at all. */
+  rewind(to?: 'nothing'): void
+  start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
+  /** Waits for a process, and ends it where it hangs. */
+  end(running: Running): Promise<Run>
+  run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>
+  /** Signs in, the harness being the browser. */
+  login(env?: Readonly<Record<string, string>>): Promise<Run>
+  /** Refresh tokens that the service would still take and that lie in the state folder, in whatever file. */
+  tokensOnDisk(): string[]
+}
+
+/** What the first sign-in asks for. */
+const SCOPE = 'emails:send domains:write'
+
+/** @param onEnd registers what removes the home and stops the service. */
+export async function createLane(onEnd: OnEnd): Promise<Lane> {
+  const world = createWorld(onEnd)
+  const service = await TokenService.start()
+  onEnd(() => service.stop())
+  Object.assign(world.env, {
+    MAILCLAIM_BASE_URL: service.base,
+    MAILCLAIM_CLIENT_ID: 'chaos',
+    MAILCLAIM_STORE: 'file',
+    // Otherwise libuv of Node 22 and later may reach the kernel past its own functions.
+    UV_USE_IO_URING: '0',
+    NODE_DISABLE_COMPILE_CACHE: '1',
+  })
+  const state = join(world.home, 'state')
+  const signedIn = join(world.home, 'signed-in')
+
+  async function end(running: Running): Promise<Run> {
+    const began = performance.now()
+    let hung = false
+    const watchdog = setTimeout(() => {
+      hung = true
+      running.child.kill('SIGKILL')
+    }, HANGS_AFTER_MS)
+    const ended = await running.ended
+    clearTimeout(watchdog)
+    const line = /^\{"error":.*\}$/m.exec(ended.stderr)?.[0]
+    const error = line === undefined ? undefined : (JSON.parse(line) as { error: Run['error'] }).error
+    return { ...ended, hung, error, took: performance.now() - began }
+  }
+
+  const start = (words: readonly string[], env?: Readonly<Record<string, string>>) =>
+    world.start(words, env === undefined ? {} : { env })
+
+  const lane: Lane = {
+    service,
+    state,
+    home: world.home,
+    rewind(to) {
+      service.rewind(memory)
+      rmSync(state, { recursive: true, force: true })
+      if (to !== 'nothing') cpSync(signedIn, state, { recursive: true })
+    },
+    start,
+    end,
+    run: (words, env) => end(start(words, env)),
+    async login(env) {
+      const scopes = SCOPE.split(' ').flatMap((scope) => ['--scope', scope])
+      const running = start(['login', '--json', '--no-browser', '--timeout', '10', ...scopes], env)
+      running.seen(/http:\/\/\S+\/oauth\/authorize\S+/).then(
+        ([url]) => approve(url),
+        () => {}, // It ended before it asked.
+      )
+      return end(running)
+    },
+    tokensOnDisk() {
+      if (!existsSync(state)) return []
+      const texts = readdirSync(state, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
+      return service.liveRefreshTokens().filter((token) => texts.some((text) => text.includes(token)))
+    },
+  }
+
+  const first = await lane.login()
+  if (first.code !== 0) throw new Error(`the first sign-in ended with ${first.code}: ${first.stderr}`)
+  cpSync(state, signedIn, { recursive: true })
+  const memory = service.remember()
+  return lane
+}
+
+/** Follows the authorization URL as a browser would, and comes back to the program; reloads where nothing comes back. */
+async function approve(url: string): Promise<void> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    try {
+      const answer = await fetch(url, { redirect: 'manual', headers: { connection: 'close' } })
+      await fetch(answer.headers.get('location') ?? '', { headers: { connection: 'close' } })
+      return
+    } catch {
+      await sleep(100)
+    }
+  }
+}
+
+/** Works through a list, as many items at once as there are lanes. */
+export async function inLanes<T, R>(
+  lanes: readonly Lane[],
+  items: readonly T[],
+  work: (lane: Lane, item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = []
+  let next = 0
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (let index = next++; index < items.length; index = next++)
+        results[index] = await work(lane, items[index] as T)
+    }),
+  )
+  return results
+}

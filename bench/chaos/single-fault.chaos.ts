@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { needs } from '../../test/requirements.ts'
+import {
+  bytesSent,
+  type Call,
+  compileShim,
+  describeCall,
+  FAULTS,
+  type Fault,
+  isKill,
+  isOnNetwork,
+  isOwnCode,
+  placedAFile,
+  readCalls,
+  shimEnvironment,
+} from './fault-shim.ts'
+import { laneCount, sample, seed } from './options.ts'
+import { createLane, inLanes, type Lane, type Run } from './run-mailclaim.ts'
+import { endingOf, malfunctions, untruths } from './statements.ts'
+import { type Breach, countBreaches, printBreaches, printTable } from './table.ts'
+
+/** Long enough for a slow machine; each process has a limit of its own. */
+const HOURS = 4 * 3600 * 1000
+
+const ALL_FAULTS = Object.keys(FAULTS) as Fault[]
+const NEXT = ['grants', 'list', '--json']
+
+/** Whether a session was lost, and what had happened by then. */
+type Stranded =
+  | 'a byte had left'
+  | 'the answer had arrived'
+  | 'killed between journal and first byte'
+  | 'nothing had left'
+
+interface Judged {
+  readonly stranded?: Stranded
+  /** What must not be, whatever went wrong. */
+  readonly wrong: readonly string[]
+}
+
+/** What a faulted process left behind. */
+interface Aftermath {
+  readonly first: Run
+  readonly fault: Fault
+  readonly calls: readonly Call[]
+}
+
+/** A command whose every call goes wrong once. The access token of the session before has ended. */
+interface Operation {
+  readonly name: string
+  readonly faults: readonly Fault[]
+  /** Without this, it starts from a session. */
+  readonly from?: 'nothing'
+  start(lane: Lane, env: Record<string, string>): Promise<Run>
+  /** Runs the next commands, without a fault, and holds everything against what is known. */
+  judge(lane: Lane, aftermath: Aftermath): Promise<Judged>
+}
+
+const REFRESH: Operation = {
+  name: 'a refresh (grants list)',
+  faults: ALL_FAULTS,
+  start: (lane, env) => lane.run(NEXT, env),
+  judge: (lane, aftermath) => judgeRefresh(lane, aftermath, () => lane.run(NEXT)),
+}
+
+const NARROWED: Operation = {
+  name: 'a refresh that narrows the scope (auth refresh --scope)',
+  faults: ALL_FAULTS.filter((fault) => !isKill(fault)),
+  start: (lane, env) => lane.run(['auth', 'refresh', '--scope', 'emails:send', '--json'], env),
+  async judge(lane, aftermath) {
+    const { first } = aftermath
+    let printed = ''
+    const judged = await judgeRefresh(lane, aftermath, async () => {
+      const next = await lane.run(['auth', 'token', '--json'])
+      printed = /at_[0-9a-f-]+/.exec(next.stdout)?.[0] ?? ''
+      return next
+    })
+    const scope = lane.service.scopeOf(printed)
+    const saysNarrowed = first.code === 0 && /"scope":"emails:send"/.test(first.stdout)
+    const wider = saysNarrowed && scope !== undefined && scope !== 'emails:send'
+    return wider
+      ? {
+          ...judged,
+          wrong: [...judged.wrong, 'untrue: a narrowed scope, and auth token prints a wider token'],
+        }
+      : judged
+  },
+}
+
+const LOGIN: Operation = {
+  name: 'a login over a session',
+  faults: ALL_FAULTS,
+  start: (lane, env) => lane.login(env),
+  async judge(lane, { first }) {
+    const next = await lane.run(NEXT)
+    const wrong: string[] = []
+    if (next.code !== 0) wrong.push(`neither the old nor the new session works: ${endingOf(next)}`)
+    if (first.code === 0 && !lane.service.servedNewGrant)
+      wrong.push('untrue: signed in, and the session before is in force')
+    if (first.code !== 0 && lane.service.servedNewGrant && /untouched|still in force/.test(first.stderr))
+      wrong.push('untrue: the session before is in force, and the new one is')
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+  },
+}
+
+const FIRST_LOGIN: Operation = {
+  name: 'a first login',
+  faults: ALL_FAULTS,
+  from: 'nothing',
+  start: (lane, env) => lane.login(env),
+  async judge(lane, { first }) {
+    const next = await lane.run(NEXT)
+    const wrong: string[] = []
+    if (first.code === 0 && next.code !== 0)
+      wrong.push(`signed in, and the next command ends with ${endingOf(next)}`)
+    if (first.code !== 0 && next.code !== 0 && next.error?.code !== 'not_signed_in')
+      wrong.push(`neither signed in nor signed out: ${endingOf(next)}`)
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+  },
+}
+
+const LOGOUT: Operation = {
+  name: 'a logout',
+  faults: ALL_FAULTS,
+  start: (lane, env) => lane.run(['logout', '--json'], env),
+  async judge(lane, { first }) {
+    const wrong: string[] = []
+    const onDisk = lane.tokensOnDisk().length > 0
+    if (onDisk && (first.code === 0 || /is signed out|was not signed in/.test(first.stderr)))
+      wrong.push('untrue: signed out, and a refresh token is on the disk')
+    const next = await lane.run(NEXT)
+    if (first.code === 0 && next.error?.code !== 'not_signed_in')
+      wrong.push(`signed out, and the next command ends with ${endingOf(next)}`)
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+  },
+}
+
+/** A logout without faults removes everything, whatever happened before. */
+async function leftAfterLogout(lane: Lane): Promise<string[]> {
+  const logout = await lane.run(['logout', '--json'])
+  const wrong = malfunctions(logout)
+  if (logout.code !== 0) wrong.push(`the logout after it ends with ${endingOf(logout)}`)
+  if (lane.tokensOnDisk().length > 0) wrong.push('the logout after it leaves a refresh token on the disk')
+  return wrong
+}
+
+async function judgeRefresh(
+  lane: Lane,
+  { first, fault, calls }: Aftermath,
+  runNext: () => Promise<Run>,
+): Promise<Judged> {
+  const { service } = lane
+  const { bytes, processed } = service.counts
+  const next = await runNext()
+  const works = next.code === 0
+  const wrong = [
+    ...untruths(first, { bytes, processed, nextWorks: works }),
+    // What the next command says of a request is about the first one, unless it sent one itself.
+    ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
+    ...malfunctions(next),
+  ]
+  if (first.code === 0 && !works) wrong.push(`done, and the next command ends with ${endingOf(next)}`)
+  if (works) return { wrong }
+  // One file refused once, and nothing was wrong with the network: there is always another place for the new token.
+  const hit = calls.find((call) => call.hit)
+  if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
+    return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
+  if (bytes > 0) return { stranded: 'a byte had left', wrong }
+  if (isKill(fault) && next.error?.code === 'refresh_interrupted' && placedAFile(calls))
+    return { stranded: 'killed between journal and first byte', wrong }
+  return {
+    stranded: 'nothing had left',
+    wrong: [...wrong, `stranded, and nothing had left: ${endingOf(next)}`],
+  }
+}
+
+interface Result extends Judged {
+  readonly fault: Fault
+  readonly where: string
+  readonly reached: boolean
+  readonly reuse: number
+}
+
+describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
+  const ends: (() => void)[] = []
+  let lanes: Lane[] = []
+  let library = ''
+
+  beforeAll(async () => {
+    const onEnd = (end: () => void) => ends.push(end)
+    library = compileShim(onEnd)
+    lanes = await Promise.all(Array.from({ length: laneCount }, () => createLane(onEnd)))
+  })
+  afterAll(() => {
+    for (const end of ends) end()
+  })
+
+  it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
+    '$name',
+    async (operation) => {
+      const began = performance.now()
+      const count = await countCalls(operation)
+      const positions = sample(Array.from({ length: count }, (_, index) => index + 1))
+      const runs = positions.flatMap((at) => operation.faults.map((fault) => ({ at, fault })))
+      const results = await inLanes(lanes, runs, (lane, { at, fault }) => runOnce(lane, operation, at, fault))
+      const seconds = Math.round((performance.now() - began) / 1000)
+      const breaches = print(
+        `${operation.name}: ${count} calls, ${positions.length} of them tried, seed ${seed}, ${seconds} s`,
+        results,
+      )
+      expect(countBreaches(breaches)).toEqual({})
+    },
+    HOURS,
+  )
+
+  async function countCalls(operation: Operation): Promise<number> {
+    const [lane] = lanes
+    if (lane === undefined) throw new Error('no lane')
+    lane.rewind(operation.from)
+    const run = await operation.start(lane, shimEnvironment(library, lane))
+    if (run.code !== 0)
+      throw new Error(`without a fault, ${operation.name} ends with ${run.code}: ${run.stderr}`)
+    const { length } = readCalls(lane)
+    if (length === 0) throw new Error('the shim sees none of the calls')
+    return length
+  }
+
+  async function runOnce(lane: Lane, operation: Operation, at: number, fault: Fault): Promise<Result> {
+    lane.rewind(operation.from)
+    const first = await operation.start(lane, shimEnvironment(library, lane, { at, fault }))
+    const calls = readCalls(lane)
+    await lane.service.settled(bytesSent(calls))
+    const hit = calls.find((call) => call.hit)
+    const judged = await operation.judge(lane, { first, fault, calls })
+    const { reuse, leaks } = lane.service.counts
+    // Where Node cannot read the program itself, it ends in its own way.
+    const ownCode = hit !== undefined && isOwnCode(hit)
+    const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...judged.wrong]
+    if (reuse > 0) wrong.push('a rotated refresh token was sent')
+    if (leaks > 0) wrong.push('a refresh token was sent elsewhere')
+    return {
+      ...judged,
+      wrong,
+      fault,
+      where: hit === undefined ? `call ${at}, which did not come` : describeCall(hit),
+      reached: hit !== undefined,
+      reuse,
+    }
+  }
+})
+
+function print(heading: string, results: readonly Result[]): Breach[] {
+  const count = (some: readonly Result[], test: (result: Result) => boolean) => some.filter(test).length
+  const says = (word: RegExp) => (result: Result) => result.wrong.some((one) => word.test(one))
+  const stranded = (kind: Stranded) => (result: Result) => result.stranded === kind
+  const row = (name: string, some: readonly Result[]) => [
+    name,
+    some.length,
+    count(some, ({ reached }) => !reached),
+    count(some, ({ reuse }) => reuse > 0),
+    count(some, stranded('a byte had left')),
+    count(some, stranded('the answer had arrived')),
+    count(some, stranded('killed between journal and first byte')),
+    count(some, stranded('nothing had left')),
+    count(some, says(/^untrue/)),
+    count(some, says(/bug|stack trace|crashed/)),
+    count(some, says(/^hung/)),
+    count(some, ({ wrong }) => wrong.length > 0),
+  ]
+  const faults = ALL_FAULTS.filter((fault) => results.some((result) => result.fault === fault))
+  printTable(heading, [
+    [
+      'fault',
+      'runs',
+      'missed',
+      'reuse',
+      'stranded: byte',
+      'answer',
+      'journal',
+      'nothing',
+      'untrue',
+      'bug',
+      'hung',
+      'wrong',
+    ],
+    ...faults.map((fault) =>
+      row(
+        fault,
+        results.filter((result) => result.fault === fault),
+      ),
+    ),
+    row('all', results),
+  ])
+  const breaches = results.flatMap(({ wrong, where, fault }) =>
+    wrong.map((what) => ({ what, where, how: fault })),
+  )
+  printBreaches(breaches)
+  return breaches
+}

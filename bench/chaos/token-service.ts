@@ -1,0 +1,305 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** What the service remembers; a copy of it brings the service back to that moment. */
+interface Memory {
+  readonly codes: Map<string, { challenge: string; redirectUri: string; scope: string }>
+  readonly refreshTokens: Map<string, { grant: string; used: boolean }>
+  readonly accessTokens: Map<string, { grant: string; scope: string; usable: boolean }>
+  readonly grants: Map<string, { scope: string; revoked: boolean }>
+}
+
+export interface Counts {
+  /** Requests for tokens that came in whole. */
+  posts: number
+  /** Bytes of requests for tokens, whole or not. */
+  bytes: number
+  /** Requests for tokens that were worked on: a new refresh token was made. */
+  processed: number
+  /** Rotated refresh tokens that came again. Each revoked its grant. */
+  reuse: number
+  /** Secrets that were sent to another address than the token endpoint's. */
+  leaks: number
+}
+
+/** A request as it came in. */
+export interface Received {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly authorization: string | undefined
+  readonly body: string
+}
+
+/** The answer to one request for tokens, in the place of the usual one. */
+export interface ScriptedAnswer {
+  /** Whether the service works on the request before it answers. */
+  readonly process: boolean
+  /** Writes the answer and ends the connection. `tokens`: the token response, as JSON, if it was worked on. */
+  write(socket: Socket, tokens: string | undefined): Promise<void> | void
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** The access tokens of a sign-in end at once, so that the next command has to refresh. */
+const SIGN_IN_SECONDS = 1
+const REFRESHED_SECONDS = 900
+
+/**
+ * The part of the interface that a session needs: authorization, token endpoint, one list. It rotates refresh tokens,
+ * revokes the grant of one that comes again, and counts. It has nothing in common with the client or its sandbox, down
+ * to the HTTP, so that a mistake of theirs is not made here as well.
+ */
+export class TokenService {
+  readonly #server: Server
+  readonly #connections = new Set<Socket>()
+  #memory: Memory = {
+    codes: new Map(),
+    refreshTokens: new Map(),
+    accessTokens: new Map(),
+    grants: new Map(),
+  }
+  #counts: Counts = noCounts()
+  #script: ScriptedAnswer[] = []
+  #received = 0
+  #servedGrant: string | undefined
+  #before: Memory = this.#memory
+
+  private constructor(server: Server) {
+    this.#server = server
+    server.on('connection', (socket) => this.#serve(socket))
+  }
+
+  static async start(): Promise<TokenService> {
+    const server = createServer({ allowHalfOpen: true })
+    const service = new TokenService(server)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return service
+  }
+
+  get base(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get counts(): Readonly<Counts> {
+    return this.#counts
+  }
+
+  stop(): void {
+    for (const socket of this.#connections) socket.destroy()
+    this.#server.close()
+  }
+
+  remember(): Memory {
+    return structuredClone(this.#memory)
+  }
+
+  /** Goes back to a moment, with all counts at 0 and nothing scripted. */
+  rewind(memory: Memory): void {
+    for (const socket of this.#connections) socket.destroy()
+    this.#before = memory
+    this.#memory = structuredClone(memory)
+    this.#counts = noCounts()
+    this.#script = []
+    this.#received = 0
+    this.#servedGrant = undefined
+  }
+
+  /** Scripts the answers to the next requests for tokens; what comes after them is answered as usual. */
+  answerWith(...answers: readonly ScriptedAnswer[]): void {
+    this.#script = [...answers]
+  }
+
+  /** The scope of an access token that was issued. */
+  scopeOf(accessToken: string): string | undefined {
+    return this.#memory.accessTokens.get(accessToken)?.scope
+  }
+
+  /** Whether the last list went to a grant that came after the moment of the last rewind. */
+  get servedNewGrant(): boolean {
+    return this.#servedGrant !== undefined && !this.#before.grants.has(this.#servedGrant)
+  }
+
+  /** Refresh tokens that the service would still accept. */
+  liveRefreshTokens(): string[] {
+    return [...this.#memory.refreshTokens]
+      .filter(([, { used, grant }]) => !used && this.#memory.grants.get(grant)?.revoked === false)
+      .map(([token]) => token)
+  }
+
+  /**
+   * Waits until everything that a process sent before it ended has been read and answered.
+   *
+   * @param bytes how many the process is known to have sent since the last rewind.
+   */
+  async settled(bytes = 0): Promise<void> {
+    const end = performance.now() + 2_000
+    await sleep(2)
+    while ((this.#connections.size > 0 || this.#received < bytes) && performance.now() < end) await sleep(2)
+  }
+
+  #serve(socket: Socket): void {
+    this.#connections.add(socket)
+    socket.on('close', () => this.#connections.delete(socket))
+    socket.on('error', () => socket.destroy())
+    // A client that goes away before it has said everything gets no answer.
+    socket.on('end', () => answered || socket.destroy())
+    let text = ''
+    let answered = false
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      text += chunk
+      this.#received += chunk.length
+      if (text.startsWith('P')) this.#counts.bytes += chunk.length
+      const request = answered ? undefined : parse(text)
+      if (request === undefined) return
+      answered = true
+      void this.#answer(socket, request)
+    })
+  }
+
+  async #answer(socket: Socket, request: Received): Promise<void> {
+    const scripted = this.#script.length > 0 && isTokenRequest(request) ? this.#script.shift() : undefined
+    if (scripted === undefined) {
+      const { status, headers, body } = this.#respond(request)
+      const lines = Object.entries({ 'content-type': 'application/json', ...headers })
+      socket.end(
+        `HTTP/1.1 ${status} Answer\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}` +
+          `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+      )
+      return
+    }
+    let tokens: string | undefined
+    if (scripted.process) {
+      const { status, body } = this.#respond(request)
+      if (status === 200) tokens = body
+    } else {
+      this.#counts.posts++
+    }
+    await scripted.write(socket, tokens)
+  }
+
+  #respond(request: Received): Answer {
+    if (isTokenRequest(request)) {
+      this.#counts.posts++
+      return this.#exchange(new URLSearchParams(request.body))
+    }
+    if (/refresh_token|rt_/.test(request.body)) this.#counts.leaks++
+    if (request.path === '/oauth/authorize') return this.#authorize(request.query)
+    if (request.path === '/oauth/grants') return this.#list(request)
+    return { status: 404, body: '{"statusCode":404,"name":"not_found","message":"There is nothing here"}' }
+  }
+
+  #authorize(query: URLSearchParams): Answer {
+    const code = `code_${randomUUID()}`
+    const redirectUri = query.get('redirect_uri') ?? ''
+    this.#memory.codes.set(code, {
+      challenge: query.get('code_challenge') ?? '',
+      redirectUri,
+      scope: query.get('scope') ?? '',
+    })
+    const location = new URL(redirectUri)
+    location.searchParams.set('code', code)
+    location.searchParams.set('state', query.get('state') ?? '')
+    return { status: 302, headers: { location: location.href }, body: '' }
+  }
+
+  #list(request: Received): Answer {
+    const token = this.#memory.accessTokens.get(request.authorization?.replace(/^Bearer /, '') ?? '')
+    const grant = token && this.#memory.grants.get(token.grant)
+    if (!token?.usable || grant === undefined || grant.revoked)
+      return { status: 401, body: '{"statusCode":401,"name":"unauthorized","message":"Not this token"}' }
+    this.#servedGrant = token.grant
+    return { status: 200, body: '{"object":"list","has_more":false,"data":[]}' }
+  }
+
+  #exchange(form: URLSearchParams): Answer {
+    if (form.get('grant_type') === 'authorization_code') return this.#exchangeCode(form)
+    const { refreshTokens, grants } = this.#memory
+    const found = refreshTokens.get(form.get('refresh_token') ?? '')
+    const grant = found && grants.get(found.grant)
+    if (found === undefined || grant === undefined) return refused('invalid_grant', 'unknown refresh token')
+    if (found.used) {
+      this.#counts.reuse++
+      grant.revoked = true
+      return refused('invalid_grant', 'refresh token reused; grant revoked')
+    }
+    if (grant.revoked) return refused('invalid_grant', 'grant revoked')
+    const scope = form.get('scope') ?? grant.scope
+    if (scope.split(' ').some((one) => !grant.scope.split(' ').includes(one)))
+      return refused('invalid_scope', 'more than the grant has')
+    found.used = true
+    return this.#issue(found.grant, scope, REFRESHED_SECONDS)
+  }
+
+  #exchangeCode(form: URLSearchParams): Answer {
+    const code = this.#memory.codes.get(form.get('code') ?? '')
+    const challenge = createHash('sha256')
+      .update(form.get('code_verifier') ?? '')
+      .digest('base64url')
+    if (code?.challenge !== challenge || code.redirectUri !== form.get('redirect_uri'))
+      return refused('invalid_grant', 'not this code')
+    this.#memory.codes.delete(form.get('code') ?? '')
+    const grant = randomUUID()
+    this.#memory.grants.set(grant, { scope: code.scope, revoked: false })
+    return this.#issue(grant, code.scope, SIGN_IN_SECONDS)
+  }
+
+  #issue(grant: string, scope: string, expires_in: number): Answer {
+    this.#counts.processed++
+    const access_token = `at_${randomUUID()}`
+    const refresh_token = `rt_${randomUUID()}`
+    const usable = expires_in !== SIGN_IN_SECONDS
+    this.#memory.accessTokens.set(access_token, { grant, scope, usable })
+    this.#memory.refreshTokens.set(refresh_token, { grant, used: false })
+    return {
+      status: 200,
+      body: JSON.stringify({ access_token, token_type: 'Bearer', expires_in, refresh_token, scope }),
+    }
+  }
+}
+
+const noCounts = (): Counts => ({ posts: 0, bytes: 0, processed: 0, reuse: 0, leaks: 0 })
+
+function isTokenRequest({ method, path }: Received): boolean {
+  return method === 'POST' && path === '/oauth/token'
+}
+
+function refused(error: string, description: string): Answer {
+  return { status: 400, body: JSON.stringify({ error, error_description: description }) }
+}
+
+/** Reads a request; undefined as long as it is not whole. Knows Content-Length and, as one read, chunks. */
+function parse(text: string): Received | undefined {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) return undefined
+  const [first = '', ...lines] = text.slice(0, end).split('\r\n')
+  const headers = new Map(
+    lines.map((line) => {
+      const colon = line.indexOf(':')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+    }),
+  )
+  let body = text.slice(end + 4)
+  if (headers.get('transfer-encoding') === 'chunked') {
+    if (!body.endsWith('0\r\n\r\n')) return undefined
+    body = body.replace(/[0-9a-f]+\r\n([^\r]*)\r\n/g, '$1').trimEnd()
+  } else if (body.length < Number(headers.get('content-length') ?? 0)) {
+    return undefined
+  }
+  const [method = '', target = ''] = first.split(' ')
+  const [path = '', query] = target.split('?')
+  return {
+    method,
+    path,
+    query: new URLSearchParams(query),
+    authorization: headers.get('authorization'),
+    body,
+  }
+}
