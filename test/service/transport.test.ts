@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { isException } from '../../src/service/proxy.ts'
-import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
+import { isException, type ProxySettings } from '../../src/service/proxy.ts'
+import { createTransport } from '../../src/service/transport.ts'
 
 /** A server of this test; its address. */
 async function listen(listener: RequestListener): Promise<URL> {
