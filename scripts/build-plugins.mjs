@@ -36,6 +36,41 @@ export function nodeBuiltins() {
 }
 
 /**
+ * What undici loads at once and this program uses late or never. HTTP/2 alone, with cryptography, TLS and half of Node's
+ * file system behind it, takes longer to load than all the rest.
+ */
+const LEAN_UNDICI = {
+  'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
+  'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
+  'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
+  'lib/util/runtime-features.js': 'exports.runtimeFeatures = { has: () => false }',
+  // A class to compare with, and the limit to the size of headers.
+  'node:http': 'module.exports = { IncomingMessage: class {}, maxHeaderSize: 16384 }',
+  'node:zlib': `
+    for (const name of ['createInflate', 'createGunzip', 'createBrotliDecompress'])
+      exports[name] = () => process.getBuiltinModule('node:zlib')[name]()`,
+}
+
+/** undici without what this program does not use of it. */
+export function leanUndici() {
+  return {
+    name: 'lean-undici',
+    setup(build) {
+      build.onResolve({ filter: /^node:(http|zlib)$/ }, ({ path, importer }) =>
+        /[\\/]undici[\\/]/.test(importer) ? { path, namespace: 'lean-undici' } : undefined,
+      )
+      build.onLoad({ filter: /.*/, namespace: 'lean-undici' }, ({ path }) => ({
+        contents: LEAN_UNDICI[path],
+      }))
+      build.onLoad({ filter: /[\\/]undici[\\/]lib[\\/].*\.js$/ }, ({ path }) => {
+        const contents = LEAN_UNDICI[path.replaceAll('\\', '/').replace(/^.*\/undici\//, '')]
+        return contents === undefined ? undefined : { contents }
+      })
+    },
+  }
+}
+
+/**
  * The lock's native addon, which its package finds through five others: here one file a platform, copied to
  * dist/native. Where there is none for this machine, loading it throws, as in the package.
  */

@@ -3,7 +3,7 @@ import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { fewChunks, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
+import { fewChunks, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
 import { licenceNotices } from './notices.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -31,18 +31,13 @@ const { metafile } = await build({
   sourcesContent: false,
   external: ['keytar'],
   plugins: [
+    leanUndici(),
     nodeBuiltins(),
     nativeLocks(),
     fewChunks(
       root,
       ['src/main.ts', 'src/commands/definition.ts', 'src/session/authorizer.ts'],
-      [
-        'src/session/connect.ts',
-        'src/service/transport.ts',
-        'src/service/imports.ts',
-        'src/imports/columns.ts',
-        'src/commands/lists.ts',
-      ],
+      ['src/session/connect.ts', 'src/service/imports.ts', 'src/imports/columns.ts', 'src/commands/lists.ts'],
       // The one that scripts call in loops.
       ['src/commands/auth/token.ts'],
     ),

@@ -2,8 +2,22 @@ import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
-import { TransportError } from '../context.ts'
+import { type Environment, TransportError } from '../context.ts'
+import { isLoopback } from '../settings/addresses.ts'
 import { classify } from './transport-errors.ts'
+
+/** The proxies to go through, from the environment. */
+export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
+
+/** The address of the proxy that a request goes through. It may be none that can be used: see `tunnelThrough`. */
+export function proxyFor(url: URL, { httpProxy, httpsProxy, noProxy }: ProxySettings): string | undefined {
+  const proxy = url.protocol === 'https:' ? httpsProxy : httpProxy
+  if (proxy === undefined || isException(url, noProxy ?? '')) return undefined
+  if (url.protocol === 'https:' || !URL.canParse(proxy)) return proxy
+  // Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on
+  // another machine would carry it there: it is bypassed.
+  return isLoopback(new URL(proxy).hostname) ? proxy : undefined
+}
 
 /**
  * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6), plain HTTP too: asked to forward, a proxy

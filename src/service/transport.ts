@@ -3,15 +3,9 @@ import type { Dispatcher } from 'undici'
 import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
-import {
-  type Environment,
-  type HttpRequest,
-  type HttpResponse,
-  type HttpTransport,
-  TransportError,
-} from '../context.ts'
-import { isLoopback } from '../settings/addresses.ts'
+import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
 import { decompressing } from './decompression.ts'
+import { type ProxySettings, proxyFor, tunnelThrough } from './proxy.ts'
 import { ResponseBody, undecodable } from './response-body.ts'
 import { classify } from './transport-errors.ts'
 
@@ -25,31 +19,19 @@ const TUNNEL_MS = 9000
 const LATE_READ_MS = 1000
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
 
-/** The proxies to go through, from the environment. */
-export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
-
 /**
  * HTTP/1.1 by undici: one exchange a call, kept-alive connections, no redirects, no retries, proxies as the environment
  * says. `timeoutMs` of a request bounds the whole exchange, from the look-up of the host to the last byte of the body, so
  * that neither silence nor a slow drip holds anybody up.
  */
 export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): HttpTransport {
-  // Promises, so that two requests at once share what the first of them creates.
-  const dispatchers = new Map<string, Promise<Dispatcher>>()
+  const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
   // As many requests as there are may be on their way.
   setMaxListeners(0, closing.signal)
+  const connect = { signal: closing.signal, timeout: CONNECT_MS }
 
-  function dispatcherFor({ url, freshConnection }: HttpRequest): Promise<Dispatcher> {
-    const keepAlive = freshConnection !== true
-    const name = `${url.origin} ${keepAlive}`
-    const dispatcher = dispatchers.get(name) ?? createDispatcher(url, keepAlive)
-    dispatchers.set(name, dispatcher)
-    return dispatcher
-  }
-
-  async function createDispatcher(url: URL, keepAlive: boolean): Promise<Dispatcher> {
-    const connect = { signal: closing.signal, timeout: CONNECT_MS }
+  function createDispatcher(proxy: string | undefined, keepAlive: boolean): Dispatcher {
     const options = {
       // `timeoutMs` of each request is the limit.
       headersTimeout: 0,
@@ -60,30 +42,25 @@ export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): H
       factory: (origin: string | URL, settings: object) =>
         new Pool(origin, settings).on('connect', (_origin, targets) => ignoreContinue(targets.at(-1))),
     }
-    const proxy = proxyFor(url, proxies)
-    if (proxy !== undefined) {
-      const { isException, tunnelThrough } = await import('./proxy.ts')
-      if (!isException(url, proxies.noProxy ?? '')) return tunnelThrough(proxy, connect, tunnelMs, options)
-    }
-    return new Agent({ ...options, connect })
+    return proxy === undefined
+      ? new Agent({ ...options, connect })
+      : tunnelThrough(proxy, connect, tunnelMs, options)
   }
 
   return {
     async send(request) {
-      let dispatcher: Dispatcher
-      try {
-        dispatcher = await dispatcherFor(request)
-      } catch (error) {
-        throw classify(error, false)
-      }
       await readWhatArrived()
+      const proxy = proxyFor(request.url, proxies)
+      const keepAlive = request.freshConnection !== true
+      const name = `${keepAlive} ${proxy}`
+      const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive)
+      dispatchers.set(name, dispatcher)
       return new Exchange(request, dispatcher, closing.signal).response
     },
     async close() {
       // Not gracefully: what is still open has been given up.
       closing.abort()
-      for (const dispatcher of await Promise.allSettled(dispatchers.values()))
-        if (dispatcher.status === 'fulfilled') await dispatcher.value.destroy()
+      await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
     },
   }
 }
@@ -96,14 +73,6 @@ export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): H
 async function readWhatArrived(): Promise<void> {
   // The first may come before the system is asked what has arrived.
   for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve))
-}
-
-function proxyFor(url: URL, { httpProxy, httpsProxy }: ProxySettings): string | undefined {
-  if (url.protocol === 'https:') return httpsProxy
-  // Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on
-  // another machine would carry it there: it is bypassed.
-  if (httpProxy === undefined || !URL.canParse(httpProxy)) return httpProxy
-  return isLoopback(new URL(httpProxy).hostname) ? httpProxy : undefined
 }
 
 interface Parser {

@@ -84,6 +84,24 @@ describe('the address of the service', () => {
   })
 })
 
+describe.skipIf(process.platform === 'win32')('a process that is stopped while it waits', () => {
+  test('finds its answer although the time limit has passed meanwhile', async () => {
+    let pid = 0
+    const port = await listen(
+      createServer((_request, response) => {
+        process.kill(pid, 'SIGSTOP')
+        response.end(GRANTS)
+        setTimeout(() => process.kill(pid, 'SIGCONT'), 1500)
+      }),
+    )
+    const running = createWorld().start(['grants', 'list', '--json', '--http-timeout', '1'], {
+      env: { MAILCLAIM_BASE_URL: `http://127.0.0.1:${port}`, MAILCLAIM_API_KEY: KEY },
+    })
+    pid = running.child.pid ?? 0
+    expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
+  })
+})
+
 describe('a redirect to another host', () => {
   test('takes no credential along, whatever is asked', async () => {
     const stolen: string[] = []

@@ -1,10 +1,12 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { isException } from '../../src/service/proxy.ts'
-import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
+import { isException, type ProxySettings } from '../../src/service/proxy.ts'
+import { createTransport } from '../../src/service/transport.ts'
 
 /** A server of this test; its address. */
 async function listen(listener: RequestListener): Promise<URL> {
@@ -380,6 +382,105 @@ describe('the time limit', () => {
   it('does not end an answer that was read in time', async () => {
     const url = await listen((_request, response) => response.end('quick'))
     expect(await text(await transport().send(get(url, { timeoutMs: 2000 })))).toBe('quick')
+  })
+})
+
+describe('a process that was stopped past its time limit', () => {
+  /** As if stopped: nothing of this process runs meanwhile. */
+  const stop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+
+  /** A server in a process of its own, that says `pieces` one after the other, 20 ms apart, to each request. */
+  async function otherProcess(pieces: readonly string[]): Promise<URL> {
+    const script = `
+      const pieces = JSON.parse(require('node:fs').readFileSync(0))
+      require('node:net').createServer((socket) => {
+        socket.on('error', () => {})
+        socket.once('data', () => pieces.forEach((piece, at) => setTimeout(() => socket.write(piece), 20 * at)))
+      }).listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    child.stdin.end(JSON.stringify(pieces))
+    const [port] = await once(child.stdout, 'data')
+    return new URL(`http://127.0.0.1:${Number(`${port}`)}/`)
+  }
+
+  /** Sends a request, and stops this process once it has been written, for longer than the time limit. */
+  async function stopped(
+    url: URL,
+    timeoutMs: number,
+    more: Partial<HttpRequest> = {},
+  ): Promise<HttpResponse> {
+    const http = transport()
+    let response = Promise.reject<HttpResponse>(new Error('not sent'))
+    response.catch(() => {})
+    await new Promise<void>((resolve) => {
+      // The request is written as soon as this has returned.
+      const beforeSend = () => void setImmediate(resolve)
+      response = http.send(get(url, { timeoutMs, beforeSend, ...more }))
+    })
+    stop(timeoutMs + 500)
+    return response
+  }
+
+  it('finds the answer that has arrived', async () => {
+    const url = await otherProcess(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
+    expect(await text(await stopped(url, 300, { method: 'POST', body: 'x' }))).toBe('late')
+  })
+
+  it('finds an answer that is larger than what is read at once', async () => {
+    const body = 'x'.repeat(300_000)
+    const url = await otherProcess([`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n`, body])
+    expect(await text(await stopped(url, 300))).toHaveLength(body.length)
+  })
+
+  it('waits no longer for one that has not', async () => {
+    const url = await otherProcess([])
+    expect(await failureOf(stopped(url, 300))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
+  })
+})
+
+describe('a body that is cut short', () => {
+  /** What can be read of it, and the failure behind. */
+  async function readAll(response: HttpResponse): Promise<{ read: string; failure: unknown }> {
+    const pieces: Uint8Array[] = []
+    try {
+      for await (const piece of response.body) pieces.push(piece)
+    } catch (failure) {
+      return { read: Buffer.concat(pieces).toString(), failure }
+    }
+    return { read: Buffer.concat(pieces).toString(), failure: undefined }
+  }
+  const packed = gzipSync('{"whole":true}')
+  const chunk = (body: Buffer | string) =>
+    Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n')])
+
+  it.each<[string, string, Buffer]>([
+    ['by its length', 'content-length: 99', Buffer.from('{"whole":true}')],
+    ['before its last chunk', 'transfer-encoding: chunked', chunk('{"whole":true}')],
+    [
+      'before its last chunk, compressed',
+      'content-encoding: gzip\r\ntransfer-encoding: chunked',
+      chunk(packed),
+    ],
+  ])('%s shows what has arrived before it fails', async (_where, headers, body) => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n`)
+        socket.end(body)
+      }),
+    )
+    const { read, failure } = await readAll(await transport().send(get(url)))
+    expect(read).toBe('{"whole":true}')
+    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
+  })
+
+  it('by the time limit shows what has arrived before it fails', async () => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"whole":true}')),
+    )
+    const { read, failure } = await readAll(await transport().send(get(url, { timeoutMs: 100 })))
+    expect(read).toBe('{"whole":true}')
+    expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 })
 
