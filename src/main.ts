@@ -91,6 +91,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),
+    ...text('tlsRejectUnauthorized', 'NODE_TLS_REJECT_UNAUTHORIZED'),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: (variables['NO_COLOR'] ?? '') !== '',
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
