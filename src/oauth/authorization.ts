@@ -86,21 +86,15 @@ export function newAuthorizationSecrets(): { state: string; codeVerifier: string
 /**
  * The address that the browser opens (RFC 6749 §4.1.1, RFC 7636 §4.3 with S256, RFC 8707 §2).
  *
+ * @param base where the service is.
  * @throws CliError `authorization_endpoint_unusable`, exit 3.
  */
-export async function authorizationUrl(endpoint: string, parameters: AuthorizationParameters): Promise<URL> {
-  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
-  if (
-    url === undefined ||
-    !(url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)))
-  ) {
-    throw new CliError(
-      'authorization_endpoint_unusable',
-      Exit.notConfigured,
-      `the authorization endpoint ${JSON.stringify(endpoint)} is not an https address`,
-      { hint: 'give another with --authorization-endpoint' },
-    )
-  }
+export async function authorizationUrl(
+  endpoint: string,
+  base: URL,
+  parameters: AuthorizationParameters,
+): Promise<URL> {
+  const url = usableEndpoint(endpoint, base)
   url.hash = ''
   const query = url.searchParams
   query.set('response_type', 'code')
@@ -111,6 +105,32 @@ export async function authorizationUrl(endpoint: string, parameters: Authorizati
   query.set('code_challenge_method', 'S256')
   if (parameters.scopes.length > 0) query.set('scope', parameters.scopes.join(' '))
   if (parameters.resource !== undefined) query.set('resource', parameters.resource)
+  return url
+}
+
+/**
+ * The authorization endpoint, which a browser may be sent to: encrypted, or on this machine where the service is there
+ * as well. A service elsewhere must not make the browser ask what listens here.
+ *
+ * @throws CliError `authorization_endpoint_unusable`, exit 3.
+ */
+function usableEndpoint(endpoint: string, base: URL): URL {
+  const unusable = (why: string) =>
+    new CliError(
+      'authorization_endpoint_unusable',
+      Exit.notConfigured,
+      // A password in it is nobody's business.
+      `the authorization endpoint ${JSON.stringify(endpoint.replace(/\/\/[^/?#]*@/, '//…@'))} ${why}`,
+      { hint: 'give another with --authorization-endpoint' },
+    )
+  if (!URL.canParse(endpoint)) throw unusable('is not an https address')
+  const url = new URL(endpoint)
+  const local = isLoopback(url.hostname)
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && local)) {
+    throw unusable('is not an https address')
+  }
+  if (local && !isLoopback(base.hostname)) throw unusable('is on this machine, but the service is not')
+  if (url.username !== '' || url.password !== '') throw unusable('contains a user name or a password')
   return url
 }
 

@@ -89,7 +89,8 @@ export async function login<T>(
       })
     }
     const redirectUri = listener?.redirectUri ?? options.target.uri(0)
-    const url = await authorizationUrl(options.authorizationEndpoint ?? server.authorization_endpoint ?? '', {
+    const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
+    const url = await authorizationUrl(endpoint, base, {
       clientId,
       redirectUri,
       state,

@@ -14,6 +14,7 @@ const hostileText = fc
       { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
       fc.constantFrom('@/etc/passwd', '=@~/.ssh/id_rsa', '--help', '-x', '$(id)', '`id`', "'", "'\\''"),
       fc.constantFrom(
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is Terraform's syntax, not ours.
         '${file("x")}',
         '$${a}',
         '%{if a}',
