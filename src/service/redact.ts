@@ -1,5 +1,5 @@
 /** How one character may be written instead of itself: in JSON, in an address or form, in HTML. */
-const ESCAPED = /\\u([0-9a-f]{4})|%([0-9a-f]{2})|&#x0*([0-9a-f]{1,4});|&#0*(\d{1,5});|\\?([^])/gi
+const ESCAPED = /\\u([0-9a-f]{4})|%([0-9a-f]{2})|&#x0*([0-9a-f]{1,4});|&#0*(\d{1,5});|\\?(.)/gis
 
 /**
  * A text from outside without the secrets that it quotes: as they are, or with characters of them written as JSON (`\/`,

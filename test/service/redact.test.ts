@@ -50,7 +50,7 @@ describe('a secret in a text', () => {
 
   it('that is not there changes nothing', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(fc.string(), (text) => {
         expect(redact(text, ['', 'a-secret-of-nobody'])).toBe(text)
       }),
     )
