@@ -51,6 +51,8 @@ export interface Environment {
   readonly ci: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
+  /** Windows beside WSL, or the machine of a remote editor: the browser sees none of our files. */
+  readonly browserElsewhere?: boolean
   readonly httpProxy?: string
   readonly httpsProxy?: string
   readonly noProxy?: string
@@ -192,8 +194,12 @@ export class DnsTransportError extends Error {
 }
 
 export interface Browser {
-  /** Opens the address in the person's browser. Rejects when none can be started. */
-  open(url: string): Promise<void>
+  /**
+   * Opens the address in the person's browser. Rejects when none can be started.
+   *
+   * @param over aborts when the address is of no more use.
+   */
+  open(url: string, over: AbortSignal): Promise<void>
 }
 
 /** Questions to a person. Only asked when stdin and stderr are a terminal and `--no-input` is not given. */
