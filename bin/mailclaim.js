@@ -11,9 +11,9 @@ require('../dist/main.js')
   })
 
 /**
- * From Node 22.8 on, what V8 has compiled is kept for the next start, in the person's own cache folder: Node's default
- * is a temporary folder. Whoever could write to the cache would choose what this program does, since V8 does not compare
- * it with the source: where another user could, or where nothing can be written, nothing is kept.
+ * From Node 22.8 on, what V8 has compiled is kept for the next start, in the person's own cache directory: Node's default
+ * is a temporary directory. Whoever could write to the cache would choose what this program does, since V8 does not
+ * compare it with the source: where another user could, or where nothing can be written, nothing is kept.
  * NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE are heeded by Node itself.
  */
 function keepCompiled({ env, platform, versions, getuid, getBuiltinModule }) {
@@ -25,40 +25,43 @@ function keepCompiled({ env, platform, versions, getuid, getBuiltinModule }) {
       : platform === 'darwin'
         ? env.HOME && `${env.HOME}/Library/Caches`
         : env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
-  const { dirname, isAbsolute } = getBuiltinModule('node:path')
+  const { basename, dirname, isAbsolute } = getBuiltinModule('node:path')
   if (!cache || !isAbsolute(cache)) return
   const fs = getBuiltinModule('node:fs')
-  let folder = `${cache}/mailclaim/compiled`
+  let directory = `${cache}/mailclaim/compiled`
   try {
     const missing = []
-    // Not the folder above the cache folder: one that is not there is nobody's home.
-    for (; !fs.existsSync(folder); folder = dirname(folder)) if (missing.push(folder) > 3) return
-    folder = fs.realpathSync.native(folder)
-    // Windows keeps a person's folders from others by itself.
-    if (getuid && !isOutOfReach(folder, missing.length > 0, getuid(), fs, dirname)) return
+    // Not the directory above the cache directory: one that is not there is nobody's home.
+    for (; !fs.existsSync(directory); directory = dirname(directory))
+      if (missing.unshift(basename(directory)) > 3) return
+    // From here on without links, which others may change.
+    directory = fs.realpathSync.native(directory)
+    // Windows keeps a person's directories from others by itself.
+    if (getuid && !isOutOfReach(directory, missing.length > 0, getuid(), fs, dirname)) return
     // One by one: where nothing can be made (/proc, say), Node's own way to make them all never ends.
-    for (const path of missing.reverse()) fs.mkdirSync(path, { mode: 0o700 })
-    getBuiltinModule('node:module').enableCompileCache?.(
-      fs.realpathSync.native(`${cache}/mailclaim/compiled`),
-    )
+    for (const name of missing) {
+      directory = `${directory}/${name}`
+      fs.mkdirSync(directory, { mode: 0o700 })
+    }
+    getBuiltinModule('node:module').enableCompileCache?.(directory)
   } catch {
     // Nothing is kept.
   }
 }
 
 /**
- * Whether no other user but root can put something into a folder, or another folder in its place: it and all above it
- * are the user's or root's, and not writable by others, unless they cannot enter it.
+ * Whether no other user but root can put something into a directory, or another directory in its place: it and all above
+ * it are the user's or root's, and not writable by others, unless they cannot enter it.
  *
- * @param sticky whether a folder like /tmp will do, in which others can make something new, but not move what is there.
+ * @param sticky whether a directory like /tmp will do, in which others can make something new, but not move what is there.
  */
-function isOutOfReach(folder, sticky, user, { lstatSync }, dirname) {
+function isOutOfReach(directory, sticky, user, { lstatSync }, dirname) {
   let open = false
-  for (let path = folder, kept = sticky; ; path = dirname(path), kept = true) {
+  for (let path = directory, kept = sticky; ; path = dirname(path), kept = true) {
     const { uid, mode } = lstatSync(path)
     if (uid !== user && uid !== 0) return false
     if (mode & 0o022 && !(kept && mode & 0o1000)) open = true
-    // Whoever cannot enter a folder does not get at what is below it either.
+    // Whoever cannot enter a directory does not get at what is below it either.
     if (!(mode & 0o011)) open = false
     if (dirname(path) === path) return !open
   }

@@ -197,7 +197,7 @@ export interface Browser {
   /**
    * Opens the address in the person's browser. Rejects when none can be started.
    *
-   * @param over aborts when the address is of no more use.
+   * @param over aborts when the address is no longer needed.
    */
   open(url: string, over: AbortSignal): Promise<void>
 }

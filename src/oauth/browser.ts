@@ -27,7 +27,7 @@ const DESKTOP_TIMEOUT_MS = 2000
  * process (/proc on Linux, ps on macOS), the browser gets a file that only the person can read and that leads to the
  * address: whoever knows its state and code challenge could sign the person in to another account.
  *
- * @param over aborts when the address is of no more use, and the file goes.
+ * @param over aborts when the address is no longer needed, and the file is removed.
  * @throws Error when no program for it can be started.
  */
 export async function openBrowser(
@@ -47,7 +47,7 @@ export async function openBrowser(
 }
 
 /**
- * Whether the browser can open a file of the state folder. One in a snap sees no hidden folder, and one in a Flatpak only
+ * Whether the browser can open a file of the state directory. One in a snap sees no hidden directory, and one in a Flatpak only
  * what it was given. On Windows, and so in WSL, other users cannot read a process's arguments.
  */
 async function canReadOurFiles({ platform, browserElsewhere }: BrowserSurroundings): Promise<boolean> {
@@ -72,8 +72,8 @@ function defaultBrowser(): Promise<string> {
 function isConfined(entry: string): boolean {
   if (!/^[\w.-]+\.desktop$/.test(entry)) return false
   if (/^[a-z0-9-]+_/.test(entry)) return true
-  return ['/var/lib', join(homedir(), '.local/share')].some((folder) =>
-    existsSync(join(folder, 'flatpak/exports/share/applications', entry)),
+  return ['/var/lib', join(homedir(), '.local/share')].some((data) =>
+    existsSync(join(data, 'flatpak/exports/share/applications', entry)),
   )
 }
 

@@ -314,7 +314,7 @@ describe('an answer', () => {
       ['the name of a refusal', (quoted) => textResponse(422, `{"name":"${quoted}"}`)],
       ['a page', (quoted) => textResponse(502, `<h1>Bad gateway</h1> Authorization: ${quoted}`)],
       ['a long message', (quoted) => textResponse(422, `{"message":"${'x'.repeat(290)}${quoted}"}`)],
-      ['a 200 that is no JSON', (quoted) => textResponse(200, `you sent ${quoted}`)],
+      ['a 200 that is not JSON', (quoted) => textResponse(200, `you sent ${quoted}`)],
       ['a redirect', (quoted) => textResponse(302, '', { location: `https://x.example/?t=${quoted}` })],
       [
         'a long redirect',
