@@ -11,11 +11,12 @@ require('../dist/main.js')
   })
 
 /**
- * From Node 22.8 on, what V8 has compiled is kept for the next start, in the person's own cache folder: Node's default
- * is a temporary folder, which others on the machine could fill before us. Where nothing can be written, nothing is
- * kept. NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE are heeded by Node itself.
+ * From Node 22.8 on, what V8 has compiled is kept for the next start, in the person's own cache directory: Node's default
+ * is a temporary directory. Whoever could write to the cache would choose what this program does, since V8 does not
+ * compare it with the source: where another user could, or where nothing can be written, nothing is kept.
+ * NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE are heeded by Node itself.
  */
-function keepCompiled({ env, platform, versions, getBuiltinModule }) {
+function keepCompiled({ env, platform, versions, getuid, getBuiltinModule }) {
   // Only to find that there is no such cache, the module would have to be loaded.
   if (Number.parseInt(versions.node, 10) < 22) return
   const cache =
@@ -24,14 +25,44 @@ function keepCompiled({ env, platform, versions, getBuiltinModule }) {
       : platform === 'darwin'
         ? env.HOME && `${env.HOME}/Library/Caches`
         : env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
-  if (!cache || !getBuiltinModule('node:path').isAbsolute(cache)) return
-  const { existsSync, mkdirSync } = getBuiltinModule('node:fs')
+  const { basename, dirname, isAbsolute } = getBuiltinModule('node:path')
+  if (!cache || !isAbsolute(cache)) return
+  const fs = getBuiltinModule('node:fs')
+  let directory = `${cache}/mailclaim/compiled`
   try {
+    const missing = []
+    // Not the directory above the cache directory: one that is not there is nobody's home.
+    for (; !fs.existsSync(directory); directory = dirname(directory))
+      if (missing.unshift(basename(directory)) > 3) return
+    // From here on without links, which others may change.
+    directory = fs.realpathSync.native(directory)
+    // Windows keeps a person's directories from others by itself.
+    if (getuid && !isOutOfReach(directory, missing.length > 0, getuid(), fs, dirname)) return
     // One by one: where nothing can be made (/proc, say), Node's own way to make them all never ends.
-    for (const folder of [cache, `${cache}/mailclaim`, `${cache}/mailclaim/compiled`])
-      if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+    for (const name of missing) {
+      directory = `${directory}/${name}`
+      fs.mkdirSync(directory, { mode: 0o700 })
+    }
+    getBuiltinModule('node:module').enableCompileCache?.(directory)
   } catch {
-    return
+    // Nothing is kept.
   }
-  getBuiltinModule('node:module').enableCompileCache?.(`${cache}/mailclaim/compiled`)
+}
+
+/**
+ * Whether no other user but root can put something into a directory, or another directory in its place: it and all above
+ * it are the user's or root's, and not writable by others, unless they cannot enter it.
+ *
+ * @param sticky whether a directory like /tmp will do, in which others can make something new, but not move what is there.
+ */
+function isOutOfReach(directory, sticky, user, { lstatSync }, dirname) {
+  let open = false
+  for (let path = directory, kept = sticky; ; path = dirname(path), kept = true) {
+    const { uid, mode } = lstatSync(path)
+    if (uid !== user && uid !== 0) return false
+    if (mode & 0o022 && !(kept && mode & 0o1000)) open = true
+    // Whoever cannot enter a directory does not get at what is below it either.
+    if (!(mode & 0o011)) open = false
+    if (dirname(path) === path) return !open
+  }
 }

@@ -53,10 +53,14 @@ export interface Environment {
   readonly ci: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
+  /** Windows beside WSL, or the machine of a remote editor: the browser sees none of our files. */
+  readonly browserElsewhere?: boolean
   readonly httpProxy?: string
   readonly httpsProxy?: string
   readonly noProxy?: string
   readonly dbusAddress?: string
+  /** `0` makes Node accept any certificate. */
+  readonly tlsRejectUnauthorized?: string
 }
 
 export interface Input {
@@ -204,8 +208,12 @@ export class DnsTransportError extends Error {
 }
 
 export interface Browser {
-  /** Opens the address in the person's browser. Rejects when none can be started. */
-  open(url: string): Promise<void>
+  /**
+   * Opens the address in the person's browser. Rejects when none can be started.
+   *
+   * @param over aborts when the address is no longer needed.
+   */
+  open(url: string, over: AbortSignal): Promise<void>
 }
 
 /** Questions to a person. Only asked when stdin and stderr are a terminal and `--no-input` is not given. */

@@ -24,12 +24,15 @@ declare const MAILCLAIM_VERSION: string
 /** Builds the real effects and runs the program; the only reader of the environment, argv and signals. */
 export async function main(): Promise<ExitCode> {
   const environment = readEnvironment(process.env)
+  const directories = readDirectories(process.env)
+  // What is started from here, a browser say, has no use for what is ours, least of all for a secret.
+  for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
   const http = lazyTransport(environment)
   const context: Context = {
     program: { version: MAILCLAIM_VERSION, node: process.execPath, script: process.argv[1] ?? '' },
     environment,
-    directories: readDirectories(process.env),
+    directories,
     platform: process.platform,
     stdin: realInput(),
     stdout: realOutput(() => process.stdout, 1),
@@ -39,9 +42,11 @@ export async function main(): Promise<ExitCode> {
     http,
     dns: lazyDns(),
     browser: {
-      open: async (url) => {
+      open: async (url, over) => {
         const { openBrowser } = await import('./oauth/browser.ts')
-        await openBrowser(url)
+        const { browserElsewhere = false } = environment
+        const { state: directory } = directories
+        await openBrowser(url, over, { platform: process.platform, directory, browserElsewhere })
       },
     },
     prompts: {
@@ -99,10 +104,14 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),
+    ...text('tlsRejectUnauthorized', 'NODE_TLS_REJECT_UNAUTHORIZED'),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: (variables['NO_COLOR'] ?? '') !== '',
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
     ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
+    browserElsewhere: ['WSL_DISTRO_NAME', 'VSCODE_IPC_HOOK_CLI', 'CODESPACES'].some(
+      (name) => (variables[name] ?? '') !== '',
+    ),
   }
 }
 
@@ -119,6 +128,7 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, strin
 
 /** Looked up when a command asks: help and the version have no use for them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
+  const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = variables
   let found: Omit<Directories, 'user'> | undefined
   const usual = () => {
     found ??= platformDirectories()
@@ -126,10 +136,10 @@ function readDirectories(variables: NodeJS.ProcessEnv): Directories {
   }
   return {
     get config() {
-      return variables['MAILCLAIM_CONFIG_DIR'] || usual().config
+      return config || usual().config
     },
     get state() {
-      return variables['MAILCLAIM_STATE_DIR'] || usual().state
+      return state || usual().state
     },
     get user() {
       return userDirectory()

@@ -1,8 +1,22 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { needs } from './requirements.ts'
 
@@ -33,6 +47,114 @@ describe('keeping what was compiled', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')
   })
+
+  const ours = process.getuid?.() ?? -1
+  const NOBODY = 65534
+
+  /** Which folder the shim gives Node for what is compiled, on a Node that has such a thing. */
+  function compileCache(env: Record<string, string>, user = ours): string | undefined {
+    let chosen: string | undefined
+    const shim = readFileSync(join(root, 'bin/mailclaim.js'), 'utf8')
+    runInNewContext(shim, {
+      require: () => ({ main: async () => 0 }),
+      process: {
+        argv: [],
+        env,
+        platform: 'linux',
+        versions: { node: '24.0.0' },
+        getuid: () => user,
+        getBuiltinModule: (name: string) =>
+          name === 'node:module'
+            ? { enableCompileCache: (directory: string) => (chosen = directory) }
+            : process.getBuiltinModule(name),
+      },
+    })
+    return chosen
+  }
+
+  /** A cache folder of ours below a home of ours, which others can enter. */
+  function createCache() {
+    const home = mkdtempSync(join(realpathSync(folder), 'home-'))
+    chmodSync(folder, 0o755)
+    chmodSync(home, 0o755)
+    const cache = join(home, '.cache')
+    const own = join(cache, 'mailclaim')
+    const compiled = join(own, 'compiled')
+    return { home, cache, own, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
+  }
+
+  it('is done in a folder of our own, which is made where it is not there', () => {
+    const { cache, compiled, chosen } = createCache()
+    expect(chosen()).toBe(compiled)
+    expect([cache, compiled].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700])
+    expect(chosen()).toBe(compiled)
+  })
+
+  it('follows a link of our own to where the cache folder really is', () => {
+    const { home, cache, chosen } = createCache()
+    mkdirSync(join(home, 'elsewhere'))
+    symlinkSync(join(home, 'elsewhere'), cache)
+    expect(chosen()).toBe(join(home, 'elsewhere/mailclaim/compiled'))
+  })
+
+  it('is done below a folder that others could write to, where they cannot come that far', () => {
+    const { home, cache, compiled, chosen } = createCache()
+    mkdirSync(cache)
+    chmodSync(cache, 0o775)
+    chmodSync(home, 0o700)
+    expect(chosen()).toBe(compiled)
+  })
+
+  it('is done in a new folder below one like /tmp', () => {
+    const { home } = createCache()
+    chmodSync(home, 0o1777)
+    expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))
+  })
+
+  it.each(['home', 'cache', 'own', 'compiled'] as const)(
+    'is not done where others can write: %s',
+    (which) => {
+      for (const mode of [0o777, 0o775, 0o757]) {
+        const created = createCache()
+        mkdirSync(created.compiled, { recursive: true, mode: 0o755 })
+        chmodSync(created[which], mode)
+        expect(created.chosen()).toBeUndefined()
+      }
+    },
+  )
+
+  it('is not done in a sticky folder itself, in which others can make files', () => {
+    const { compiled, chosen } = createCache()
+    mkdirSync(compiled, { recursive: true })
+    chmodSync(compiled, 0o1777)
+    expect(chosen()).toBeUndefined()
+  })
+
+  it('is not done in the folders of another user, and makes none there', () => {
+    // As if somebody else ran it, or root with the variables of a user.
+    const { home, chosen } = createCache()
+    if (ours === 0) chownSync(home, NOBODY, NOBODY)
+    expect(chosen(ours === 0 ? 0 : NOBODY)).toBeUndefined()
+    expect(readdirSync(home)).toEqual([])
+  })
+
+  it.runIf(needs('root')).each(['cache', 'own', 'compiled'] as const)(
+    'is not done where another user planted %s, or a link to it',
+    (which) => {
+      for (const plant of ['folder', 'link'] as const) {
+        const created = createCache()
+        mkdirSync(created.compiled, { recursive: true, mode: 0o755 })
+        if (plant === 'folder') chownSync(created[which], NOBODY, NOBODY)
+        else {
+          const theirs = join(created.home, 'theirs')
+          renameSync(created[which], theirs)
+          chownSync(theirs, NOBODY, NOBODY)
+          symlinkSync(theirs, created[which])
+        }
+        expect(created.chosen()).toBeUndefined()
+      }
+    },
+  )
 })
 
 describe('writing at once', () => {

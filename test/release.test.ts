@@ -76,11 +76,54 @@ describe('the workflows', () => {
       const text = readFileSync(new URL(name, folder), 'utf8')
       const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
       expect(actions.length).toBeGreaterThan(0)
-      for (const action of actions) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/)
+      for (const action of actions)
+        expect(action).toMatch(/^([\w-]+\/[\w-]+@[0-9a-f]{40}|\.\/\.github\/workflows\/\w+\.yml)$/)
       expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
       expect(text).not.toMatch(/pull_request_target|secrets\./)
     },
   )
+})
+
+describe('a release', () => {
+  const workflow = (name: string) => read(`.github/workflows/${name}.yml`)
+  const commands = (text: string) => [...text.matchAll(/run: (npm .+)$/gm)].map((match) => match[1] ?? '')
+  const [, publish = ''] = workflow('release').split(/^ {2}publish:$/m)
+
+  test('waits for an audit of what is bundled, which are development packages', () => {
+    expect(publish).toContain('needs: prove')
+    expect(workflow('release')).toMatch(/^ {2}prove:\n {4}uses: \.\/\.github\/workflows\/ci\.yml$/m)
+    const audits = commands(workflow('ci')).filter((command) => command.startsWith('npm audit'))
+    expect(audits).toEqual(['npm audit --audit-level=low', 'npm audit signatures'])
+  })
+
+  test('runs no script of a package where it may publish', () => {
+    expect(publish).toContain('id-token: write')
+    expect(commands(publish)).toEqual([
+      'npm ci --ignore-scripts',
+      'npm run build',
+      'npm publish --ignore-scripts --provenance --access public',
+    ])
+    expect(workflow('release').match(/id-token/g)).toHaveLength(1)
+  })
+
+  test('is made of packages whose checksums are in the lock file', () => {
+    const { packages } = JSON.parse(read('package-lock.json')) as {
+      packages: Record<
+        string,
+        { integrity?: string; dev?: true; optional?: true; os?: string[]; cpu?: string[] }
+      >
+    }
+    // The formatter and the parser of the checks come as one package for each system.
+    const without = Object.entries(packages).filter(
+      ([path, { integrity }]) => path !== '' && integrity === undefined,
+    )
+    for (const [path, { dev, optional, os = [], cpu = [] }] of without) {
+      expect({ path, dev, optional }).toEqual({ path, dev: true, optional: true })
+      expect(path).toMatch(/^node_modules\/@(biomejs\/cli|oxc-parser\/binding)-/)
+      const publisher = os.includes('linux') && cpu.includes('x64') && !path.endsWith('musl')
+      expect(publisher, path).toBe(false)
+    }
+  })
 })
 
 describe('the threat model', () => {

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Parts of a machine that some tests need. The value: programs of which each has to be there. */
+/** Parts of a machine that some tests need. The value: programs of which each has to be there; or who has to run them. */
 const PARTS = {
   chromium: ['chromium'],
   'gnome-keyring': ['gnome-keyring-daemon', 'dbus-run-session'],
@@ -22,6 +22,7 @@ const PARTS = {
   openssl: ['openssl'],
   python3: ['python3'],
   cc: ['cc'],
+  root: () => process.getuid?.() === 0,
 } as const
 
 export type Part = keyof typeof PARTS
@@ -49,7 +50,10 @@ export function find(program: string): string | undefined {
  * @throws Error under `MAILCLAIM_TEST_REQUIRE=all`, naming what is missing.
  */
 export function needs(...parts: readonly Part[]): boolean {
-  const absent = parts.filter((part) => PARTS[part].some((program) => find(program) === undefined))
+  const absent = parts.filter((part) => {
+    const needed: readonly string[] | (() => boolean) = PARTS[part]
+    return typeof needed === 'function' ? !needed() : needed.some((program) => find(program) === undefined)
+  })
   if (absent.length > 0 && process.env['MAILCLAIM_TEST_REQUIRE'] === 'all') {
     throw new Error(`MAILCLAIM_TEST_REQUIRE=all, but this machine lacks ${absent.join(', ')}`)
   }

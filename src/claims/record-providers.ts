@@ -1,5 +1,7 @@
 import { relativeName } from '../dns/name.ts'
-import { quoteValue, quoteValueOctal, splitValue, type TxtRecord, USUAL_TTL } from './record.ts'
+import { CliError, Exit } from '../errors.ts'
+import { posixQuote } from '../shell-quote.ts'
+import { quoteValue, quoteValueOctal, type TxtRecord, USUAL_TTL } from './record.ts'
 
 /** A way to add the record by a tool instead of by hand. */
 interface Provider {
@@ -8,14 +10,12 @@ interface Provider {
   readonly snippet: (record: TxtRecord, zone: string) => string
 }
 
-/** Text as one word of a POSIX shell. */
-function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
-}
-
-/** Text as a quoted template of Terraform's language, in which `${` and `%{` begin an expression. */
+/**
+ * Text as a quoted template of Terraform's language, in which `${` and `%{` begin an expression that can read files. The
+ * usual escape, the sign twice, is read differently where another such sign stands in front.
+ */
 function terraformString(text: string): string {
-  return JSON.stringify(text).replaceAll(/[$%]\{/g, (begin) => `${begin.charAt(0)}${begin}`)
+  return JSON.stringify(text).replaceAll('${', '\\u0024{').replaceAll('%{', '\\u0025{')
 }
 
 const ttlOf = (record: TxtRecord) => record.ttl ?? USUAL_TTL
@@ -35,10 +35,10 @@ const cloudflare: Provider = {
       content: quoteValue(record.value),
     }
     return [
-      '# CLOUDFLARE_ZONE_ID is on the overview page of the zone; the token needs the permission "DNS: Edit".',
+      '# CLOUDFLARE_ZONE_ID is on the overview page of the zone. The token needs the permission DNS Edit.',
       'curl --fail-with-body -X POST "https://api.cloudflare.com/client/v4/zones/$CLOUDFLARE_ZONE_ID/dns_records" \\',
       '  -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN" -H "Content-Type: application/json" \\',
-      `  --data ${shellWord(JSON.stringify(body))}`,
+      `  --data ${posixQuote(JSON.stringify(body))}`,
     ].join('\n')
   },
 }
@@ -69,17 +69,18 @@ const googleCloudDns: Provider = {
   title: 'Google Cloud DNS',
   snippet: (record, zone) =>
     [
-      `# MANAGED_ZONE is the name of the managed zone of ${zone}. Where the set exists already, use "update" and list`,
-      '# its other values as well, in --rrdatas of their own separator (gcloud topic escaping).',
-      `gcloud dns record-sets create ${shellWord(`${record.name}.`)} --zone="$MANAGED_ZONE" --type=TXT --ttl=${ttlOf(record)} \\`,
-      `  --rrdatas=${shellWord(listOfOne(quoteValue(record.value)))}`,
+      `# MANAGED_ZONE is the name of the managed zone of ${zone}. Where the set exists already, use update and list`,
+      '# its other values as well, in one --rrdatas with a separator of its own: gcloud topic escaping.',
+      `gcloud dns record-sets create ${posixQuote(`${record.name}.`)} --zone="$MANAGED_ZONE" --type=TXT --ttl=${ttlOf(record)} \\`,
+      `  --rrdatas=${posixQuote(listOfOne(quoteValue(record.value)))}`,
     ].join('\n'),
 }
 
 /** gcloud takes commas for separators unless another one is named in front (gcloud topic escaping). */
 function listOfOne(text: string): string {
   if (!text.includes(',') && !text.startsWith('^')) return text
-  const separator = [':', ';', '|', '~', '#'].find((candidate) => !text.includes(candidate)) ?? '@@'
+  let separator = [':', ';', '|', '~', '#'].find((candidate) => !text.includes(candidate)) ?? '@'
+  while (text.includes(separator)) separator += '@'
   return `^${separator}^${text}`
 }
 
@@ -88,11 +89,27 @@ const azure: Provider = {
   snippet: (record, zone) =>
     [
       '# Adds to the set: TXT records that are there already stay.',
-      `az network dns record-set txt add-record --resource-group "$RESOURCE_GROUP" --zone-name ${shellWord(zone)} \\`,
-      `  --record-set-name ${shellWord(relativeName(record.name, zone))} \\`,
-      // Each word is a string of the same record.
-      `  --value ${splitValue(record.value).map(shellWord).join(' ')}`,
+      `az network dns record-set txt add-record --resource-group "$RESOURCE_GROUP" --zone-name=${posixQuote(zone)} \\`,
+      `  --record-set-name=${posixQuote(relativeName(record.name, zone))} \\`,
+      // az splits what is longer than 255 characters by itself.
+      `  --value=${posixQuote(azureValue(record.value))}`,
     ].join('\n'),
+}
+
+/**
+ * az has no escape for control characters, and replaces an argument that begins with "@", or whose first "=" is followed
+ * by one, by the content of that file. Behind `--value=` the second cannot happen.
+ *
+ * @throws CliError exit 7
+ */
+function azureValue(value: string): string {
+  if (/^[\x20-\x3f\x41-\x7e][\x20-\x7e]*$/.test(value)) return value
+  throw new CliError(
+    'value_unusable',
+    Exit.unavailable,
+    `the Azure CLI cannot be given the value ${JSON.stringify(value.slice(0, 300))}: it is not plain ASCII, or begins with "@", which names a file`,
+    { hint: 'add the record in the Azure portal; mailclaim claims record shows it' },
+  )
 }
 
 const nsupdate: Provider = {
@@ -139,8 +156,10 @@ export const PROVIDER_NAMES = Object.keys(PROVIDERS) as readonly ProviderName[]
 
 /**
  * What to run or to send to add the record, ready to paste; quoted and, beyond 255 bytes, split as the provider wants it.
+ * No character in it acts on a terminal, and no tool takes a part of the record for an option, a file or an expression.
  *
  * @param zone the zone that holds the name, without trailing dot
+ * @throws CliError `value_unusable`, exit 7, where the tool has no way to be given that value.
  */
 export function providerSnippet(provider: ProviderName, record: TxtRecord, zone: string): string {
   return PROVIDERS[provider].snippet(record, zone)

@@ -1,12 +1,13 @@
 import { CliError, Exit } from '../errors.ts'
 import { unexpectedAnswer } from '../service/answers.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
 
 /** The TXT record that a claim waits for. */
 export interface TxtRecord {
   readonly name: string
   readonly value: string
-  /** Seconds; undefined where the service leaves it to the provider (`Auto`). */
+  /** Seconds; undefined where the service leaves it to the provider (`Auto`), or names more than DNS can hold. */
   readonly ttl: number | undefined
 }
 
@@ -17,12 +18,16 @@ export const RECORD_FORMATS = ['zone', 'value'] as const
 export const USUAL_TTL = 300
 /** A character-string holds so many bytes (RFC 1035 section 3.3). */
 const STRING_BYTES = 255
+/** Seconds (RFC 2181 section 8). */
+const LONGEST_TTL = 2 ** 31 - 1
+/** Labels between dots, none empty and none with a hyphen in front. */
+const RECORD_NAME = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*(\.[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*)*\.?$/u
 
 /**
  * The record out of a claim; where the service sends no name for it, it is the domain's.
  *
  * @throws CliError exit 7: `record_missing` where the claim has no TXT record with a value, `unexpected_answer` where
- *   its name is none that DNS could have.
+ *   its name is not one that DNS could have.
  */
 export function recordOf(claim: DomainClaim): TxtRecord {
   const { record } = claim
@@ -32,13 +37,15 @@ export function recordOf(claim: DomainClaim): TxtRecord {
       hint: 'ask again with: mailclaim claims get; if it stays so, the service has to say what to publish',
     })
   }
-  // It goes into master files and shell commands as it is: nothing may be in it that means something there.
-  if (!/^[\p{L}\p{M}\p{N}_.-]+$/u.test(name)) {
+  // It goes into master files and shell commands as it is: nothing may be in it that means something there, such as the
+  // hyphen that begins an option, or that cannot be seen. Some letters of Unicode cannot (U+3164).
+  if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name) {
     throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not the name of a DNS record`)
   }
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
+  const ttl = seconds !== undefined && seconds <= LONGEST_TTL ? seconds : undefined
   // DNS knows no upper case, and what is cut off a name to get at its host field is compared as text.
-  return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl: seconds }
+  return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 
 /** The value in pieces of at most 255 bytes, no character cut in two. */

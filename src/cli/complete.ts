@@ -181,7 +181,10 @@ async function profiles(context: Context): Promise<Candidate[]> {
   return [...names].sort().map((value) => ({ value, says: config.profiles[value]?.base_url ?? '' }))
 }
 
-/** The domains that the profile in force knows. Names come from the service: only what no shell can misread is offered. */
+/**
+ * The domains that the profile in force knows. Names come from the service: only what no shell can misread is offered,
+ * and nothing that would be an option.
+ */
 async function domains(before: readonly string[], context: Context): Promise<Candidate[]> {
   const options: GlobalOptions = {}
   const profile = lastValue('--profile', before)
@@ -194,7 +197,7 @@ async function domains(before: readonly string[], context: Context): Promise<Can
   const newest = new Map<string, string>()
   for (const { claim } of entries) {
     const name = claim.name ?? ''
-    if (/^[a-z0-9._-]+$/i.test(name) && !newest.has(name)) newest.set(name, claim.status ?? '')
+    if (/^[a-z0-9_][a-z0-9._-]*$/i.test(name) && !newest.has(name)) newest.set(name, claim.status ?? '')
   }
   return [...newest].map(([value, status]) => ({ value, says: /^[a-z_]+$/.test(status) ? status : '' }))
 }

@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { type PageFetcher, pages } from '../service/paging.ts'
 import type { Settings } from '../settings/settings.ts'
+import { shellQuote } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createListWriter } from '../terminal/list-writer.ts'
 import { hint } from '../terminal/notices.ts'
@@ -113,11 +114,5 @@ export function nextCommand(
     if (word === option) at++
     else if (!word.startsWith(`${option}=`)) words.push(word)
   }
-  return ['mailclaim', ...words, option, id].map((word) => shellQuoted(word, platform)).join(' ')
-}
-
-function shellQuoted(word: string, platform: NodeJS.Platform): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word
-  if (platform === 'win32') return `"${word.replaceAll('"', '\\"')}"`
-  return `'${word.replaceAll("'", `'\\''`)}'`
+  return ['mailclaim', ...words, option, id].map((word) => shellQuote(word, platform)).join(' ')
 }

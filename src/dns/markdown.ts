@@ -13,23 +13,25 @@ export interface Circumstances {
 }
 
 /**
- * A report for a support ticket: what was asked, of whom, what each answered, the cause, the fix, the time. Values from
- * DNS stand in code spans, so that nothing in them counts as Markdown.
+ * A report for a support ticket: what was asked, of whom, what each answered, the cause, the fix, the time. Whatever is
+ * not plain words stands in code spans, so that nothing that others wrote makes a link, an image or a mention.
  */
 export function renderMarkdown(report: CheckReport, circumstances: Circumstances): string {
   const { findings } = report
   const [cause] = findings.filter((finding) => finding.severity !== 'info')
   const lines = [
-    `## DNS check of ${text(readableName(report.name))}`,
+    `## DNS check of ${code(readableName(report.name))}`,
     '',
-    `- **Result:** ${text(VERDICT_WORDS[report.verdict])}`,
-    ...(cause === undefined ? [] : [`- **Cause:** ${text(cause.message)}`, `- **Fix:** ${text(cause.fix)}`]),
+    `- **Result:** ${VERDICT_WORDS[report.verdict]}`,
+    ...(cause === undefined
+      ? []
+      : [`- **Cause:** ${prose(cause.message)}`, `- **Fix:** ${prose(cause.fix)}`]),
     `- **Asked for:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
     ...(report.retry_after_seconds
       ? [`- **Caches:** may hold the old state for up to ${duration(report.retry_after_seconds)}`]
       : []),
-    `- **Checked:** ${new Date(circumstances.at).toISOString()} by mailclaim ${text(circumstances.version)}, starting from ${circumstances.resolvers.length === 0 ? 'no resolver' : circumstances.resolvers.map(code).join(', ')}`,
+    `- **Checked:** ${new Date(circumstances.at).toISOString()} by mailclaim ${circumstances.version}, starting from ${circumstances.resolvers.length === 0 ? 'no resolver' : circumstances.resolvers.map(code).join(', ')}`,
   ]
   if (report.nameservers.length > 0)
     lines.push('', '### Authoritative name servers', '', ...servers(report.nameservers))
@@ -77,8 +79,8 @@ function resolvers(rows: readonly ResolverReport[]): string[] {
 function findingLines(finding: Finding, index: number): string[] {
   return [
     '',
-    `${index + 1}. **${finding.severity}** ${code(finding.code)}: ${text(finding.message)}`,
-    `   - Fix: ${text(finding.fix)}`,
+    `${index + 1}. **${finding.severity}** ${code(finding.code)}: ${prose(finding.message)}`,
+    `   - Fix: ${prose(finding.fix)}`,
     `   - Evidence: ${code(stringifyJson(finding.evidence))}`,
   ]
 }
@@ -89,12 +91,42 @@ function values(list: readonly string[]): string {
   return list.length > 10 ? `${shown.join('<br>')}<br>and ${list.length - 10} more` : shown.join('<br>')
 }
 
+/**
+ * A row of a table, which takes a pipe for the end of a cell unless a backslash is in front, also in a code span. Where
+ * one is there already, renderers differ in what it escapes, so such a pipe is written as what cannot be seen is.
+ */
 const cells = (...row: readonly string[]) =>
-  `| ${row.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
 
-/** Characters that Markdown or HTML would act on are escaped. */
-function text(value: string): string {
-  return sanitizeLine(value).replace(/[\\`*_[\]<>#|~]/g, (character) => `\\${character}`)
+/** An English word, a number or a dash. Seven or more hexadecimal digits may name a commit. */
+const PLAIN_WORD = /^(?!.*[\da-f]{7})(?:[a-z]+(?:['’-][a-z]+)*|\d+|[–—→])$/i
+
+/**
+ * A sentence that quotes names and values: what is in quotation marks, and every word that is not a plain one, becomes a
+ * code span. Where a value holds quotation marks itself, other pieces are taken for the quoted ones, and all the same
+ * nothing but plain words is left outside.
+ */
+function prose(sentence: string): string {
+  return (
+    sanitizeLine(sentence)
+      .split(/("[^"]*")/)
+      .map((piece, index) => (index % 2 === 1 ? code(piece.slice(1, -1)) : piece.replace(/\S+/g, word)))
+      // Two code spans side by side would share their backticks.
+      .reduce((line, piece) =>
+        line.endsWith('`') && piece.startsWith('`') ? `${line} ${piece}` : line + piece,
+      )
+  )
+}
+
+/** Punctuation around a word stays outside its code span. */
+function word(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && `"'(`.includes(text.charAt(start))) start++
+  while (end > start && `.,:;!?'")`.includes(text.charAt(end - 1))) end--
+  const core = text.slice(start, end)
+  if (core === '' || PLAIN_WORD.test(core)) return text
+  return text.slice(0, start) + code(core) + text.slice(end)
 }
 
 /** A code span whose fence is longer than any run of backticks inside (CommonMark section 6.1). */

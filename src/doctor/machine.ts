@@ -10,6 +10,7 @@ import { chosenStore } from '../session/replace.ts'
 import { configPath } from '../settings/config.ts'
 import { cannotWrite, preallocate, uniqueSuffix } from '../settings/files.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import { shellQuote } from '../shell-quote.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 
 /** Whether the settings can be read and suffice to make a request. */
@@ -47,7 +48,7 @@ export async function examineFolders(context: Context): Promise<Diagnosis> {
       return warning(
         check,
         `other users of this machine may get at ${open.slice(0, 3).join(', ')}${open.length > 3 ? ` and ${open.length - 3} more` : ''}`,
-        `chmod -R go= '${config}' '${state}'`,
+        `chmod -R go= ${[config, state].map((path) => shellQuote(path, context.platform)).join(' ')}`,
       )
     }
     if (missing.length > 0) return ok(check, `not made yet: ${missing.join(', ')}`)

@@ -34,11 +34,15 @@ export async function examineNetwork(context: Context, settings: Settings): Prom
     })
     await drain(response)
     const ms = context.clock.monotonic() - started.at
+    const answers = `${base.origin} answers (HTTP ${response.status}, ${Math.round(ms)} ms${proxyFor(base, context)})`
     return [
-      ok(
-        'network',
-        `${base.origin} answers (HTTP ${response.status}, ${Math.round(ms)} ms${proxyFor(base, context)})`,
-      ),
+      context.environment.tlsRejectUnauthorized === '0'
+        ? warning(
+            'network',
+            `${answers}, but NODE_TLS_REJECT_UNAUTHORIZED=0 lets anyone answer in its place: no certificate is checked`,
+            'unset NODE_TLS_REJECT_UNAUTHORIZED; for an authority of your own set NODE_EXTRA_CA_CERTS to its certificate',
+          )
+        : ok('network', answers),
       judgeClock(response.headers['date'], started.wall + ms / 2),
     ]
   } catch (error) {

@@ -176,6 +176,7 @@ export function newAuthorizationSecrets(): { state: string; codeVerifier: string
 /**
  * The address that the browser opens (RFC 6749 §4.1.1, RFC 7636 §4.3 with S256, RFC 8707 §2).
  *
+ * @param base where the service is.
  * @throws CliError `authorization_endpoint_unusable`, exit 3.
  */
 export async function authorizationUrl(endpoint: string, parameters: AuthorizationParameters): Promise<URL> {

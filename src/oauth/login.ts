@@ -129,7 +129,8 @@ export async function login<T>(
       )
     }
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
-    if (options.openBrowser) told(context.browser.open(url.href).catch(() => reporter.browserFailed()))
+    if (options.openBrowser)
+      told(context.browser.open(url.href, over.signal).catch(() => reporter.browserFailed()))
 
     const { answer, page } = await Promise.race([
       wait.promise,

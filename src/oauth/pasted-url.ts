@@ -46,8 +46,7 @@ export function readPastedLines(
  * would tell that it belongs to this login.
  */
 export function parsePastedRedirect(line: string): { parameters: URLSearchParams } | { wrong: string } {
-  // Terminals and mail programs wrap addresses in quotes or angle brackets.
-  const text = line.replace(/^["'<\s]+|["'>\s]+$/g, '')
+  const text = unwrapped(line)
   const query = URL.canParse(text)
     ? new URL(text).search
     : text.startsWith('?') || /(^|&)state=/.test(text)
@@ -57,4 +56,17 @@ export function parsePastedRedirect(line: string): { parameters: URLSearchParams
     return { wrong: 'paste the whole address that the browser ended at: it contains "code=" and "state="' }
   }
   return { parameters: new URLSearchParams(query) }
+}
+
+/**
+ * Without what terminals and mail programs put around an address. Step by step: a pattern for the end of a text takes
+ * time that grows with the square of its length.
+ */
+function unwrapped(line: string): string {
+  const wraps = (at: number) => /["'<>\s]/.test(line.charAt(at))
+  let start = 0
+  let end = line.length
+  while (start < end && wraps(start)) start++
+  while (end > start && wraps(end - 1)) end--
+  return line.slice(start, end)
 }

@@ -1,5 +1,5 @@
 import { redactBody } from '../service/exchange-log.ts'
-import { redactSecrets } from '../service/redaction.ts'
+import { redact as redactSecrets } from '../service/redact.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 /** An answer of the token endpoint, as much of it as arrived. */
@@ -35,7 +35,7 @@ export async function readTokenAnswer(
   }
   const text = new TextDecoder().decode(Buffer.concat(pieces))
   const body = parseObject(text)
-  const redact = (said: string) => redactSecrets(said, secrets, '[left out]')
+  const redact = (said: string) => redactSecrets(said, secrets)
   const error = status >= 400 && status < 500 ? body?.['error'] : undefined
   const oauthError = typeof error === 'string' && error !== '' ? redact(error).slice(0, 100) : undefined
   return {

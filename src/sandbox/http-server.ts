@@ -9,6 +9,11 @@ import { timestamp } from './virtual-clock.ts'
 
 const LOOPBACK = '127.0.0.1'
 const LARGEST_BODY = 256 * 1024
+const MISDIRECTED = {
+  statusCode: 421,
+  name: 'misdirected_request',
+  message: 'This server has another name.',
+}
 
 export interface HttpServer {
   readonly port: number
@@ -61,10 +66,10 @@ function handler({ app, faults, tally, apiKey, now, report }: Service, port: num
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const method = request.method ?? 'GET'
     const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
-    const refusal = refuse(request, path, hosts)
-    if (refusal !== undefined) {
-      response.writeHead(refusal.status, { 'content-type': 'application/json', connection: 'close' })
-      response.end(JSON.stringify({ statusCode: refusal.status, ...refusal.body }))
+    // A web page must not reach this server by a name of its own that points to loopback (DNS rebinding).
+    if (!hosts.has(request.headers.host?.toLowerCase() ?? '')) {
+      response.writeHead(421, { 'content-type': 'application/json', connection: 'close' })
+      response.end(JSON.stringify(MISDIRECTED))
       return
     }
     if (path.startsWith('/_sandbox')) return await listener(request, response)
@@ -92,32 +97,6 @@ function handler({ app, faults, tally, apiKey, now, report }: Service, port: num
       response.destroy()
     }
   }
-}
-
-/**
- * What a web page in somebody's browser must not be able to do: reach this server by a name that points to loopback (DNS
- * rebinding), and change the state of the sandbox or approve a sign-in from another site.
- */
-function refuse(
-  request: IncomingMessage,
-  path: string,
-  hosts: ReadonlySet<string>,
-): { status: number; body: { name: string; message: string } } | undefined {
-  const host = request.headers.host?.toLowerCase() ?? ''
-  if (!hosts.has(host)) {
-    return { status: 421, body: { name: 'misdirected_request', message: 'This server has another name.' } }
-  }
-  const protectedPath = path.startsWith('/_sandbox') || path === '/oauth/authorize'
-  if (!protectedPath || request.method === 'GET' || request.method === 'HEAD') return undefined
-  const site = request.headers['sec-fetch-site']
-  const { origin } = request.headers
-  // A browser that sends Sec-Fetch-Site cannot be talked into a wrong one; others send Origin with every POST.
-  const sameSite =
-    site === undefined
-      ? origin === undefined || origin === `http://${host}`
-      : site === 'same-origin' || site === 'none'
-  if (sameSite) return undefined
-  return { status: 403, body: { name: 'cross_site_request', message: 'Another site cannot do this.' } }
 }
 
 function credentialOf(header: string | undefined, apiKey: string): RememberedRequest['credential'] {

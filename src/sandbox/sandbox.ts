@@ -16,6 +16,7 @@ import { createGrants } from './grants.ts'
 import { listen } from './http-server.ts'
 import { createImports } from './imports.ts'
 import { Problem } from './problems.ts'
+import { sameSiteOnly } from './same-site.ts'
 import { createTally } from './tally.ts'
 import { addTokenRoutes } from './token-routes.ts'
 import { lookUpTxt } from './txt-lookup.ts'
@@ -154,6 +155,7 @@ function furnish(zones: World['zones'], name: string): void {
 
 function buildApp(world: World, report: (error: unknown) => void): Hono {
   const app = new Hono()
+  for (const path of ['/_sandbox/*', '/oauth/authorize']) app.use(path, sameSiteOnly)
   addTokenRoutes(app, world)
   addAuthorizeRoutes(app, world)
   addApiRoutes(app, world)

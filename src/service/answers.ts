@@ -3,6 +3,7 @@ import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import type { Credential } from './authorizer.ts'
+import { redact } from './redact.ts'
 import { LONGEST_RETRY_AFTER_MS, parseRetryAfter, spokenSpan } from './retry.ts'
 
 /** No page of 100 items is near this. */
@@ -37,15 +38,19 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
   })
 }
 
-/** The object that a 2xx answer holds. @throws CliError exit 7. */
-export function parseObject(status: number, body: Body): Record<string, unknown> {
+/** The object that a 2xx answer holds. @param secrets what no message may quote. @throws CliError exit 7. */
+export function parseObject(
+  status: number,
+  body: Body,
+  secrets: readonly string[] = [],
+): Record<string, unknown> {
   if (body.cut) throw unexpectedAnswer(`it is larger than ${LONGEST_ANSWER / 1024 / 1024} MiB`, status)
   if (body.text.trim() === '') throw unexpectedAnswer('it is empty', status)
   let value: unknown
   try {
     value = JSON.parse(body.text)
   } catch {
-    throw unexpectedAnswer(`it is not JSON: ${excerpt(body.text, 120)}`, status)
+    throw unexpectedAnswer(`it is not JSON: ${excerpt(redact(body.text, secrets), 120)}`, status)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unexpectedAnswer(`expected a JSON object, got ${nameOfType(value)}`, status)
@@ -91,12 +96,13 @@ interface Told {
   readonly message: string | undefined
 }
 
-function readRefusal(body: Body): Told {
+/** @param secrets what was sent: a service that quotes it must not bring it into a message. */
+function readRefusal(body: Body, secrets: readonly string[]): Told {
   let value: unknown
   try {
     value = JSON.parse(body.text)
   } catch {
-    const text = excerpt(body.text, 160)
+    const text = excerpt(redact(body.text, secrets), 160)
     return { name: undefined, message: text === '' ? undefined : text }
   }
   const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
@@ -108,14 +114,12 @@ function readRefusal(body: Body): Told {
     names
       .map((name) => inner[name])
       .find((found): found is string => typeof found === 'string' && found.trim() !== '')
+  const shorten = (found: string | undefined) =>
+    found === undefined ? undefined : excerpt(redact(found, secrets), 300)
   return {
     name: shorten(text('name', 'code', 'error', 'type')),
     message: shorten(text('message', 'error_description', 'detail', 'title')),
   }
-}
-
-function shorten(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : excerpt(text, 300)
 }
 
 /**
@@ -132,10 +136,9 @@ export function refusal(
   now: number,
 ): CliError {
   const { status } = response
-  if (status < 400) return redirected(response, asked)
-  // A service that quotes what it was sent must not bring it into a message.
-  const quoted = credential === undefined ? body.text : body.text.replaceAll(credential.value, '[left out]')
-  const told = readRefusal({ ...body, text: quoted })
+  const secrets = credential === undefined ? [] : [credential.value]
+  if (status < 400) return redirected(response, asked, secrets)
+  const told = readRefusal(body, secrets)
   const said = [told.message, told.name === undefined ? undefined : `(${told.name})`]
     .filter(Boolean)
     .join(' ')
@@ -196,8 +199,8 @@ function rateLimited(response: HttpResponse, colon: string, now: number): CliErr
   )
 }
 
-function redirected(response: HttpResponse, asked: string): CliError {
-  const target = sanitizeLine((response.headers['location'] ?? '').slice(0, 300))
+function redirected(response: HttpResponse, asked: string, secrets: readonly string[]): CliError {
+  const target = sanitizeLine(redact(response.headers['location'] ?? '', secrets).slice(0, 300))
   return new CliError(
     'redirected',
     Exit.unavailable,

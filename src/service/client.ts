@@ -198,7 +198,9 @@ async function attempt(
     response = await http.send(request)
     if (response.status >= 200 && response.status < 300) {
       const text = await readBody(response, LONGEST_ANSWER)
-      return { answer: { status: response.status, body: parseObject(response.status, text) } }
+      return {
+        answer: { status: response.status, body: parseObject(response.status, text, [credential.value]) },
+      }
     }
     // The status says enough where the words behind it do not arrive.
     const text = await readBody(response, LONGEST_REFUSAL).catch(() => ({ text: '', cut: true }))

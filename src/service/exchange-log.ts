@@ -1,6 +1,6 @@
 import type { Context, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
-import { redactSecrets } from './redaction.ts'
+import { redact } from './redact.ts'
 
 const LONGEST_BODY = 4096
 const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i
@@ -17,14 +17,14 @@ export function logExchanges(context: Context): HttpTransport {
   return {
     async send(request) {
       const sent = secretsIn(request)
-      const stderr = { write: (text: string) => context.stderr.write(redactSecrets(text, sent, REDACTED)) }
+      const stderr = { write: (text: string) => context.stderr.write(redact(text, sent, REDACTED)) }
       const started = clock.monotonic()
       const took = () => `${Math.round(clock.monotonic() - started)} ms`
       await stderr.write(describeRequest(request))
       try {
         const response = await http.send(request)
         await stderr.write(describeResponse(response, took()))
-        return { ...response, body: tapped(response, (text) => stderr.write(text)) }
+        return { ...response, body: tapped(response, sent, (text) => stderr.write(text)) }
       } catch (error) {
         await stderr.write(
           `< ${sanitizeLine(error instanceof Error ? error.message : String(error))} (${took()})\n`,
@@ -74,6 +74,7 @@ function headerLines(headers: Readonly<Record<string, string>>): string[] {
 /** Passes the body on as it is and tells its beginning when it has been read. */
 async function* tapped(
   response: HttpResponse,
+  secrets: readonly string[],
   tell: (text: string) => Promise<void>,
 ): AsyncGenerator<Uint8Array> {
   const pieces: Uint8Array[] = []
@@ -89,24 +90,25 @@ async function* tapped(
       yield piece
     }
   } finally {
-    const whole = kept === length
     const text = Buffer.concat(pieces).toString('utf8')
-    await tell(`< ${whole ? redactBody(text) : `${redactText(text)}`} (${length} bytes)\n`)
+    await tell(`< ${redactBody(text, secrets)} (${length} bytes)\n`)
   }
 }
 
 /**
- * A body without the secrets in it: JSON and form fields by their names; of anything else, whatever looks like a field
- * with such a name.
+ * The beginning of a body without the secrets in it: JSON and form fields by their names; of anything else, whatever
+ * looks like a field with such a name.
+ *
+ * @param secrets what is left out wherever it is.
  */
-export function redactBody(text: string): string {
+export function redactBody(text: string, secrets: readonly string[] = []): string {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return excerpt(redactText(text), LONGEST_BODY)
+    return excerpt(redactText(redact(text, secrets, REDACTED)), LONGEST_BODY)
   }
-  const json = stringifyJson(redactValue(value))
+  const json = redact(stringifyJson(redactValue(value)), secrets, REDACTED)
   return json.length > LONGEST_BODY ? `${json.slice(0, LONGEST_BODY)}…` : json
 }
 

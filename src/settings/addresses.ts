@@ -4,11 +4,13 @@ import { CliError, Exit, usageError } from '../errors.ts'
 /** A pattern, because `node:net` has much to load and every command asks. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
-/** Whether a host names this machine itself: 127.0.0.0/8, ::1 or `localhost` (RFC 8252 §8.3, RFC 6761 §6.3). */
+/**
+ * Whether a host names this machine itself: 127.0.0.0/8, ::1 or `localhost` (RFC 8252 §8.3). Names below `localhost` do
+ * not count: RFC 6761 §6.3 keeps them from DNS, but many systems ask it all the same, and whoever answers chooses.
+ */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
-  return LOOPBACK_V4.test(host)
+  return host === 'localhost' || host === '::1' || LOOPBACK_V4.test(host)
 }
 
 /**
@@ -43,6 +45,8 @@ function parseServiceUrl(text: string, fail: (problem: string, hint?: string) =>
   // A password in it is nobody's business.
   const shown = JSON.stringify(text.replace(/\/\/[^/?#]*@/, '//…@'))
   const unusable = (why: string, hint?: string) => fail(`${shown} ${why}`, hint)
+  // The URL class would drop line breaks and tabs.
+  if (/\s/.test(text.trim())) throw unusable('has a space or a line break in it')
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')

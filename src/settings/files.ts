@@ -18,6 +18,7 @@ import {
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
+import { shellQuote } from '../shell-quote.ts'
 
 /** No file of this program comes near it; a larger one is not ours. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -178,8 +179,10 @@ export function requireFormat(found: unknown, known: number): void {
 
 /** The command that moves a file out of the way and keeps it. */
 export function moveAway(path: string): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-  return POSIX ? `mv ${quoted(path)} ${quoted(`${path}.bad`)}` : `ren "${path}" "${basename(path)}.bad"`
+  const quoted = (text: string) => shellQuote(text, process.platform)
+  return POSIX
+    ? `mv ${quoted(path)} ${quoted(`${path}.bad`)}`
+    : `ren ${quoted(path)} ${quoted(`${basename(path)}.bad`)}`
 }
 
 /**

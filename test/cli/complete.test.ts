@@ -74,6 +74,7 @@ describe('what can stand at the cursor', () => {
     const settings = await fakeSettings(context)
     await recordClaim(claim('one.example', 'd1'), context, settings)
     await recordClaim(claim('$(touch oops).example', 'd2'), context, settings)
+    await recordClaim(claim('-rf', 'd4'), context, settings)
     await recordClaim(claim('other.example', 'd3'), context, await fakeSettings(context, { profile: 'work' }))
     expect(await offers('claims get ', context)).toEqual(['one.example'])
     expect(await offers('claims get --profile work ', context)).toEqual(['other.example'])

@@ -1,4 +1,5 @@
-import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
@@ -93,6 +94,27 @@ describe('doctor', () => {
     ).toEqual([['GET', 'https://api.example.com/', ['user-agent', 'accept']]])
     expect(context.stdout.text).not.toContain(READY.apiKey)
     expect(Object.values(context.directories).flatMap((folder) => readdirSync(folder))).toEqual([])
+  })
+
+  test('warns where certificates are not checked', async () => {
+    const context = createSetUp({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
+    const { code, of } = await doctor(context)
+    expect(code).toBe(0)
+    expect(of('network')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('no certificate is checked'),
+      remedy: expect.stringContaining('unset NODE_TLS_REJECT_UNAUTHORIZED'),
+    })
+  })
+
+  test('has a remedy for folders that works whatever they are called', async () => {
+    const context = createSetUp()
+    const folder = join(context.directories.state, "o'brien; $(exit)")
+    const paths = { config: join(folder, 'c'), state: join(folder, 's') }
+    for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
+    const { of } = await doctor(Object.assign(context, { directories: paths }))
+    execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])
+    for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
   })
 
   test('tells a person in lines that fit, with what to do', async () => {

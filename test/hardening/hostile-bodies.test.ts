@@ -232,14 +232,21 @@ describe('a list', () => {
 })
 
 describe('a page of the metadata', () => {
+  const HERE = 'http://127.0.0.1:1'
+  const ELSEWHERE = 'https://api.example.com'
   test.each([
-    ['javascript:alert(1)'],
-    ['file:///etc/passwd'],
-    ['http://evil.example/authorize'],
-    ['not an address'],
-  ])('that sends the browser to %s is refused', async (endpoint) => {
+    ['javascript:alert(1)', HERE],
+    ['file:///etc/passwd', HERE],
+    ['http://evil.example/authorize', HERE],
+    ['http://evil.localhost/authorize', HERE],
+    ['not an address', HERE],
+    ['https://user:pass@evil.example/authorize', ELSEWHERE],
+    ['http://127.0.0.1:9200/_shutdown?yes=1', ELSEWHERE],
+    ['http://localhost:9200/_shutdown', ELSEWHERE],
+    ['https://[::1]:8443/', ELSEWHERE],
+  ])('that sends the browser to %s from %s is refused', async (endpoint, baseUrl) => {
     const context = createFakeContext({
-      environment: { baseUrl: 'http://127.0.0.1:1', clientId: 'c', store: 'file' },
+      environment: { baseUrl, clientId: 'c', store: 'file' },
       respond: ({ url }) =>
         jsonResponse(200, {
           issuer: url.origin,
@@ -249,6 +256,8 @@ describe('a page of the metadata', () => {
     })
     expect(await run(['login'], context)).toBe(3)
     expect(context.opened).toEqual([])
+    expect(context.stderr.text).toContain('authorization endpoint')
+    expect(context.stderr.text).not.toContain('user:pass')
     expect(harmfulIn(context.stderr.text)).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -82,11 +82,44 @@ describe('what another web page must not be able to do', () => {
     }
   })
 
+  test.each([
+    '/%5fsandbox/clock',
+    '/%5Fsandbox/%63lock',
+    '/_sandbox/./clock',
+    '/./_sandbox/clock',
+    '/x/../_sandbox/clock',
+    '/x/%2e%2e/_sandbox/clock',
+    '//_sandbox/clock',
+    '/_sandbox//clock',
+    '\\_sandbox\\clock',
+    'http://HOST/_sandbox/clock',
+    'http://HOST/%5fsandbox/clock',
+    '/%255fsandbox/clock',
+  ])('move the clock, with the path written %s', async (path) => {
+    const sandbox = await sandboxForTest()
+    const { host, port } = new URL(sandbox.baseUrl)
+    const response = await new Promise<IncomingMessage>((done, fail) => {
+      request({
+        host: '127.0.0.1',
+        port,
+        method: 'POST',
+        path: path.replace('HOST', host),
+        headers: { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
+      })
+        .on('error', fail)
+        .on('response', done)
+        .end('{"advance_seconds":864000}')
+    })
+    response.resume()
+    expect([400, 403, 404]).toContain(response.statusCode)
+    const { body } = await control(sandbox, 'GET', '/state')
+    expect(Date.parse(String(body['now'])) - Date.parse(String(body['started_at']))).toBeLessThan(3_600_000)
+  })
+
   test.each(['evil.example', '127.0.0.1', '127.0.0.1:1', '127.0.0.1.evil.example'])(
     'reach it under the name %s',
     async (host) => {
       const sandbox = await sandboxForTest()
-      const { request } = await import('node:http')
       for (const path of ['/_sandbox/state', '/_sandbox/dns', '/oauth/authorize', '/oauth/grants']) {
         const status = await new Promise((done, fail) => {
           request(`${sandbox.baseUrl}${path}`, { headers: { host } }, (response) => {

@@ -20,7 +20,7 @@ type Answer = HttpResponse | TransportError | (() => HttpResponse)
 /** A client whose requests are answered one after the other; the last answer repeats. */
 async function clientWith(
   answers: readonly Answer[],
-  options: { authorizer?: Authorizer; verbose?: true; http?: FakeContextOptions['http'] } = {},
+  options: { authorizer?: Authorizer; verbose?: true; http?: FakeContextOptions['http']; key?: string } = {},
 ) {
   const left = [...answers]
   const context = createFakeContext({
@@ -33,7 +33,8 @@ async function clientWith(
   })
   const settings = await fakeSettings(context, options.verbose ? { verbose: true } : {})
   const authorizer = options.authorizer ?? {
-    credential: async () => ({ kind: 'api_key', value: 'key-1', says: 'the API key' }) as const,
+    credential: async () =>
+      ({ kind: 'api_key', value: options.key ?? 'key-1', says: 'the API key' }) as const,
     refused: async () => undefined,
   }
   return { context, client: createServiceClient({ context, settings, authorizer }) }
@@ -298,6 +299,37 @@ describe('an answer', () => {
     expect(failure.exit).toBe(exit)
     expect(failure.message).toMatch(message)
     expect(failure.message + failure.hint).not.toMatch(/[\x00-\x1f\x7f-\x9f]/)
+  })
+
+  describe('that quotes the credential', () => {
+    const key = 're_Ab+Cd/12345678'
+    const written: readonly (readonly [string, string])[] = [
+      ['as it is', key],
+      ['as JSON may escape it', 're_Ab\\u002bCd\\/1234\\u0035678'],
+      ['as an address', encodeURIComponent(key)],
+      ['as markup', 're_Ab&#43;Cd&#x2F;12345678'],
+    ]
+    const answers: readonly (readonly [string, (quoted: string) => HttpResponse])[] = [
+      ['a refusal', (quoted) => textResponse(422, `{"name":"bad","message":"bad key ${quoted} sent"}`)],
+      ['the name of a refusal', (quoted) => textResponse(422, `{"name":"${quoted}"}`)],
+      ['a page', (quoted) => textResponse(502, `<h1>Bad gateway</h1> Authorization: ${quoted}`)],
+      ['a long message', (quoted) => textResponse(422, `{"message":"${'x'.repeat(290)}${quoted}"}`)],
+      ['a 200 that is not JSON', (quoted) => textResponse(200, `you sent ${quoted}`)],
+      ['a redirect', (quoted) => textResponse(302, '', { location: `https://x.example/?t=${quoted}` })],
+      [
+        'a long redirect',
+        (quoted) => textResponse(302, '', { location: `https://x.example/?${'x'.repeat(275)}${quoted}` }),
+      ],
+    ]
+    const cases = answers.flatMap(([what, answer]) =>
+      written.map(([how, quoted]) => ({ what, how, answer: () => answer(quoted) })),
+    )
+
+    it.each(cases)('in $what, $how, shows none of it', async ({ answer }) => {
+      const { client } = await clientWith([answer], { key })
+      const failure = await failed(getImport(client, 'i-1'))
+      expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
+    })
   })
 
   it('that is too large is given up, not read', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { logExchanges, redactBody } from '../../src/service/exchange-log.ts'
-import { createFakeContext, jsonResponse } from '../fake-context.ts'
+import { createFakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 
 describe('the log of exchanges', () => {
   it('leaves out what a token request and its answer hold', async () => {
@@ -33,6 +33,27 @@ describe('the log of exchanges', () => {
     expect(redactBody('{"refresh_token": "geheim", "x": 1')).not.toContain('geheim')
     expect(redactBody('code=geheim&state=geheim')).not.toContain('geheim')
     expect(redactBody('<p>token: geheim</p>')).not.toContain('geheim')
+  })
+
+  it.each([
+    ['in JSON that escapes', '{"message":"bad token rt\\/geheim\\u002b12345"}'],
+    ['in an address', 'https://a.example/?x=rt%2Fgeheim%2b12345'],
+    ['in markup', '<p>rt&#x2F;geheim&#43;12345</p>'],
+    ['where the body is cut', `${' x'.repeat(2040)} rt/geheim+12345`],
+    ['in a body of megabytes', `rt/geheim+12345 \x1b[2J${'x'.repeat(2 * 1024 * 1024)}`],
+  ])('leaves out what was sent, quoted %s, and shows no control character', async (_where, body) => {
+    const context = createFakeContext({
+      respond: () => textResponse(400, body, { location: '/?t=rt%2Fgeheim%2B12345' }),
+    })
+    const response = await logExchanges(context).send({
+      method: 'GET',
+      url: new URL('http://127.0.0.1:1/'),
+      headers: { authorization: 'Bearer rt/geheim+12345' },
+      timeoutMs: 1000,
+    })
+    for await (const _piece of response.body);
+    expect(context.stderr.text).not.toMatch(/rt\/|geh|\x1b/)
+    expect(context.stderr.text.length).toBeLessThan(10_000)
   })
 
   it('gives the body on unchanged', async () => {

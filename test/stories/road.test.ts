@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { find, needs } from '../requirements.ts'
@@ -90,14 +91,20 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     return page
   }
 
-  /** Stands in for the system's opener: keeps the address, and shows that somebody listens there already. */
-  function fakeOpener(world: ServedWorld): { file: string } {
+  /** Stands in for the system's opener: keeps its arguments and its environment. */
+  function fakeOpener(world: ServedWorld, browser = 'firefox-esr.desktop') {
     const bin = join(world.home, 'openers')
     mkdirSync(bin)
     const file = join(world.home, 'opened')
-    program(bin, 'xdg-open', `printf '%s' "$1" > '${file}.new' && mv '${file}.new' '${file}'`)
+    const environment = join(world.home, 'environment')
+    program(bin, 'xdg-settings', `echo ${browser}`)
+    program(
+      bin,
+      'xdg-open',
+      `env > '${environment}'; printf '%s' "$*" > '${file}.new' && mv '${file}.new' '${file}'`,
+    )
     world.env['PATH'] = `${bin}:${world.env['PATH']}`
-    return { file }
+    return { file, environment }
   }
 
   async function openedAddress(running: Running, file: string): Promise<URL> {
@@ -117,19 +124,19 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     const { file } = fakeOpener(world)
     const login = world.start(['login', '--store', 'file'])
     const opened = await openedAddress(login, file)
+    const address = new URL((await login.seen(ADDRESS))[0])
 
     // Whoever follows the address at once finds a listener.
-    const redirect = new URL(opened.searchParams.get('redirect_uri') ?? '')
+    const redirect = new URL(address.searchParams.get('redirect_uri') ?? '')
     expect(redirect.hostname).toBe('127.0.0.1')
     await new Promise<void>((resolve, reject) => {
       const socket = connect(Number(redirect.port), redirect.hostname, () => resolve(void socket.destroy()))
       socket.on('error', reject)
     })
-    expect(opened.searchParams.get('code_challenge_method')).toBe('S256')
-    // The address is printed too, for when no browser comes up.
-    expect((await login.seen(ADDRESS))[0]).toBe(opened.href)
+    expect(address.searchParams.get('code_challenge_method')).toBe('S256')
 
     const page = await open(opened.href)
+    await page.waitForURL(address.href)
     expect(await page.textContent('body')).toContain('mailclaim')
     await page.getByRole('button', { name: 'Approve' }).click()
     await page.getByRole('heading', { name: 'You are signed in' }).waitFor()
@@ -141,6 +148,52 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     await expect(fetch(redirect)).rejects.toThrow()
 
     await claimStepByStep(world, 'road.example.com')
+  })
+
+  test('leaves nothing of it where another user of the machine could see it', async () => {
+    const world = await createServedWorld(['--auto-approve'])
+    const { file, environment } = fakeOpener(world)
+    const login = world.start(['login', '--store', 'file'], { env: { MAILCLAIM_API_KEY: 're_of_the_team' } })
+    const opened = await openedAddress(login, file)
+    const address = new URL((await login.seen(ADDRESS))[0])
+
+    // The arguments of every process can be read, and what a browser inherits stays in it.
+    for (const name of ['state', 'code_challenge']) {
+      expect(opened.href).not.toContain(address.searchParams.get(name))
+    }
+    expect(readFileSync(environment, 'utf8')).not.toMatch(/MAILCLAIM_|re_of_the_team/)
+    const path = fileURLToPath(opened)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700)
+
+    const page = await open(opened.href)
+    await page.getByRole('heading', { name: 'You are signed in' }).waitFor()
+    expect((await login.ended).code).toBe(0)
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test('removes the page for the browser when it is given up', async () => {
+    const world = await createServedWorld([])
+    const { file } = fakeOpener(world)
+    const login = world.start(['login', '--store', 'file'])
+    const path = fileURLToPath(await openedAddress(login, file))
+    expect(existsSync(path)).toBe(true)
+    login.child.kill('SIGINT')
+    expect((await login.ended).code).toBe(130)
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test.each([
+    ['in a snap', 'firefox_firefox.desktop', {}],
+    ['beside WSL', 'firefox.desktop', { WSL_DISTRO_NAME: 'Debian' }],
+  ])('gives a browser %s, which sees no file of ours, the address', async (_where, browserEntry, env) => {
+    const world = await createServedWorld([])
+    const { file } = fakeOpener(world, browserEntry)
+    const login = world.start(['login', '--store', 'file'], { env })
+    const opened = await openedAddress(login, file)
+    expect(opened.href).toBe((await login.seen(ADDRESS))[0])
+    login.child.kill('SIGINT')
+    await login.ended
   })
 
   test('Deny ends it with exit 4, and the page says so', async () => {

@@ -186,11 +186,11 @@ describe('claims check on a terminal', () => {
 test('claims check --format markdown is a report for a ticket', async () => {
   const { stdout } = await check(() => ['prefix=`<b>|x'], OPTIONS, { global: { format: 'markdown' } })
   expect(stdout).toMatchInlineSnapshot(`
-    "## DNS check of example.com
+    "## DNS check of \`example.com\`
 
     - **Result:** something has to be fixed
-    - **Cause:** The record holds another token: expected "prefix=token", seen "prefix=\\\`\\<b\\>\\|x". It may be from an older claim
-    - **Fix:** Replace the value of the TXT record (host @) by prefix=token
+    - **Cause:** The record holds another token: expected \`prefix=token\`, seen \`\`prefix=\`<b>|x\`\`. It may be from an older claim
+    - **Fix:** Replace the value of the TXT record (host \`@\`) by \`prefix=token\`
     - **Asked for:** TXT record at \`example.com\` with the value \`prefix=token\`
     - **Zone:** \`example.com\`
     - **Caches:** may hold the old state for up to 5 minutes
@@ -204,11 +204,11 @@ test('claims check --format markdown is a report for a ticket', async () => {
 
     ### Findings
 
-    1. **error** \`stale_token\`: The record holds another token: expected "prefix=token", seen "prefix=\\\`\\<b\\>\\|x". It may be from an older claim
-       - Fix: Replace the value of the TXT record (host @) by prefix=token
+    1. **error** \`stale_token\`: The record holds another token: expected \`prefix=token\`, seen \`\`prefix=\`<b>|x\`\`. It may be from an older claim
+       - Fix: Replace the value of the TXT record (host \`@\`) by \`prefix=token\`
        - Evidence: \`\`{"expected":"prefix=token","seen":"prefix=\`<b>|x","difference":{"at":8,"expected":"token","seen":"\`<b>|x"},"seen_hex":"7072656669783d603c623e7c78","old_state_ttl":300}\`\`
 
-    2. **info** \`wrong_provider_hint\`: The zone example.com is run by ns.example.com
+    2. **info** \`wrong_provider_hint\`: The zone \`example.com\` is run by \`ns.example.com\`
        - Fix: Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect
        - Evidence: \`{"zone":"example.com","providers":[],"nameservers":["ns.example.com"]}\`
     "

@@ -28,8 +28,8 @@ describe('the zone that is given', () => {
       expect(card.code).toBe(0)
       expect(card.stdout).toContain('app   (in the zone example.com)')
       const snippet = await record(`--zone ${zone} --provider azure-dns`)
-      expect(snippet.stdout).toContain('--zone-name example.com')
-      expect(snippet.stdout).toContain('--record-set-name app ')
+      expect(snippet.stdout).toContain('--zone-name=example.com')
+      expect(snippet.stdout).toContain('--record-set-name=app ')
     },
   )
 

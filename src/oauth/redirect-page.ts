@@ -1,0 +1,20 @@
+import { escapeHtml } from './callback-page.ts'
+
+/** A page that leads a browser to an http(s) address, and loads and runs nothing. */
+export function renderRedirectPage(url: string): string {
+  const address = escapeHtml(new URL(url).href)
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="content-security-policy" content="default-src 'none'; base-uri 'none'; form-action 'none'">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url=${address}">
+<title>Sign in · mailclaim</title>
+</head>
+<body>
+<p><a href="${address}">Go on to sign in</a></p>
+</body>
+</html>
+`
+}

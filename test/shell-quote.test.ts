@@ -1,0 +1,69 @@
+import { execFileSync } from 'node:child_process'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { shellQuote } from '../src/shell-quote.ts'
+import { find, needs, type Part } from './requirements.ts'
+
+const words = fc.array(
+  fc
+    .array(
+      fc.oneof(
+        fc.string({ unit: 'grapheme', maxLength: 8 }),
+        fc.constantFrom(
+          '=ls',
+          '~',
+          '~root',
+          "'",
+          '"',
+          '\\',
+          '$HOME',
+          '$(id)',
+          '`id`',
+          '!!',
+          '{a,b}',
+          '*',
+          '\n',
+        ),
+      ),
+      { maxLength: 6 },
+    )
+    // No argument can hold NUL.
+    .map((pieces) => pieces.join('').replaceAll('\0', '')),
+  { minLength: 1, maxLength: 5 },
+)
+
+describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
+  describe.runIf(needs(shell))('with a word of any characters', () => {
+    // Inside quotes a backslash in front of a quote or another backslash escapes in fish.
+    const given = shell === 'fish' ? words.filter((list) => !list.join('').includes('\\')) : words
+
+    test('passes it on as it is', () => {
+      fc.assert(
+        fc.property(given, (list) => {
+          const quoted = list.map((word) => shellQuote(word, 'linux')).join(' ')
+          const output = execFileSync(find(shell) ?? '', ['-c', `printf '%s\\0' ${quoted}`], {
+            encoding: 'utf8',
+            env: { LANG: 'C.UTF-8', HOME: '/' },
+          })
+          expect(output.split('\0').slice(0, -1)).toEqual(list)
+        }),
+        { numRuns: 60 },
+      )
+    })
+  })
+})
+
+test('words that need no quotation marks have none', () => {
+  for (const word of ['--limit=5', 'prefix=token', '/home/a/b.json', 'app.example.com.', '@']) {
+    expect(shellQuote(word, 'linux')).toBe(word)
+  }
+  expect(shellQuote('C:\\Users\\a', 'win32')).toBe('C:\\Users\\a')
+})
+
+test('on Windows nothing ends the string or begins an expression in it', () => {
+  expect(shellQuote('a b', 'win32')).toBe('"a b"')
+  expect(shellQuote('"; calc; "', 'win32')).toBe('"""; calc; """')
+  expect(shellQuote('\u201d; calc; \u201c', 'win32')).toBe('"`\u201d; calc; `\u201c"')
+  expect(shellQuote('$(calc) `n', 'win32')).toBe('"`$(calc) ``n"')
+  expect(shellQuote('@splat', 'win32')).toBe('"@splat"')
+})
