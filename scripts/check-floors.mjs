@@ -14,6 +14,7 @@ const FLOORS = [
   ['credentials'],
   ['terminal'],
   ['settings'],
+  ['storage'],
   ['context.ts', 'errors.ts', 'shell-quote.ts'],
 ]
 /** Beside the floors: takes at most types from service/, and only the sandbox command starts it. */

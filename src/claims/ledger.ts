@@ -5,8 +5,10 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import { ensurePrivateDirectory, readJson, requireFormat, writeDurable } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import { readJson, requireFormat } from '../storage/json-file.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { warn } from '../terminal/notices.ts'
 
 /** Characters; a claim has about one thousand. */

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
-import { readJson, removeDurable, requireFormat, writeDurable } from '../settings/files.ts'
+import { removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { readJson, requireFormat } from '../storage/json-file.ts'
 import { callKeychain, lockedOrMissing } from './keychain.ts'
 
 /** A refresh token or an API key. */

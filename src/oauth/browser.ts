@@ -6,7 +6,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import open from 'open'
-import { ensurePrivateDirectory } from '../settings/files.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { renderRedirectPage } from './redirect-page.ts'
 
 export interface BrowserSurroundings {

@@ -1,7 +1,8 @@
 import type { Clock } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { readJson, removeDurable, writeDurable } from '../settings/files.ts'
-import { Fields } from './fields.ts'
+import { removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { Fields } from '../storage/fields.ts'
+import { readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
 
 /** An access token with all that the hot path of scripts needs to know about it. */

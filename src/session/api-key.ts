@@ -1,10 +1,10 @@
 import type { Context } from '../context.ts'
+import { readNewest } from '../credentials/secret-copies.ts'
 import type { Credential } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
 import { notSignedIn } from './messages.ts'
-import { sessionPaths } from './paths.ts'
+import { secretHome, sessionPaths } from './paths.ts'
 import { readRecord, requireSameService } from './record.ts'
-import { readNewest } from './secrets.ts'
 
 /**
  * The API key that `login --with-api-key` stored; undefined where the profile holds an OAuth session.
@@ -17,7 +17,7 @@ export async function storedApiKey(context: Context, settings: Settings): Promis
   if (record === undefined) throw notSignedIn(settings.profile.value)
   if (record.kind === 'oauth') return undefined
   requireSameService(record, settings)
-  const { value } = await readNewest(context, paths, record)
+  const { value } = await readNewest(context, secretHome(paths, record))
   return {
     kind: 'api_key',
     value,

@@ -1,15 +1,15 @@
 import type { Context } from '../context.ts'
+import { readNewest, type SecretHome } from '../credentials/secret-copies.ts'
 import type { Place } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
+import { withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
 import { journalDirectory, withGuard } from './guard.ts'
 import { fingerprint, journaled, journaledAt } from './journal.ts'
-import { withLock } from './lock.ts'
 import { interrupted, notSignedIn, REFRESH_TOKEN_DAYS, sessionOver } from './messages.ts'
-import { type SessionPaths, sessionPaths } from './paths.ts'
+import { type SessionPaths, secretHome, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
-import { placeOf, readNewest } from './secrets.ts'
 
 /**
  * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process does
@@ -82,7 +82,7 @@ export async function describeSession(context: Context, settings: Settings): Pro
   return {
     ...nothing,
     ...classified,
-    place: placeOf(paths, classified.record),
+    place: secretHome(paths, classified.record).place,
     accessToken: token && {
       secondsLeft: secondsLeft(token, context.clock),
       scope: token.scope,
@@ -115,15 +115,15 @@ async function classify(
     requireSameService(record, settings)
     // Nothing rotates, so this works where the system has no locks as well.
     if (record.kind === 'api_key') {
-      await readNewest(context, paths, record)
+      await readNewest(context, secretHome(paths, record))
       return { ...UNDATED, record, state: 'fine', problem: undefined }
     }
     // Under the lock, because a refresh that is going on looks like one that was cut off.
-    const place = placeOf(paths, record)
-    const atRest = () => classifyAtRest(context, paths, place, record, token)
+    const home = secretHome(paths, record)
+    const atRest = () => classifyAtRest(context, home, record, token)
     const options = { deadlineMs: PATIENCE_MS }
     return await withLock(paths.lock, context, options, (lock) =>
-      withGuard(context, paths, place, lock, options, atRest),
+      withGuard(context, home, lock, options, atRest),
     ).catch((error: unknown) => {
       // A disk that can only be read has nobody on it who refreshes.
       if (error instanceof CliError && error.code === 'lock_unavailable') return atRest()
@@ -138,14 +138,13 @@ async function classify(
 
 async function classifyAtRest(
   context: Context,
-  paths: SessionPaths,
-  place: Place,
+  home: SecretHome,
   record: OAuthRecord,
   token: AccessToken | undefined,
 ): Promise<Classified> {
-  const journals = journalDirectory(context, paths, place)
+  const journals = journalDirectory(context, home)
   const sent = journaled(journals)
-  const secret = await readNewest(context, paths, record, token?.session === record.id ? token.generation : 1)
+  const secret = await readNewest(context, home, token?.session === record.id ? token.generation : 1)
   const common = { ...UNDATED, ...dates(secret.issuedAt), record }
   const sha256 = fingerprint(secret.value)
   if (sent.has(sha256)) {

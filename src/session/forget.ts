@@ -1,15 +1,17 @@
 import type { Context } from '../context.ts'
-import type { Place } from '../credentials/store.ts'
-import { ensurePrivateDirectory, namesIn, removeDurable, removeStaleTemporaries } from '../settings/files.ts'
+import { type KeptSecret, placesOf } from '../credentials/secret-copies.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
+import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
+import { withLockIfAny } from '../storage/lock.ts'
+import { ensurePrivateDirectory, namesIn } from '../storage/private-directory.ts'
 import { removeAccessToken } from './access-token.ts'
 import { removeGuard } from './guard.ts'
 import { removeJournals } from './journal.ts'
-import { profilesDirectory, sessionPaths } from './paths.ts'
+import { profilesDirectory, secretHome, sessionPaths } from './paths.ts'
 import type { SessionRecord } from './record.ts'
-import { readOrMoveAway, withLockIfAny } from './replace.ts'
-import { placesOf } from './secrets.ts'
+import { lockDeadline } from './refresh.ts'
+import { readOrMoveAway } from './replace.ts'
 import { readSuperseded, removeSuperseded } from './superseded.ts'
 
 export interface Forgotten {
@@ -17,7 +19,7 @@ export interface Forgotten {
   /** What was forgotten; undefined where nobody was signed in, or its record was damaged. */
   readonly record: SessionRecord | undefined
   /** Places that may still hold a secret, with what stood in the way: a locked keychain, mostly. */
-  readonly kept: readonly { readonly place: Place; readonly why: string }[]
+  readonly kept: readonly KeptSecret[]
   /** Where a damaged record was put. */
   readonly damaged: string | undefined
 }
@@ -38,12 +40,12 @@ export async function forgetSession(
     return { profile, record: undefined, kept: [], damaged: undefined }
   // What another user keeps there is not ours to forget, even where the system would let us.
   await ensurePrivateDirectory(paths.directory)
-  return withLockIfAny(paths, context, settings, true, () =>
+  return withLockIfAny(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
     context.interrupts.shield(async () => {
       removeStaleTemporaries(paths.directory)
       const { record, damaged } = await readOrMoveAway(context, paths)
       removeAccessToken(paths)
-      const places = record === undefined ? [] : placesOf(paths, record)
+      const places = record === undefined ? [] : placesOf(secretHome(paths, record))
       const items = [...(await readSuperseded(paths)), ...places].filter(({ store }) => store === 'keychain')
       const kept = await removeSuperseded(context, paths, items, undefined)
       removeDurable(paths.session)

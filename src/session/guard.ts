@@ -1,9 +1,10 @@
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
+import type { SecretHome } from '../credentials/secret-copies.ts'
 import type { Place } from '../credentials/store.ts'
-import { ensurePrivateDirectory, removeTree } from '../settings/files.ts'
-import { type HeldLock, type LockOptions, withLock } from './lock.ts'
-import { keychainGuardDirectory, type SessionPaths } from './paths.ts'
+import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
+import { ensurePrivateDirectory, removeTree } from '../storage/private-directory.ts'
+import { keychainGuardDirectory } from './paths.ts'
 
 /** What stands between a refresh token and its second use: a lock that is held, and the directory of the journal. */
 export interface Guard extends HeldLock {
@@ -20,15 +21,14 @@ export interface Guard extends HeldLock {
  */
 export async function withGuard<T>(
   context: Pick<Context, 'clock' | 'random' | 'interrupts' | 'directories'>,
-  paths: SessionPaths,
-  place: Place,
+  home: SecretHome,
   lock: HeldLock,
   options: LockOptions<T>,
   work: (guard: Guard) => Promise<T>,
 ): Promise<T> {
-  const journals = journalDirectory(context, paths, place)
-  if (place.store === 'file') return work({ journals, isCurrent: () => lock.isCurrent() })
-  await prepareGuard(context, place)
+  const journals = journalDirectory(context, home)
+  if (home.place.store === 'file') return work({ journals, isCurrent: () => lock.isCurrent() })
+  await prepareGuard(context, home.place)
   return withLock(join(journals, 'lock'), context, options, (own) =>
     work({ journals, isCurrent: () => lock.isCurrent() && own.isCurrent() }),
   )
@@ -37,10 +37,9 @@ export async function withGuard<T>(
 /** Where the journal of a secret lies. */
 export function journalDirectory(
   context: Pick<Context, 'directories'>,
-  paths: SessionPaths,
-  place: Place,
+  { place, directory }: SecretHome,
 ): string {
-  return place.store === 'file' ? paths.directory : keychainGuardDirectory(context, place.name)
+  return place.store === 'file' ? directory : keychainGuardDirectory(context, place.name)
 }
 
 /**

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { createDurable, isThere, namesIn, readJson, removeDurable } from '../settings/files.ts'
-import { Fields } from './fields.ts'
+import { createDurable, isThere, removeDurable } from '../storage/durable-file.ts'
+import { Fields } from '../storage/fields.ts'
+import { readJson } from '../storage/json-file.ts'
+import { namesIn } from '../storage/private-directory.ts'
 
 /**
  * The journal says which refresh tokens may have been sent without a known outcome: one file for each, named after the

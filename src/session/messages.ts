@@ -69,26 +69,6 @@ export function sessionOver(record: OAuthRecord): CliError {
   )
 }
 
-/** The secret store holds an older token than the record knows of: the service would take it for a stolen one. */
-export function staleCopy(session: SignedIn): CliError {
-  return new CliError(
-    'refresh_token_outdated',
-    Exit.notSignedIn,
-    `the stored refresh token of profile ${session.profile} is older than the last one received (was a backup restored?). Sending it would revoke the grant, so it is not sent`,
-    { hint: `run ${loginCommand(session)}` },
-  )
-}
-
-/** The secret of a session that its record knows of is not where it should be. */
-export function secretMissing(session: SignedIn, path: string): CliError {
-  return new CliError(
-    'refresh_token_missing',
-    Exit.notSignedIn,
-    `the refresh token of profile ${session.profile} is missing: ${path} is not there`,
-    { hint: `run ${loginCommand(session)}` },
-  )
-}
-
 /** Something deletes or replaces the lock file again and again. */
 export function lockReplaced(profile: string, path: string): CliError {
   return new CliError(
@@ -112,6 +92,18 @@ export function journalStays(profile: string, cause: unknown, failure: unknown):
       status: error.status,
       cause: failure,
     },
+  )
+}
+
+/** The session is renewed, and its new access token could not be put in the place of the old one. */
+export function accessTokenNotStored(cause: unknown, oldStays: boolean): CliError {
+  if (!(cause instanceof CliError)) throw cause
+  const then = oldStays ? 'the one before it is still stored and may still be used' : 'it is not stored'
+  return new CliError(
+    cause.code,
+    cause.exit,
+    `${cause.message}. The session is renewed, but its new access token is lost: ${then}`,
+    { hint: cause.hint, cause },
   )
 }
 

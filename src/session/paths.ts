@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
+import { type SecretHome, secretFile } from '../credentials/secret-copies.ts'
 import { parseProfileName } from '../settings/profiles.ts'
+import type { SessionRecord } from './record.ts'
 
 /** The files of one profile's session; all are 0600, in directories of 0700. */
 export interface SessionPaths {
@@ -31,6 +33,16 @@ export function sessionPaths(context: Pick<Context, 'directories'>, profile: str
     lock: join(directory, 'lock'),
     elsewhere: [context.directories.state, context.directories.config],
   }
+}
+
+/** Where the secret of a sign-in belongs. A keychain item names the sign-in: state directories share one keychain. */
+export function secretHome(
+  { profile, directory, elsewhere }: SessionPaths,
+  { id: session, issuer, store }: Pick<SessionRecord, 'id' | 'issuer' | 'store'>,
+): SecretHome {
+  const name =
+    store === 'keychain' ? `${profile} ${issuer ?? 'api-key'} ${session}` : secretFile(directory, session)
+  return { profile, session, place: { store, name }, directory, elsewhere }
 }
 
 /** The directory that has one directory for each profile that ever had a session. */

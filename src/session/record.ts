@@ -1,10 +1,11 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
-import { moveAway, readJson, writeDurable } from '../settings/files.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
-import { Fields } from './fields.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import { Fields } from '../storage/fields.ts'
+import { moveAway, readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
 
 export type StoreKind = 'keychain' | 'file'

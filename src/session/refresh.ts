@@ -1,6 +1,16 @@
 import type { Context } from '../context.ts'
+import {
+  type NewestSecret,
+  placesOf,
+  readNewest,
+  removeOutdatedCopies,
+  removeSecrets,
+  reserveSpace,
+  type SecretHome,
+  storeSuccessor,
+} from '../credentials/secret-copies.ts'
 import type { Secret } from '../credentials/store.ts'
-import { CliError, usageError } from '../errors.ts'
+import { type CliError, usageError } from '../errors.ts'
 import {
   type AccessTokenGrant,
   type RefreshOutcome,
@@ -9,8 +19,9 @@ import {
 } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
-import { isThere, type PreallocatedFile, removeStaleTemporaries } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
+import { isThere, type PreallocatedFile, removeStaleTemporaries } from '../storage/durable-file.ts'
+import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import {
@@ -24,8 +35,8 @@ import {
 } from './access-token.ts'
 import { type Guard, withGuard } from './guard.ts'
 import { closeJournal, fingerprint, isJournaled, journaled, journaledAt, openJournal } from './journal.ts'
-import { type HeldLock, type LockOptions, withLock } from './lock.ts'
 import {
+  accessTokenNotStored,
   accessTokenUnusable,
   interrupted,
   interruptedQuestion,
@@ -39,18 +50,8 @@ import {
   sessionOver,
   tokenLost,
 } from './messages.ts'
-import { type SessionPaths, sessionPaths } from './paths.ts'
+import { type SessionPaths, secretHome, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, writeRecord } from './record.ts'
-import {
-  type NewestSecret,
-  placeOf,
-  placesOf,
-  readNewest,
-  removeCopies,
-  removeOutdatedCopies,
-  reserveSpace,
-  storeSuccessor,
-} from './secrets.ts'
 
 export interface RenewOptions {
   /** `stale`: the access token ends soon. `refused`: the service did not take it. `asked`: a person wants a new one. */
@@ -85,6 +86,12 @@ interface Task {
   readonly settings: Settings
   readonly options: RenewOptions
   readonly paths: SessionPaths
+}
+
+/** The same, once the session is known. */
+interface SessionTask extends Task {
+  readonly record: OAuthRecord
+  readonly home: SecretHome
 }
 
 /** What a step found out; `lock_replaced`: the lock is not (only) ours any more, so all is read again. */
@@ -143,26 +150,27 @@ async function underLock(task: Task, lock: HeldLock): Promise<Result> {
   }
   requireSameService(record, settings)
   if (record.ended !== null) throw sessionOver(record)
-  return withGuard(context, paths, placeOf(paths, record), lock, waiting(task), (guard) =>
-    underGuard(task, record, guard),
+  const home = secretHome(paths, record)
+  return withGuard(context, home, lock, waiting(task), (guard) =>
+    underGuard({ ...task, record, home }, guard),
   )
 }
 
-async function underGuard(task: Task, record: OAuthRecord, guard: Guard): Promise<Result> {
-  const { context, settings, paths } = task
+async function underGuard(task: SessionTask, guard: Guard): Promise<Result> {
+  const { context, settings, paths, record, home } = task
   // In this order: a process that ends its refresh in between stores the successor before it closes the journal.
   const sent = journaled(guard.journals)
   const token = await readAccessToken(paths)
   const known = token?.session === record.id ? token.generation : 1
-  const secret = await readNewest(context, paths, record, known)
+  const secret = await readNewest(context, home, known)
   const sha256 = fingerprint(secret.value)
   const resend = sent.has(sha256)
-  if (resend) await requireConsent(task, record, await journaledAt(guard.journals, sha256))
+  if (resend) await requireConsent(task, await journaledAt(guard.journals, sha256))
   removeStaleTemporaries(paths.directory)
   // Where the secret is not in its place, an older one may be, and only the journal keeps that from being sent.
   if (secret.inPlace) for (const other of sent) if (other !== sha256) closeQuietly(guard, other)
 
-  const attempt: Attempt = { ...task, record, guard, secret, sha256, resend }
+  const attempt: Attempt = { ...task, guard, secret, sha256, resend }
   const end = context.clock.monotonic() + PATIENCE_MS
   for (let tries = 1; ; tries++) {
     context.interrupts.signal.throwIfAborted()
@@ -182,8 +190,7 @@ async function underGuard(task: Task, record: OAuthRecord, guard: Guard): Promis
 
 /** Step 4: a token that may have been sent and whose fate is unknown is not sent again, unless a person says so. */
 async function requireConsent(
-  { context, settings, options, paths }: Task,
-  record: OAuthRecord,
+  { context, settings, options, paths, record }: SessionTask,
   sentAt: number | undefined,
 ): Promise<void> {
   if (options.retryInterrupted) return
@@ -202,8 +209,7 @@ async function requireConsent(
   throw interrupted(record, sentAt)
 }
 
-interface Attempt extends Task {
-  readonly record: OAuthRecord
+interface Attempt extends SessionTask {
   readonly guard: Guard
   readonly secret: NewestSecret
   /** The fingerprint of the secret. */
@@ -226,7 +232,7 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
   const { context, settings, paths, options, record, secret } = attempt
   const { profile } = record
   // Step 5. What may have to be written after the answer gets its space on the disk before the token leaves.
-  const reserved = reserve(paths, record)
+  const reserved = reserve(attempt)
   let received = moment(context.clock)
   let stopped: { readonly why: unknown } | undefined
   const outcome = await announced(
@@ -264,7 +270,10 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
       throw await endSession(attempt, outcome)
     case 'unknown':
       reserved.discard()
-      return { kind: 'renewed', token: await makeDoWithAccess(attempt, outcome, received) }
+      // Good for its lifetime, whatever became of the refresh token: the next commands use it.
+      if (outcome.access !== undefined)
+        cacheAccessToken(paths, accessTokenOf(attempt, outcome.access, secret.generation, received))
+      throw outcomeUnknown(record, outcome.why)
     case 'not_consumed':
     case 'retry_after': {
       reserved.discard()
@@ -275,11 +284,11 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
   }
 }
 
-function reserve(paths: SessionPaths, record: OAuthRecord): PreallocatedFile {
+function reserve({ home }: SessionTask): PreallocatedFile {
   try {
-    return reserveSpace(paths, record)
+    return reserveSpace(home)
   } catch (error) {
-    throw nothingSent(record.profile, error)
+    throw nothingSent(home.profile, error)
   }
 }
 
@@ -329,11 +338,7 @@ function leaveJournal({ guard, sha256, resend, record }: Attempt, error: unknown
 
 /** An entry that stays says of a token that was replaced that it was sent, which is true. */
 function closeQuietly(guard: Guard, sha256: string): void {
-  try {
-    closeJournal(guard.journals, sha256)
-  } catch {
-    // The next command tries again.
-  }
+  attemptTo(() => closeJournal(guard.journals, sha256))
 }
 
 function accessTokenOf(
@@ -356,27 +361,6 @@ function accessTokenOf(
   }
 }
 
-/**
- * The fate of the refresh token is unknown. An access token that came all the same is good for its lifetime, and enough
- * for a command that only needs one.
- *
- * @throws CliError `refresh_unknown`, exit 7.
- */
-async function makeDoWithAccess(
-  attempt: Attempt,
-  outcome: Extract<RefreshOutcome, { kind: 'unknown' }>,
-  received: Moment,
-): Promise<AccessToken> {
-  const { context, settings, paths, options, secret, record } = attempt
-  const problem = outcomeUnknown(record, outcome.why)
-  if (outcome.access === undefined) throw problem
-  const token = accessTokenOf(attempt, outcome.access, secret.generation, received)
-  const failure = cacheAccessToken(paths, token)
-  if (options.reason === 'asked') throw failure ?? problem
-  await warn(`${problem.message}. Its access token is used until it expires`, context, settings)
-  return token
-}
-
 /** Step 9: the refresh token first, then the access token, then the journal. */
 async function storeRenewed(
   attempt: Attempt,
@@ -384,20 +368,20 @@ async function storeRenewed(
   received: Moment,
   reserved: PreallocatedFile,
 ): Promise<AccessToken> {
-  const { context, settings, paths, options, record, guard, secret, sha256 } = attempt
+  const { context, settings, paths, options, record, home, guard, secret, sha256 } = attempt
   const successor: Secret = {
     generation: secret.generation + 1,
     issuedAt: received.wall,
     value: outcome.refreshToken,
   }
-  const stored = await storeSuccessor(context, paths, record, successor, reserved).catch((error: unknown) => {
+  const stored = await storeSuccessor(context, home, successor, reserved).catch((error: unknown) => {
     throw tokenLost(record, error)
   })
   // From here on the session is safe: what fails is made good by the next command.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = cacheAccessToken(paths, token)
   if (stored.problem === undefined) {
-    await removeOutdatedCopies(context, paths, record)
+    await removeOutdatedCopies(context, home)
     closeQuietly(guard, sha256)
   } else {
     // Said even with --quiet: a secret lies where nobody chose to keep it.
@@ -421,36 +405,31 @@ async function storeRenewed(
 /**
  * Puts the new access token in the place of the old one. Where that fails the old one goes: it may be wider than what
  * was asked for.
+ *
+ * @returns what to tell a person who asked for this token.
  */
 function cacheAccessToken(paths: SessionPaths, token: AccessToken | undefined): CliError | undefined {
   try {
-    if (token === undefined) removeAccessToken(paths)
-    else writeAccessToken(paths, token)
+    if (token !== undefined) writeAccessToken(paths, token)
+    else removeAccessToken(paths)
     return undefined
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    try {
-      removeAccessToken(paths)
-    } catch {
-      return new CliError(
-        error.code,
-        error.exit,
-        `${error.message}. The session is renewed, but the earlier access token is still stored and may still be used`,
-        { hint: error.hint, cause: error },
-      )
-    }
-    return new CliError(
-      error.code,
-      error.exit,
-      `${error.message}. The session is renewed, but the new access token is not stored`,
-      { hint: error.hint, cause: error },
-    )
+    return accessTokenNotStored(error, !attemptTo(() => removeAccessToken(paths)))
+  }
+}
+
+function attemptTo(work: () => void): boolean {
+  try {
+    work()
+    return true
+  } catch {
+    return false
   }
 }
 
 /** `invalid_grant`: keeps what is needed to explain it and removes the tokens. */
 async function endSession(
-  { context, paths, record, guard, secret, sha256, resend }: Attempt,
+  { context, paths, record, home, guard, secret, sha256, resend }: Attempt,
   outcome: Extract<RefreshOutcome, { kind: 'over' }>,
 ): Promise<CliError> {
   const now = context.clock.now()
@@ -468,7 +447,7 @@ async function endSession(
     return notNoted(sessionOver(ended), failure)
   }
   // A token that is worth nothing may stay in a keychain that is locked; the next login replaces it.
-  await removeCopies(context, placesOf(paths, record))
+  await removeSecrets(context, placesOf(home))
   closeQuietly(guard, sha256)
   return sessionOver(ended)
 }

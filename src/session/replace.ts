@@ -1,16 +1,18 @@
 import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
-import { type Place, type Secret, writeSecret } from '../credentials/store.ts'
+import { type KeptSecret, placesOf, removeSecrets } from '../credentials/secret-copies.ts'
+import { type Secret, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import { ensurePrivateDirectory, moveDurable, removeStaleTemporaries } from '../settings/files.ts'
 import type { Settings } from '../settings/settings.ts'
+import { moveDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
+import { withLock, withLockIfAny } from '../storage/lock.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { type AccessToken, moment, removeAccessToken, writeAccessToken } from './access-token.ts'
 import { prepareGuard, removeGuard } from './guard.ts'
 import { removeJournals } from './journal.ts'
-import { withLock } from './lock.ts'
-import { profilesDirectory, type SessionPaths, sessionPaths } from './paths.ts'
+import { profilesDirectory, type SessionPaths, secretHome, sessionPaths } from './paths.ts'
 import {
   type ApiKeyRecord,
   newSessionId,
@@ -21,7 +23,6 @@ import {
   writeRecord,
 } from './record.ts'
 import { lockDeadline } from './refresh.ts'
-import { placeOf, placesOf, removeCopies } from './secrets.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
 /** Where a login keeps its secret: what was asked for on the command line, in the environment or in the profile. */
@@ -52,7 +53,8 @@ export async function proveStore(
 ): Promise<void> {
   const paths = sessionPaths(context, settings.profile.value)
   await prepareDirectory(context, paths)
-  await withLockIfAny(paths, context, settings, secret === 'api_key', async () => undefined)
+  const lock = secret === 'api_key' ? withLockIfAny : withLock
+  await lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, async () => undefined)
   if (store === 'keychain') {
     await prepareGuard(context, { store, name: `${settings.profile.value} self-test` })
     await proveKeychain(context, settings.profile.value)
@@ -86,7 +88,7 @@ export async function replaceSession(
   context: Context,
   settings: Settings,
   session: NewSession,
-): Promise<{ record: OAuthRecord; kept: { place: Place; why: string }[] }> {
+): Promise<{ record: OAuthRecord; kept: KeptSecret[] }> {
   const now = context.clock.now()
   const { tokens } = session
   const record: OAuthRecord = {
@@ -125,7 +127,7 @@ export async function storeApiKey(
   context: Context,
   settings: Settings,
   key: { readonly value: string; readonly base: URL | undefined; readonly store: StoreKind },
-): Promise<{ record: ApiKeyRecord; kept: { place: Place; why: string }[] }> {
+): Promise<{ record: ApiKeyRecord; kept: KeptSecret[] }> {
   // RFC 6750 §2.1: only these may stand in an Authorization header.
   if (!/^[\x21-\x7e]{1,2000}$/.test(key.value)) {
     throw usageError('that is not an API key: it has to be one line of printable ASCII without spaces')
@@ -152,15 +154,16 @@ async function replace(
   record: SessionRecord,
   secret: Secret,
   token: AccessToken | undefined,
-): Promise<{ place: Place; why: string }[]> {
+): Promise<KeptSecret[]> {
   const paths = sessionPaths(context, record.profile)
   await prepareDirectory(context, paths)
-  return withLockIfAny(paths, context, settings, record.kind === 'api_key', () =>
+  const lock = record.kind === 'api_key' ? withLockIfAny : withLock
+  return lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
     context.interrupts.shield(async () => {
       removeStaleTemporaries(paths.directory)
       const { record: before } = await readOrMoveAway(context, paths)
-      const place = placeOf(paths, record)
-      const old = before === undefined ? [] : placesOf(paths, before)
+      const { place } = secretHome(paths, record)
+      const old = before === undefined ? [] : placesOf(secretHome(paths, before))
       const noted = await readSuperseded(paths)
       const items = [...noted, ...old].filter(({ store }) => store === 'keychain')
       // Noted first: if this process dies on the way, the next login or logout knows what to remove.
@@ -171,7 +174,7 @@ async function replace(
         removeAccessToken(paths)
         writeRecord(paths, record)
       } catch (error) {
-        const stays = await removeCopies(context, [place])
+        const stays = await removeSecrets(context, [place])
         noteSuperseded(paths, [...noted, ...stays.map((kept) => kept.place)])
         throw error
       }
@@ -210,26 +213,5 @@ export async function readOrMoveAway(
     const damaged = `${paths.session}.damaged-${context.clock.now()}`
     moveDurable(paths.session, damaged)
     return { record: undefined, damaged }
-  }
-}
-
-/** What touches no refresh token that anybody could be sending goes on where there are no locks at all. */
-export async function withLockIfAny<T>(
-  paths: SessionPaths,
-  context: Context,
-  settings: Settings,
-  optional: boolean,
-  work: () => Promise<T>,
-): Promise<T> {
-  let started = false
-  try {
-    return await withLock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () => {
-      started = true
-      return work()
-    })
-  } catch (error) {
-    const noLocks = error instanceof CliError && error.code === 'lock_unavailable'
-    if (optional && noLocks && !started) return work()
-    throw error
   }
 }

@@ -1,10 +1,11 @@
 import type { Context } from '../context.ts'
+import { type KeptSecret, removeSecrets, secretFiles } from '../credentials/secret-copies.ts'
 import type { Place } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
-import { readJson, removeDurable, writeDurable } from '../settings/files.ts'
-import { Fields } from './fields.ts'
+import { removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { Fields } from '../storage/fields.ts'
+import { readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
-import { removeCopies, secretFiles } from './secrets.ts'
 
 /**
  * Keychain items whose secret belongs to no session (any more). Noted before a secret is put there, so that a process
@@ -51,9 +52,9 @@ export async function removeSuperseded(
   paths: SessionPaths,
   keychain: readonly Place[],
   current: string | undefined,
-): Promise<{ place: Place; why: string }[]> {
+): Promise<KeptSecret[]> {
   const files = secretFiles(paths).filter(({ session }) => session !== current)
-  const kept = await removeCopies(context, [...files, ...keychain])
+  const kept = await removeSecrets(context, [...files, ...keychain])
   noteSuperseded(
     paths,
     kept.map(({ place }) => place),

@@ -1,6 +1,9 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import { moveAway, readJson, requireFormat } from '../storage/json-file.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import {
   parseBaseUrl,
   parseIssuer,
@@ -9,7 +12,6 @@ import {
   splitServerAddresses,
 } from './addresses.ts'
 import { withConfigLock } from './config-lock.ts'
-import { ensurePrivateDirectory, moveAway, readJson, requireFormat, writeDurable } from './files.ts'
 import { parseProfileName } from './profiles.ts'
 
 /** What a profile can set. Lists are separated by spaces or commas where a person writes them. */

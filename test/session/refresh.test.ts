@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { readSecret } from '../../src/credentials/store.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
+import { secretHome } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { placeOf } from '../../src/session/secrets.ts'
 import { createSessionWorld, filesOf } from './world.ts'
 
 describe('a session', () => {
@@ -36,7 +36,9 @@ describe('a session', () => {
     for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })
     expect(await counts()).toMatchObject({ refreshes: 5, reuse_detections: 0 })
     const record = await readRecord(paths)
-    expect(await readSecret(context, placeOf(paths, record as OAuthRecord))).toMatchObject({ generation: 6 })
+    expect(await readSecret(context, secretHome(paths, record as OAuthRecord).place)).toMatchObject({
+      generation: 6,
+    })
     expect(Object.keys(filesOf(paths.directory))).toEqual([
       'access-token.json',
       'lock',

@@ -1,7 +1,8 @@
 import { closeSync, constants, fchmodSync, openSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { isAt, reason } from '../settings/files.ts'
+import { isAt } from './durable-file.ts'
+import { reason } from './file-errors.ts'
 
 /** The operating system's lock on an open file; it is gone when the process is, however that ends. */
 export interface FileLocks {
@@ -16,6 +17,8 @@ export interface LockOptions<T> {
   readonly meanwhile?: () => Promise<T | undefined>
   /** Called once, when the wait has taken two seconds. */
   readonly onWait?: () => Promise<void>
+  /** The error where another process holds it until the deadline; that of a session where absent. */
+  readonly busy?: () => CliError
   /** Loads the locks; only tests give another. */
   readonly load?: () => Promise<FileLocks>
 }
@@ -59,13 +62,33 @@ export async function withLock<T>(
     const enough = await options.meanwhile?.()
     if (enough !== undefined) return enough
     const waited = context.clock.monotonic() - start
-    if (waited >= options.deadlineMs) throw busy(path, options.deadlineMs)
+    if (waited >= options.deadlineMs) throw options.busy?.() ?? sessionBusy(path, options.deadlineMs)
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
     }
     const wait = Math.min(pause, LONGEST_PAUSE_MS, options.deadlineMs - waited)
     await context.clock.sleep(wait * (0.5 + context.random.fraction() / 2), context.interrupts.signal)
+  }
+}
+
+/** As `withLock`, for work that goes on where there are no locks: what it may lose is no refresh token. */
+export async function withLockIfAny<T>(
+  path: string,
+  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+  options: LockOptions<T>,
+  work: () => Promise<T>,
+): Promise<T> {
+  let started = false
+  const locked = () => {
+    started = true
+    return work()
+  }
+  try {
+    return await withLock(path, context, options, locked)
+  } catch (error) {
+    if (error instanceof CliError && error.code === 'lock_unavailable' && !started) return work()
+    throw error
   }
 }
 
@@ -118,7 +141,7 @@ function take(locks: FileLocks, fd: number, path: string): boolean {
 }
 
 async function loadNative(): Promise<FileLocks> {
-  return import('../settings/native-locks.ts')
+  return import('./native-locks.ts')
 }
 
 async function loadLocks(load: () => Promise<FileLocks>): Promise<FileLocks> {
@@ -134,7 +157,7 @@ async function loadLocks(load: () => Promise<FileLocks>): Promise<FileLocks> {
   }
 }
 
-function busy(path: string, deadlineMs: number): CliError {
+function sessionBusy(path: string, deadlineMs: number): CliError {
   return new CliError(
     'session_busy',
     Exit.unavailable,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { withLock } from '../../src/session/lock.ts'
+import { withLock } from '../../src/storage/lock.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 function lockPath(): string {

@@ -19,14 +19,14 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
   createDurable,
-  ensurePrivateDirectory,
   moveDurable,
   preallocate,
-  readJson,
   removeDurable,
   removeStaleTemporaries,
   writeDurable,
-} from '../../src/settings/files.ts'
+} from '../../src/storage/durable-file.ts'
+import { readJson } from '../../src/storage/json-file.ts'
+import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'mailclaim-files-'))

@@ -1,4 +1,4 @@
-import { requireFormat } from '../settings/files.ts'
+import { requireFormat } from './json-file.ts'
 
 /** Reads the fields of a file of ours; every complaint names the field and says what was expected. */
 export class Fields {
