@@ -30,7 +30,7 @@ export interface Lane {
   run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>
   /** Signs in, the harness being the browser. */
   login(env?: Readonly<Record<string, string>>): Promise<Run>
-  /** Refresh tokens that the service would still take and that lie in the state folder, in whatever file. */
+  /** Refresh tokens that the service would still take and that lie in our folders, in whatever file. */
   tokensOnDisk(): string[]
 }
 
@@ -52,6 +52,8 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
   })
   const state = join(world.home, 'state')
   const signedIn = join(world.home, 'signed-in')
+  // A token may have to go into another folder than usual.
+  const folders = ['state', 'config']
 
   async function end(running: Running): Promise<Run> {
     const began = performance.now()
@@ -76,8 +78,11 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
     home: world.home,
     rewind(to) {
       service.rewind(memory)
-      rmSync(state, { recursive: true, force: true })
-      if (to !== 'nothing') cpSync(signedIn, state, { recursive: true })
+      for (const folder of folders) {
+        const copy = join(signedIn, folder)
+        rmSync(join(world.home, folder), { recursive: true, force: true })
+        if (to !== 'nothing' && existsSync(copy)) cpSync(copy, join(world.home, folder), { recursive: true })
+      }
     },
     start,
     end,
@@ -92,8 +97,10 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
       return end(running)
     },
     tokensOnDisk() {
-      if (!existsSync(state)) return []
-      const texts = readdirSync(state, { recursive: true, withFileTypes: true })
+      const texts = folders
+        .map((folder) => join(world.home, folder))
+        .filter((folder) => existsSync(folder))
+        .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
         .filter((entry) => entry.isFile())
         .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
       return service.liveRefreshTokens().filter((token) => texts.some((text) => text.includes(token)))
@@ -102,7 +109,9 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
 
   const first = await lane.login()
   if (first.code !== 0) throw new Error(`the first sign-in ended with ${first.code}: ${first.stderr}`)
-  cpSync(state, signedIn, { recursive: true })
+  for (const folder of folders)
+    if (existsSync(join(world.home, folder)))
+      cpSync(join(world.home, folder), join(signedIn, folder), { recursive: true })
   const memory = service.remember()
   return lane
 }
