@@ -177,7 +177,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
   [
     '200 without a new refresh token',
     { kind: 'merge', fields: { refresh_token: null } },
-    'ok',
+    'refresh_unknown 7',
     'interrupted',
     'ok',
     1,
@@ -185,7 +185,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
   [
     '200 with a refresh token that is a number',
     { kind: 'merge', fields: { refresh_token: 7 } },
-    'ok',
+    'refresh_unknown 7',
     'interrupted',
     'ok',
     1,
