@@ -280,6 +280,12 @@ describe('a failure', () => {
     expect(failure).toMatchObject({ kind: 'lookup', sent: 'no' })
   })
 
+  it('of the system call itself says that nothing was sent', async () => {
+    // No connection can be made to the broadcast address: there is not even an attempt.
+    const request = get(new URL('http://255.255.255.255/'), { method: 'POST', body: 'x' })
+    expect(await failureOf(transport().send(request))).toMatchObject({ kind: 'connect', sent: 'no' })
+  })
+
   it('of TLS says that nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
