@@ -141,16 +141,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The connection is there, through a proxy the tunnel: what is thrown here leaves it without a byte. */
+  /** The connection is there, through a proxy the tunnel, and nothing is written before this has returned. */
   onRequestStart(connection: Dispatcher.DispatchController): void {
-    if (this.#failure !== undefined) throw this.#failure
     try {
-      this.#request.beforeSend?.()
+      if (!this.#over) this.#request.beforeSend?.()
     } catch (error) {
       this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
-      throw error
     }
-    this.#connection = connection
+    // Closed, not left for another request: one that wants a fresh connection would get it when it is no longer fresh.
+    if (this.#failure !== undefined) connection.abort(this.#failure)
+    else this.#connection = connection
   }
 
   onResponseStart(

@@ -551,12 +551,19 @@ describe('what is called before a request is sent', () => {
     },
   )
 
-  it('leaves a connection that another request can use where it throws', async () => {
-    const url = await listen((_request, response) => response.end('ok'))
+  it.each([true, undefined])('leaves no connection behind where it throws (fresh: %s)', async (fresh) => {
+    const gone: Promise<unknown>[] = []
+    const url = await listenRaw((socket) => {
+      gone.push(new Promise((resolve) => socket.once('close', resolve)))
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
+      socket.resume()
+    })
     const http = transport()
-    expect(await text(await http.send(get(url)))).toBe('ok')
-    await failureOf(http.send(get(url, { beforeSend: refuse })))
-    expect(await text(await http.send(get(url)))).toBe('ok')
+    const request = get(url, fresh ? { freshConnection: fresh } : {})
+    await failureOf(http.send({ ...request, beforeSend: refuse }))
+    expect(await text(await http.send(request))).toBe('ok')
+    await gone[0]
+    expect(gone).toHaveLength(2)
   })
 
   it.each([
