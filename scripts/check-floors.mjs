@@ -15,7 +15,7 @@ const FLOORS = [
   ['terminal'],
   ['settings'],
   ['storage'],
-  ['context.ts', 'errors.ts', 'shell-quote.ts'],
+  ['context.ts', 'errors.ts', 'shell-quote.ts', 'undici.d.ts'],
 ]
 /** Beside the floors: takes at most types from service/, and only the sandbox command starts it. */
 const SANDBOX = 'sandbox'

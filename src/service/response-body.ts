@@ -1,87 +1,67 @@
+import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import decompress from 'undici/lib/interceptor/decompress.js'
 import { TransportError } from '../context.ts'
 
 /** More than this is not read from the connection until it is asked for. */
 const BUFFERED_BYTES = 64 * 1024
 
+let decompression: Dispatcher.DispatcherComposeInterceptor | undefined
+
 /**
- * The body of an answer as it arrives. What has arrived can be read even where the rest is missing: the failure is thrown
- * behind it. A reader that stops early closes the connection.
+ * The body of an answer, decompressed piece by piece as it is read: a reader that stops at its own limit has not had a
+ * small body blown up in memory, and one that stops early closes the connection. What has arrived can be read even where
+ * the rest is missing; the failure is thrown behind it.
+ *
+ * @param failure why the exchange ended early, if it did; asked at the end of the body
+ * @returns what is to be told of the answer, from `onRequestStart` on, and what can be read
  */
-export class ResponseBody implements Dispatcher.DispatchHandler, AsyncIterable<Uint8Array> {
-  readonly #failure: () => TransportError | undefined
-  readonly #chunks: Uint8Array[] = []
-  #buffered = 0
-  #controller: Dispatcher.DispatchController | undefined
-  #ended = false
-  #undecodable: TransportError | undefined
-  #wake = () => {}
-
-  /** @param failure why the exchange ended early, if it did; asked at the end of the body. */
-  constructor(failure: () => TransportError | undefined) {
-    this.#failure = failure
+export function responseBody(failure: () => TransportError | undefined): {
+  handler: Dispatcher.DispatchHandler
+  body: AsyncIterable<Uint8Array>
+} {
+  let source: Dispatcher.DispatchController | undefined
+  let broken: TransportError | undefined
+  let ended = false
+  const stream = new Readable({
+    highWaterMark: BUFFERED_BYTES,
+    read: () => source?.resume(),
+    destroy(_error, done) {
+      if (!ended) source?.abort(new TransportError('aborted', 'maybe', 'the answer was not read to its end'))
+      done(null)
+    },
+  })
+  const end = (error?: TransportError) => {
+    broken = error
+    ended = true
+    stream.push(null)
   }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
+  const reader: Dispatcher.DispatchHandler = {
+    onRequestStart: (controller) => {
+      source = controller
+    },
+    onResponseStart: (controller, _status, { 'content-encoding': encoding = 'identity' }) => {
+      const what = `the answer is encoded in a way that was not asked for: ${encoding}`
+      if (encoding !== 'identity') controller.abort(new TransportError('protocol', 'maybe', what))
+    },
+    onResponseData: (controller, chunk) => {
+      if (!stream.push(chunk)) controller.pause()
+    },
+    onResponseEnd: () => end(),
+    onResponseError: (_controller, error) => end(undecodable(error)),
   }
+  let handler = reader
+  decompression ??= quietly(() => decompress({ skipErrorResponses: false }))
+  decompression((_options, decompressing) => {
+    handler = decompressing
+    return true
+  })({ path: '/', method: 'GET' }, reader)
+  return { handler, body: read() }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    _status: number,
-    headers: Record<string, unknown>,
-  ): void {
-    const encoding = headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity')
-      controller.abort(
-        new TransportError(
-          'protocol',
-          'maybe',
-          `the answer is encoded in a way that was not asked for: ${encoding}`,
-        ),
-      )
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    this.#chunks.push(chunk)
-    this.#buffered += chunk.length
-    if (this.#buffered >= BUFFERED_BYTES) controller.pause()
-    this.#wake()
-  }
-
-  onResponseEnd(): void {
-    this.#ended = true
-    this.#wake()
-  }
-
-  onResponseError(_controller: unknown, error: Error): void {
-    this.#undecodable = undecodable(error)
-    this.onResponseEnd()
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    try {
-      while (true) {
-        const chunk = this.#chunks.shift()
-        if (chunk !== undefined) {
-          this.#buffered -= chunk.length
-          yield chunk
-        } else if (this.#ended) {
-          const failure = this.#failure() ?? this.#undecodable
-          if (failure !== undefined) throw failure
-          return
-        } else {
-          const arrived = new Promise<void>((resolve) => {
-            this.#wake = resolve
-          })
-          this.#controller?.resume()
-          await arrived
-        }
-      }
-    } finally {
-      if (!this.#ended)
-        this.#controller?.abort(new TransportError('aborted', 'maybe', 'the answer was not read to its end'))
-    }
+  async function* read(): AsyncGenerator<Uint8Array> {
+    yield* stream
+    const error = failure() ?? broken
+    if (error !== undefined) throw error
   }
 }
 
@@ -89,4 +69,15 @@ export class ResponseBody implements Dispatcher.DispatchHandler, AsyncIterable<U
 export function undecodable(cause: Error): TransportError {
   if (cause instanceof TransportError) return cause
   return new TransportError('protocol', 'maybe', 'the answer could not be decompressed', cause)
+}
+
+/** undici warns at the first use that the interceptor is experimental: nothing for the person at the terminal. */
+function quietly<T>(create: () => T): T {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return create()
+  } finally {
+    process.emitWarning = emitWarning
+  }
 }

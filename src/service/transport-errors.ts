@@ -28,17 +28,11 @@ export function classify(
     return new TransportError('timeout', sent, `the ${peer} did not answer in time`, error)
   }
   if (isEnd(code, message)) {
-    return new TransportError(
-      'reset',
-      sent,
-      'the connection was closed before the answer was complete',
-      error,
-    )
+    const what = 'the connection was closed before the answer was complete'
+    return new TransportError('reset', sent, what, error)
   }
-  if (!started && peer === 'service') {
-    return new TransportError('connect', 'no', `the request could not be sent: ${message}`, error)
-  }
-  return new TransportError('protocol', sent, `the answer is not valid HTTP: ${message}`, error)
+  const what = code === 'UND_ERR_INVALID_ARG' ? 'the request cannot be sent' : 'the answer is not valid HTTP'
+  return new TransportError('protocol', sent, `${what}: ${message}`, error)
 }
 
 /** Happy Eyeballs reports one failure per address, and errors wrap others: the first cause tells most. */
@@ -60,10 +54,8 @@ function innermost(error: unknown): { code: string; syscall: string; message: st
 
 /** undici calls bytes that it has not asked for an error of the socket as well. */
 function isEnd(code: string, message: string): boolean {
-  if (code === 'UND_ERR_SOCKET') return !message.startsWith('bad ')
-  return /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/.test(
-    code,
-  )
+  const ends = /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/
+  return ends.test(code) || (code === 'UND_ERR_SOCKET' && !message.startsWith('bad '))
 }
 
 function isTls(code: string, message: string): boolean {

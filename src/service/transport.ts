@@ -4,9 +4,8 @@ import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
-import { decompressing } from './decompression.ts'
 import { type ProxySettings, proxyFor, tunnelThrough } from './proxy.ts'
-import { ResponseBody, undecodable } from './response-body.ts'
+import { responseBody, undecodable } from './response-body.ts'
 import { classify } from './transport-errors.ts'
 
 /** How long a kept-alive connection may idle: shorter than servers allow, so that none is used while it is closed. */
@@ -142,16 +141,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The connection is there, through a proxy the tunnel: what is thrown here leaves it without a byte. */
+  /** The connection is there, through a proxy the tunnel, and nothing is written before this has returned. */
   onRequestStart(connection: Dispatcher.DispatchController): void {
-    if (this.#failure !== undefined) throw this.#failure
     try {
-      this.#request.beforeSend?.()
+      if (!this.#over) this.#request.beforeSend?.()
     } catch (error) {
       this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
-      throw error
     }
-    this.#connection = connection
+    // Closed, not left for another request: one that wants a fresh connection would get it when it is no longer fresh.
+    if (this.#failure !== undefined) connection.abort(this.#failure)
+    else this.#connection = connection
   }
 
   onResponseStart(
@@ -167,19 +166,14 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#giveUp('protocol', `the answer is not valid HTTP: ${status} is no status to end with`)
       return
     }
-    const body = new ResponseBody(() => this.#failure)
-    const encoding = headers['content-encoding'] ?? 'identity'
-    this.#reader = encoding === 'identity' ? body : decompressing(body)
-    const upstream = {
-      aborted: false,
-      paused: false,
-      reason: null,
-      pause: () => connection.pause(),
-      resume: () => connection.resume(),
-      abort: (reason: Error) => this.#abandon(connection, reason),
-    }
-    this.#reader.onRequestStart?.(upstream, null)
-    this.#reader.onResponseStart?.(upstream, status, headers)
+    const { handler, body } = responseBody(() => this.#failure)
+    this.#reader = handler
+    const pause = () => connection.pause()
+    const resume = () => connection.resume()
+    const abort = (reason: Error) => this.#abandon(connection, reason)
+    const upstream = { aborted: false, paused: false, reason: null, pause, resume, abort }
+    handler.onRequestStart?.(upstream, null)
+    handler.onResponseStart?.(upstream, status, headers)
     this.#answered({ status, headers: joined(headers), body })
   }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Server } from 'node:net'
@@ -99,6 +99,30 @@ describe.skipIf(process.platform === 'win32')('a process that is stopped while i
     })
     pid = running.child.pid ?? 0
     expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
+  })
+})
+
+test('an HTTP client that cannot be loaded has sent nothing, and says so', async () => {
+  const world = createWorld()
+  const preload = join(world.home, 'preload.cjs')
+  writeFileSync(
+    preload,
+    `const { Module } = require('node:module')
+     const { _load } = Module
+     Module._load = (name, ...more) => {
+       if (/transport-/.test(name)) throw new Error('EMFILE: too many open files')
+       return _load(name, ...more)
+     }`,
+  )
+  const ended = await world.run(['claims', 'create', 'example.com', '--json'], {
+    env: { MAILCLAIM_BASE_URL: 'http://127.0.0.1:9', MAILCLAIM_API_KEY: KEY },
+    nodeOptions: ['--require', preload],
+  })
+  expect(ended.code).toBe(7)
+  expect(errorOf(ended)).toMatchObject({
+    code: 'unreachable',
+    message: expect.stringContaining('the HTTP client could not be loaded'),
+    hint: expect.not.stringContaining('may have'),
   })
 })
 

@@ -280,6 +280,12 @@ describe('a failure', () => {
     expect(failure).toMatchObject({ kind: 'lookup', sent: 'no' })
   })
 
+  it('of the system call itself says that nothing was sent', async () => {
+    // No connection can be made to the broadcast address: there is not even an attempt.
+    const request = get(new URL('http://255.255.255.255/'), { method: 'POST', body: 'x' })
+    expect(await failureOf(transport().send(request))).toMatchObject({ kind: 'connect', sent: 'no' })
+  })
+
   it('of TLS says that nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
@@ -545,12 +551,19 @@ describe('what is called before a request is sent', () => {
     },
   )
 
-  it('leaves a connection that another request can use where it throws', async () => {
-    const url = await listen((_request, response) => response.end('ok'))
+  it.each([true, undefined])('leaves no connection behind where it throws (fresh: %s)', async (fresh) => {
+    const gone: Promise<unknown>[] = []
+    const url = await listenRaw((socket) => {
+      gone.push(new Promise((resolve) => socket.once('close', resolve)))
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
+      socket.resume()
+    })
     const http = transport()
-    expect(await text(await http.send(get(url)))).toBe('ok')
-    await failureOf(http.send(get(url, { beforeSend: refuse })))
-    expect(await text(await http.send(get(url)))).toBe('ok')
+    const request = get(url, fresh ? { freshConnection: fresh } : {})
+    await failureOf(http.send({ ...request, beforeSend: refuse }))
+    expect(await text(await http.send(request))).toBe('ok')
+    await gone[0]
+    expect(gone).toHaveLength(2)
   })
 
   it.each([
