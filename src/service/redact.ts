@@ -1,10 +1,16 @@
-/** How one character may be written instead of itself: in JSON, in an address or form, in HTML. */
-const ESCAPED = /\\{1,8}u([0-9a-f]{4})|%([0-9a-f]{2})|&#x0*([0-9a-f]{1,4});|&#0*(\d{1,5});|\\{0,8}(.)/gis
+/**
+ * How one character may be written instead of itself. Backslashes count for nothing, on both sides: JSON puts one before
+ * a character, and JSON that is quoted in JSON multiplies them.
+ */
+const JSON_ESCAPED = /\\+u(?<hex>[0-9a-f]{4})|\\*(?<itself>[^\\])|\\+/gis
+/** As in an address, a form or HTML as well. */
+const ANY_ESCAPED =
+  /\\+u(?<hex>[0-9a-f]{4})|\\*(?:%(?<percent>[0-9a-f]{2})|&#x0*(?<html>[0-9a-f]{1,4});|&#0*(?<decimal>\d{1,5});|(?<itself>[^\\]))|\\+/gis
 
 /**
  * A text from outside without the secrets that it quotes: as they are, or with characters of them written as JSON (`\/`,
  * `\u002f`), an address (`%2F`) or HTML (`&#47;`) would. Call it before a text is shortened, since half a secret is not
- * recognized.
+ * recognized. Backslashes at the ends of a secret may stay.
  *
  * @param secrets an empty one is ignored.
  */
@@ -13,26 +19,32 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   for (const secret of secrets) {
     if (secret === '') continue
     redacted = redacted.replaceAll(secret, placeholder)
-    if (/[\\%&]/.test(redacted)) redacted = redactEscaped(redacted, secret, placeholder)
+    if (redacted.includes('\\')) redacted = redactEscaped(redacted, secret, placeholder, JSON_ESCAPED)
+    if (/[%&]/.test(redacted)) redacted = redactEscaped(redacted, secret, placeholder, ANY_ESCAPED)
   }
   return redacted
 }
 
-function redactEscaped(text: string, secret: string, placeholder: string): string {
+function redactEscaped(text: string, secret: string, placeholder: string, escaped: RegExp): string {
+  const wanted = secret.replaceAll('\\', '')
+  if (wanted === '') return text
   let plain = ''
   /** Where in the text each UTF-16 unit of the plain one begins; then the end. */
   const starts: number[] = []
-  for (const { 1: json, 2: percent, 3: hex, 4: decimal, 5: itself, index } of text.matchAll(ESCAPED)) {
-    const code = decimal === undefined ? Number.parseInt(json ?? percent ?? hex ?? '', 16) : Number(decimal)
-    plain += itself ?? String.fromCharCode(code)
+  for (const { groups, index } of text.matchAll(escaped)) {
+    const { hex, percent, html, decimal, itself } = groups ?? {}
+    const code = decimal === undefined ? Number.parseInt(hex ?? percent ?? html ?? '', 16) : Number(decimal)
+    const unit = itself ?? (Number.isNaN(code) ? '' : String.fromCharCode(code))
+    if (unit === '' || unit === '\\') continue
+    plain += unit
     starts.push(index)
   }
   starts.push(text.length)
   let left = ''
   let end = 0
-  for (let at = plain.indexOf(secret); at >= 0; at = plain.indexOf(secret, at + secret.length)) {
+  for (let at = plain.indexOf(wanted); at >= 0; at = plain.indexOf(wanted, at + wanted.length)) {
     left += text.slice(end, starts[at]) + placeholder
-    end = starts[at + secret.length] ?? text.length
+    end = starts[at + wanted.length] ?? text.length
   }
   return left + text.slice(end)
 }

@@ -59,6 +59,8 @@ function parseServiceUrl(text: string, fail: (problem: string, hint?: string) =>
   if (url.username !== '' || url.password !== '') throw unusable('contains a user name or a password')
   if (url.search !== '' || url.hash !== '') throw unusable('contains a query or a fragment')
   url.pathname = url.pathname.replace(/\/+$/, '')
+  // A bare "?" or "#" at the end stays otherwise.
+  url.search = url.hash = ''
   return url
 }
 

@@ -7,7 +7,7 @@ import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { createFakeKeychain, type FakeKeychain } from '../fake-context.ts'
+import { createFakeKeychain, type FakeContext, type FakeKeychain } from '../fake-context.ts'
 import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
 
 /** How a command ends: the code and the exit of its error, or `ok`. */
@@ -206,13 +206,21 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     'ok',
     2,
   ],
-  [
-    '429 without Retry-After, as proxies send it',
-    { kind: 'status', status: 429 },
+  ...[429, 503].map((status): (typeof faults)[number] => [
+    `${status} of a proxy, after the service worked on it`,
+    { kind: 'status', status, body: 'upstream connect error', after: true },
     'refresh_unknown 7',
     'interrupted',
     'refresh_interrupted 4',
-    0,
+    1,
+  ]),
+  [
+    '429, and again 429',
+    { kind: 'status', status: 429, headers: { 'retry-after': '20' } },
+    'rate_limited 7',
+    'needs_refresh',
+    'ok',
+    1,
   ],
   [
     '429 for hours',
@@ -223,12 +231,12 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     1,
   ],
   [
-    '503 with HTML and without Retry-After',
-    { kind: 'status', status: 503, body: HTML },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
+    '503 with HTML',
+    { kind: 'status', status: 503, headers: { 'retry-after': '20' }, body: HTML },
+    'service_unavailable 7',
+    'needs_refresh',
+    'ok',
+    1,
   ],
   ['invalid_request', oauthError(400, 'invalid_request'), 'invalid_request 6', 'needs_refresh', 'ok', 1],
   ['invalid_scope', oauthError(400, 'invalid_scope'), 'invalid_scope 6', 'needs_refresh', 'ok', 1],
@@ -251,11 +259,11 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     1,
   ],
   [
-    '503 without Retry-After after the service worked on it',
-    { kind: 'status', status: 503, count: 1, after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
+    'one 503 with Retry-After',
+    { kind: 'status', status: 503, headers: { 'retry-after': '1' }, count: 1 },
+    'ok',
+    'fine',
+    'ok',
     1,
   ],
   ['a token response with the wrong content type', { kind: 'content_type' }, 'ok', 'fine', 'ok', 1],
