@@ -9,6 +9,9 @@ const ORPHAN_MS = 2_000
 
 const end = () => process.kill(process.pid, 'SIGKILL')
 
+// Whoever asked decides when this ends; a service manager signals every process, and the token may exist nowhere else.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
 process.once('message', async (request: KeychainRequest) => {
   const answer = await perform(request)
   process.send?.(answer, end)

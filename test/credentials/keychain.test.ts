@@ -7,6 +7,7 @@ import type { Context, KeychainRequest } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { needs } from '../requirements.ts'
 import { createProcessWorld, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
+import { interruptGroup } from '../stories/world.ts'
 
 const request = (
   operation: KeychainRequest['operation'],
@@ -55,6 +56,37 @@ describe('the helper process of the keychain', () => {
     const answer = await keychain.call({ ...request('get'), timeoutMs: 700 })
     expect(answer).toEqual({ ok: false, reason: 'timeout', detail: '0.7 s' })
     expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
+  })
+
+  it('is in a process group of its own, so that Ctrl-C does not reach it', async () => {
+    const { keychain } = scriptedKeychain(`
+      import { execFileSync } from 'node:child_process'
+      const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
+      process.once('message', () => process.send({ ok: true, value: Number(group) === process.pid }))
+    `)
+    expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
+  })
+
+  it('that a signal to the group of the program meets first is started once more', async () => {
+    const { keychain, directory } = scriptedKeychain(`
+      import { existsSync, writeFileSync } from 'node:fs'
+      const first = !existsSync('$DIR/first')
+      if (first) writeFileSync('$DIR/first', '')
+      if (first || process.env.ALWAYS) process.kill(process.pid, 'SIGINT')
+      process.once('message', () => process.send({ ok: true, value: 'the answer' }))
+    `)
+    expect(await keychain.call(request('get'))).toEqual({ ok: true, value: 'the answer' })
+    const script = join(directory, 'helper.mjs')
+    const doomed = createKeychain({ node: process.execPath, script, environment: { ALWAYS: '1' } })
+    expect(await doomed.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail: 'SIGINT' })
+  })
+
+  it('that is gone as soon as it has answered has answered', async () => {
+    const { keychain } = scriptedKeychain(`
+      process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))
+    `)
+    const answers = await Promise.all(Array.from({ length: 12 }, () => keychain.call(request('get'))))
+    expect(answers).toEqual(Array(12).fill({ ok: true, value: 'x' }))
   })
 
   it('that ends without an answer is an answer of its own', async () => {
@@ -137,12 +169,45 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   })
 })
 
-/** The process that a process starts, waited for. */
-async function childOf(pid: number): Promise<number> {
+describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
+  it('while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
+    const open = await startKeyring({ state: 'unlocked' })
+    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    world.session.expire()
+    await open.stop()
+    const prompting = await startKeyring({ state: 'prompting', home: open.home })
+    const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
+    const helper = await childOf(running.child.pid ?? 0)
+    interruptGroup(running)
+    expect((await running.ended).code).toBe(130)
+    expect(await isGone(helper)).toBe(true)
+  })
+
+  it('while a new token is being stored lets it arrive in the keychain', async () => {
+    const keyring = await startKeyring({ state: 'unlocked' })
+    const world = await createProcessWorld({ store: 'keychain', keyring })
+    world.session.expire()
+    const running = world.start(['auth', 'token', '--json'], { group: true })
+    const pid = running.child.pid ?? 0
+    const reading = await childOf(pid)
+    await childOf(pid, [reading])
+    interruptGroup(running)
+    const ended = await running.ended
+    expect(endingOf(ended)).toBe('130 interrupted')
+    expect(ended.stderr).not.toContain('keychain')
+    expect(Object.keys(world.readFiles()).filter((name) => name.startsWith('secret.'))).toEqual([])
+    expect(await world.run(['auth', 'refresh'])).toMatchObject({ code: 0 })
+    expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
+  })
+})
+
+/** The process that a process starts next, waited for. */
+async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   for (;;) {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-    if (children !== '') return Number(children.split(' ')[0])
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    const found = children.split(' ').find((child) => child !== '' && !known.includes(Number(child)))
+    if (found !== undefined) return Number(found)
+    await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
 

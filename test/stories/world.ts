@@ -28,6 +28,8 @@ export interface StartOptions {
   /** Written to stdin, which is then closed; `open` leaves it open; nothing: closed from the start. */
   readonly stdin?: string | 'open'
   readonly nodeOptions?: readonly string[]
+  /** In a process group of its own, as a shell starts it: `interruptGroup` is its Ctrl-C. */
+  readonly group?: true
 }
 
 export interface World {
@@ -55,6 +57,11 @@ export interface ServedWorld extends World {
 /** Where the end of a world is registered: with the test that runs, unless a whole file shares it. */
 export type OnEnd = (end: () => void) => void
 
+/** Ctrl-C: SIGINT for every process of the group. */
+export function interruptGroup({ child }: Running): void {
+  if (child.pid !== undefined) process.kill(-child.pid, 'SIGINT')
+}
+
 /** A home folder of its own and nothing of this machine's environment that the program would heed. */
 export function createWorld(onEnd: OnEnd = onTestFinished): World {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-story-'))
@@ -79,6 +86,7 @@ export function createWorld(onEnd: OnEnd = onTestFinished): World {
     const child = spawn(process.execPath, [...(options.nodeOptions ?? []), PROGRAM, ...words], {
       env: Object.fromEntries(merged),
       cwd: home,
+      detached: options.group === true,
       stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
     running.add(child)
