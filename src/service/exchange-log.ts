@@ -1,5 +1,6 @@
 import type { Context, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
+import { redactSecrets } from './redaction.ts'
 
 const LONGEST_BODY = 4096
 const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i
@@ -16,7 +17,7 @@ export function logExchanges(context: Context): HttpTransport {
   return {
     async send(request) {
       const sent = secretsIn(request)
-      const stderr = { write: (text: string) => context.stderr.write(leaveOut(text, sent)) }
+      const stderr = { write: (text: string) => context.stderr.write(redactSecrets(text, sent, REDACTED)) }
       const started = clock.monotonic()
       const took = () => `${Math.round(clock.monotonic() - started)} ms`
       await stderr.write(describeRequest(request))
@@ -44,10 +45,6 @@ function secretsIn(request: HttpRequest): string[] {
     .filter(([name]) => SECRET_FIELDS.test(name))
     .map(([, value]) => value)
   return [...headers, ...fields].filter((secret) => secret.length >= 8)
-}
-
-function leaveOut(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((left, secret) => left.replaceAll(secret, REDACTED), text)
 }
 
 function describeRequest(request: HttpRequest): string {
