@@ -1,5 +1,6 @@
 import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { loginCommand } from '../settings/login-command.ts'
 
 /** The name under which a keychain's own program shows the items. */
 const SERVICE = 'mailclaim'
@@ -38,25 +39,30 @@ export async function callKeychain(
     timeoutMs: attended ? ATTENDED_MS : UNATTENDED_MS,
   })
   if (answer.ok) return answer.value
-  throw keychainError(answer)
+  throw keychainError(answer, profileOf(request.account))
 }
 
-function keychainError(failure: Failure): CliError {
+/** The profile that an item belongs to: the first word of its account. */
+function profileOf(account: string): string {
+  return account.split(' ', 1)[0] ?? account
+}
+
+function keychainError(failure: Failure, profile: string): CliError {
   const detail = failure.detail === '' ? '' : ` (${failure.detail})`
   return new CliError(`keychain_${failure.reason}`, Exit.notSignedIn, `${WORDS[failure.reason]}${detail}`, {
-    hint: waysOn(failure.reason),
+    hint: waysOn(failure.reason, profile),
   })
 }
 
 /** What to do when a keychain cannot be used. Nothing is done by itself: where a secret goes is the person's choice. */
-function waysOn(reason: Failure['reason']): string {
+function waysOn(reason: Failure['reason'], profile: string): string {
   const first =
     reason === 'no_module'
       ? 'install it (npm install -g mailclaim, with optional dependencies; on Linux it needs libsecret)'
       : reason === 'no_bus' || reason === 'no_service'
         ? 'start one'
         : 'unlock it'
-  return `${first}, or keep the secret in a file that only you can read (mailclaim login --store file), or use an API key (MAILCLAIM_API_KEY)`
+  return `${first}, or keep the secret in a file that only you can read (${loginCommand({ profile, store: 'file' })}), or use an API key (MAILCLAIM_API_KEY)`
 }
 
 /** The error for an item that our record says is there and the keychain does not give. */
@@ -66,7 +72,7 @@ export function lockedOrMissing(account: string): CliError {
     Exit.notSignedIn,
     `the keychain is locked, or the secret of this session is missing from it (item ${JSON.stringify(account)})`,
     {
-      hint: 'unlock the keychain and run the command again; if it is unlocked, the item is gone: run mailclaim login (in places without a keychain with --store file, or use MAILCLAIM_API_KEY)',
+      hint: `unlock the keychain and run the command again; if it is unlocked, the item is gone: run ${loginCommand({ profile: profileOf(account) })} (in places without a keychain with --store file, or use MAILCLAIM_API_KEY)`,
     },
   )
 }
@@ -74,12 +80,14 @@ export function lockedOrMissing(account: string): CliError {
 /**
  * A round trip with an item of its own: the one way to learn that a keychain is there, unlocked and keeps what it takes.
  *
+ * @param owner the profile that asks, or the account of one of its items; for the hint.
  * @throws CliError `keychain_…`, exit 4.
  */
 export async function proveKeychain(
   context: Pick<Context, 'keychain' | 'stdin' | 'stderr' | 'random'>,
+  owner: string,
 ): Promise<void> {
-  const account = `self-test ${Buffer.from(context.random.bytes(6)).toString('hex')}`
+  const account = `${profileOf(owner)} self-test ${Buffer.from(context.random.bytes(6)).toString('hex')}`
   await callKeychain(context, { operation: 'set', account, secret: 'self-test' })
   let read: unknown
   try {

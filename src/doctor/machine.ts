@@ -106,7 +106,7 @@ export async function examineStore(context: Context, settings: Settings): Promis
     const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
     const store = record?.store ?? chosenStore(context, settings, undefined)
     if (store === 'file') return ok(check, 'secrets are kept in a file that only you can read, as was chosen')
-    await proveKeychain(context)
+    await proveKeychain(context, settings.profile.value)
     return ok(check, "the system's keychain takes a secret, gives it back and forgets it")
   } catch (error) {
     const failure = expected(error)

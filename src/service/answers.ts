@@ -1,5 +1,6 @@
 import type { HttpResponse } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { loginCommand } from '../settings/login-command.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import type { Credential } from './authorizer.ts'
 import { LONGEST_RETRY_AFTER_MS, parseRetryAfter, spokenSpan } from './retry.ts'
@@ -127,6 +128,7 @@ export function refusal(
   body: Body,
   asked: string,
   credential: Credential | undefined,
+  profile: string,
   now: number,
 ): CliError {
   const { status } = response
@@ -142,12 +144,13 @@ export function refusal(
   const sent = credential === undefined ? 'no credential' : spokenCredential(credential)
 
   if (status === 401) {
+    const login = loginCommand({ profile, store: credential?.store })
     return new CliError('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)${colon}`, {
       status,
       hint:
         credential?.kind === 'api_key'
-          ? 'check the API key; to sign in instead: mailclaim login'
-          : 'sign in again: mailclaim login',
+          ? `check the API key; to sign in instead: ${login}`
+          : `sign in again: ${login}`,
     })
   }
   if (status === 403) {

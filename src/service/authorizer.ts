@@ -4,6 +4,8 @@ export interface Credential {
   readonly value: string
   /** Where it came from, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
   readonly says?: string
+  /** Where its profile keeps its secret, for the hint that says how to sign in again. */
+  readonly store?: 'keychain' | 'file'
 }
 
 /** Hands out the credential of a profile. Implemented in session/. */

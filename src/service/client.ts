@@ -203,7 +203,7 @@ async function attempt(
     // The status says enough where the words behind it do not arrive.
     const text = await readBody(response, LONGEST_REFUSAL).catch(() => ({ text: '', cut: true }))
     signal.throwIfAborted()
-    const failure = refusal(response, text, asked, credential, context.clock.now())
+    const failure = refusal(response, text, asked, credential, settings.profile.value, context.clock.now())
     return { failure, repeatable: mayRepeat(response, idempotent, context.clock.now()) }
   } catch (error) {
     if (signal.aborted) throw signal.reason

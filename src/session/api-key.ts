@@ -18,5 +18,10 @@ export async function storedApiKey(context: Context, settings: Settings): Promis
   if (record.kind === 'oauth') return undefined
   requireSameService(record, settings)
   const { value } = await readNewest(context, paths, record)
-  return { kind: 'api_key', value, says: `the stored API key of profile ${record.profile}` }
+  return {
+    kind: 'api_key',
+    value,
+    says: `the stored API key of profile ${record.profile}`,
+    store: record.store,
+  }
 }

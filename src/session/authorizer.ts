@@ -4,7 +4,7 @@ import type { Authorizer, Credential } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { sessionPaths } from './paths.ts'
-import { requireSameService } from './record.ts'
+import { readRecord, requireSameService } from './record.ts'
 
 /**
  * The credential of a command: the API key of the environment, else the stored session or API key of the profile.
@@ -51,7 +51,8 @@ async function nextCredential(
   if (credential.kind === 'api_key') return undefined
   const { renew } = await import('./refresh.ts')
   const next = await renew(context, settings, { reason: 'refused', outdated: credential.value })
-  return asCredential(next, settings)
+  const record = await readRecord(sessionPaths(context, settings.profile.value))
+  return { ...asCredential(next, settings), ...(record === undefined ? {} : { store: record.store }) }
 }
 
 function environmentKey(context: Context): Credential | undefined {

@@ -134,7 +134,7 @@ async function judgeAtRest(
   const secret = await readNewest(context, paths, record)
   if (record.kind === 'api_key') return { record, state: 'fine', problem: undefined }
   if (record.journal !== null && record.journal.sha256 === fingerprint(secret.value)) {
-    return { record, state: 'interrupted', problem: interrupted(record.profile, record.journal) }
+    return { record, state: 'interrupted', problem: interrupted(record, record.journal) }
   }
   if (token !== undefined && isFresh(token, context.clock))
     return { record, state: 'fine', problem: undefined }

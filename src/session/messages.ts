@@ -1,13 +1,12 @@
 import { CliError, Exit } from '../errors.ts'
-import type { Journal, OAuthRecord } from './record.ts'
+import { loginCommand } from '../settings/login-command.ts'
+import type { Journal, OAuthRecord, SessionRecord } from './record.ts'
+
+/** What a hint needs to know of a session to sign in to the same place again. */
+type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 
 /** The refresh token lives this long from when it was issued (interface, section 8). */
 export const REFRESH_TOKEN_DAYS = 60
-
-/** `login` as it has to be typed for a profile. */
-export function loginCommand(profile: string): string {
-  return profile === 'default' ? 'mailclaim login' : `mailclaim login --profile ${profile}`
-}
 
 function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
@@ -15,18 +14,18 @@ function withProfile(command: string, profile: string): string {
 
 export function notSignedIn(profile: string): CliError {
   return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile} is not signed in`, {
-    hint: `run ${loginCommand(profile)}, or set MAILCLAIM_API_KEY`,
+    hint: `run ${loginCommand({ profile })}, or set MAILCLAIM_API_KEY`,
   })
 }
 
 /** Step 4 of a refresh: the token was sent and nobody knows whether the service took it. */
-export function interrupted(profile: string, journal: Journal): CliError {
+export function interrupted({ profile, store }: SignedIn, journal: Journal): CliError {
   return new CliError(
     'refresh_interrupted',
     Exit.notSignedIn,
     `the last refresh of profile ${profile}, at ${time(journal.sentAt)}, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again`,
     {
-      hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
+      hint: `sign in anew, which is always safe: ${loginCommand({ profile, store })}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
     },
   )
 }
@@ -37,13 +36,13 @@ export function interruptedQuestion(profile: string, journal: Journal): string {
 }
 
 /** The refresh that was just sent has no known outcome. */
-export function outcomeUnknown(profile: string, why: string): CliError {
+export function outcomeUnknown({ profile, store }: SignedIn, why: string): CliError {
   return new CliError(
     'refresh_unknown',
     Exit.unavailable,
     `the service did not answer the refresh of profile ${profile} in a way that can be used (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept and not sent again`,
     {
-      hint: `sign in anew, which is always safe: ${loginCommand(profile)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
+      hint: `sign in anew, which is always safe: ${loginCommand({ profile, store })}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}; if the service did take it, that ends this session everywhere`,
     },
   )
 }
@@ -62,38 +61,38 @@ export function sessionOver(record: OAuthRecord): CliError {
     'session_over',
     Exit.notSignedIn,
     `the session of profile ${record.profile} is over: ${why}.${said}`,
-    { hint: `run ${loginCommand(record.profile)}` },
+    { hint: `run ${loginCommand(record)}` },
   )
 }
 
 /** The secret store holds an older token than the record knows of: the service would take it for a stolen one. */
-export function staleCopy(profile: string): CliError {
+export function staleCopy({ profile, store }: SignedIn): CliError {
   return new CliError(
     'refresh_token_outdated',
     Exit.notSignedIn,
     `the stored refresh token of profile ${profile} is older than the last one received (was a backup restored?). Sending it would revoke the grant, so it is not sent`,
-    { hint: `run ${loginCommand(profile)}` },
+    { hint: `run ${loginCommand({ profile, store })}` },
   )
 }
 
 /** The secret of a session that its record knows of is not where it should be. */
-export function secretMissing(profile: string, path: string): CliError {
+export function secretMissing({ profile, store }: SignedIn, path: string): CliError {
   return new CliError(
     'refresh_token_missing',
     Exit.notSignedIn,
     `the refresh token of profile ${profile} is missing: ${path} is not there`,
-    { hint: `run ${loginCommand(profile)}` },
+    { hint: `run ${loginCommand({ profile, store })}` },
   )
 }
 
 /** The service rotated the token and the new one could be stored nowhere. */
-export function tokenLost(profile: string, cause: unknown): CliError {
+export function tokenLost({ profile, store }: SignedIn, cause: unknown): CliError {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new CliError(
     'refresh_token_lost',
     Exit.notSignedIn,
     `the service renewed the session of profile ${profile}, but the new refresh token could not be stored: ${why}. The old one is used up, so the session cannot go on`,
-    { hint: `make the store work again, then run ${loginCommand(profile)}`, cause },
+    { hint: `make the store work again, then run ${loginCommand({ profile, store })}`, cause },
   )
 }
 

@@ -176,7 +176,7 @@ async function requireKnownFate(
     const message = interruptedQuestion(profile, journal)
     if (await context.prompts.confirm({ message, default: false })) return
   }
-  throw interrupted(profile, journal)
+  throw interrupted(record, journal)
 }
 
 type Settled =
@@ -232,7 +232,7 @@ async function sendAndSettle(
       throw await endSession(context, paths, record, outcome, after)
     case 'unknown':
       await Promise.all([room.discard(), after.discard()])
-      throw outcomeUnknown(record.profile, outcome.why)
+      throw outcomeUnknown(record, outcome.why)
     case 'not_consumed':
     case 'retry_after':
       await room.discard()
@@ -281,7 +281,7 @@ async function storeRenewed(
     refused = await storeSuccessor(context, paths, record, successor, files.room)
   } catch (error) {
     await Promise.all([files.room.discard(), files.after.discard()])
-    throw tokenLost(record.profile, error)
+    throw tokenLost(record, error)
   }
   // From here on nothing can be lost: what fails is made good by the next command.
   await writeAccessToken(paths, token).catch(() => undefined)

@@ -52,7 +52,7 @@ export async function proveStore(
   const paths = sessionPaths(context, settings.profile.value)
   await prepareDirectory(context, paths)
   await withLockIfAny(paths, context, settings, secret === 'api_key', async () => undefined)
-  if (store === 'keychain') await proveKeychain(context)
+  if (store === 'keychain') await proveKeychain(context, settings.profile.value)
 }
 
 async function prepareDirectory(context: Context, paths: SessionPaths): Promise<void> {

@@ -60,8 +60,8 @@ export async function readNewest(
   if (failure !== undefined) throw failure
   const place = placeOf(paths, record)
   // An old copy beside a keychain that gives none is what spilled once; the newer one is in the keychain.
-  if (newest !== undefined && (place.store === 'file' || fromKeychain)) throw staleCopy(record.profile)
-  throw place.store === 'keychain' ? lockedOrMissing(place.name) : secretMissing(record.profile, place.name)
+  if (newest !== undefined && (place.store === 'file' || fromKeychain)) throw staleCopy(record)
+  throw place.store === 'keychain' ? lockedOrMissing(place.name) : secretMissing(record, place.name)
 }
 
 /** Takes the room on the disk that a new secret needs if it has to go into a file, now or when the keychain refuses. */
@@ -119,7 +119,7 @@ export async function removeCopies(
     try {
       const removed = await removeSecret(context, place)
       // A locked keychain says "not there" of an item that it holds, but it cannot pass this.
-      if (!removed && place.store === 'keychain') await proveKeychain(context)
+      if (!removed && place.store === 'keychain') await proveKeychain(context, place.name)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       kept.push({ place, why: error.message })

@@ -327,7 +327,7 @@ describe('an interrupted session', () => {
   it('says what happened, what is safe, and both ways on', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot(
-      `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in anew, which is always safe: mailclaim login. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
+      `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, was cut off: the refresh token was sent, and no answer was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in anew, which is always safe: mailclaim login --store file. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
     )
   })
 

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import type { CliError } from '../../src/errors.ts'
+import { grantPages } from '../../src/service/grants.ts'
+import { connect } from '../../src/session/connect.ts'
+import { proveStore } from '../../src/session/replace.ts'
+import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
+import { createSessionWorld, withEffects } from './world.ts'
+
+it('after a second 401 names the profile and the store that were in use', async () => {
+  const world = await createSessionWorld()
+  await world.signIn('file')
+  const { http } = world.context
+  const context = withEffects(world.context, {
+    http: {
+      ...http,
+      send: async (request) =>
+        request.url.pathname === '/oauth/token' ? http.send(request) : jsonResponse(401, {}),
+    },
+  })
+  const failure = await grantPages(connect(context, world.settings))({ limit: 1 }).catch((error) => error)
+  expect((failure as CliError).hint).toBe('sign in again: mailclaim login --store file')
+})
+
+it.each(['no_bus', 'locked', 'refused'] as const)(
+  'of a keychain that is %s names the profile',
+  async (trouble) => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    const settings = await world.settingsWith({ profile: 'work' })
+    keychain.trouble = trouble
+    const failure = await proveStore(world.context, settings, 'keychain').catch((error) => error)
+    expect((failure as CliError).hint).toContain('mailclaim login --profile work')
+  },
+)

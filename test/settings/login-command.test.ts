@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest'
+import { type LoginCommandOptions, loginCommand } from '../../src/settings/login-command.ts'
+
+describe('the command that signs in again', () => {
+  it.each<[string, LoginCommandOptions, string]>([
+    ['names nothing that it takes by itself', { profile: 'default', store: 'keychain' }, 'mailclaim login'],
+    [
+      'names the profile and the store',
+      { profile: 'work', store: 'file' },
+      'mailclaim login --profile work --store file',
+    ],
+    [
+      'names the service',
+      { profile: 'default', baseUrl: 'https://api.example', clientId: 'c 1', issuer: 'https://auth.example' },
+      "mailclaim login --base-url https://api.example --client-id 'c 1' --issuer https://auth.example",
+    ],
+  ])('%s', (_what, options, command) => {
+    expect(loginCommand(options)).toBe(command)
+  })
+})
