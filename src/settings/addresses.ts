@@ -18,14 +18,31 @@ export function isLoopback(hostname: string): boolean {
  * @throws CliError `base_url_unusable`, exit 3.
  */
 export function parseBaseUrl(text: string): URL {
-  const unusable = (why: string, hint = 'give it as https://api.example.com') =>
-    new CliError(
-      'base_url_unusable',
-      Exit.notConfigured,
-      // A password in it is nobody's business.
-      `the base URL ${JSON.stringify(text.replace(/\/\/[^/?#]*@/, '//…@'))} ${why}`,
-      { hint },
-    )
+  return parseServiceUrl(
+    text,
+    (problem, hint = 'give it as https://api.example.com') =>
+      new CliError('base_url_unusable', Exit.notConfigured, `the base URL ${problem}`, { hint }),
+  )
+}
+
+/**
+ * Reads the identifier of an authorization server (RFC 8414 section 2), which has to be what a base URL has to be.
+ *
+ * @returns its text form, by which issuers are compared.
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseIssuer(text: string): string {
+  return issuerOf(
+    parseServiceUrl(text, (problem, hint = 'give it as https://auth.example.com') =>
+      usageError(`the issuer ${problem}`, hint),
+    ),
+  )
+}
+
+function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
+  // A password in it is nobody's business.
+  const shown = JSON.stringify(text.replace(/\/\/[^/?#]*@/, '//…@'))
+  const unusable = (why: string, hint?: string) => fail(`${shown} ${why}`, hint)
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
@@ -38,6 +55,8 @@ export function parseBaseUrl(text: string): URL {
   if (url.username !== '' || url.password !== '') throw unusable('contains a user name or a password')
   if (url.search !== '' || url.hash !== '') throw unusable('contains a query or a fragment')
   url.pathname = url.pathname.replace(/\/+$/, '')
+  // A bare "?" or "#" at the end stays otherwise.
+  url.search = url.hash = ''
   return url
 }
 

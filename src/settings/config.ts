@@ -1,7 +1,13 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { parseBaseUrl, parsePort, parseServerAddress, splitServerAddresses } from './addresses.ts'
+import {
+  parseBaseUrl,
+  parseIssuer,
+  parsePort,
+  parseServerAddress,
+  splitServerAddresses,
+} from './addresses.ts'
 import { withConfigLock } from './config-lock.ts'
 import { ensurePrivateDirectory, moveAway, readJson, requireFormat, writeDurable } from './files.ts'
 import { parseProfileName } from './profiles.ts'
@@ -10,6 +16,7 @@ import { parseProfileName } from './profiles.ts'
 export interface ProfileConfig {
   base_url?: string
   client_id?: string
+  issuer?: string
   scope?: string[]
   resource?: string
   store?: 'keychain' | 'file'
@@ -75,6 +82,11 @@ export const CONFIG_KEYS: Readonly<Record<SettingKey, KeyDefinition>> = {
       return text
     },
   },
+  issuer: {
+    name: 'issuer',
+    says: 'the authorization server that a login goes to, where its name is not the base URL (RFC 8414)',
+    parse: parseIssuer,
+  },
   scope: { name: 'scope', says: 'the scopes that a login asks for, separated by spaces', parse: list },
   resource: {
     name: 'resource',
@@ -126,6 +138,21 @@ export function configKey(name: string): SettingKey {
       .map((definition) => definition.name)
       .join(', ')}`,
   )
+}
+
+/**
+ * A profile with one setting changed, or without it. The issuer goes with the base URL that it belongs to: a sign-in at
+ * the issuer of one service must never be handed to another service.
+ */
+export function withSetting(
+  profile: ProfileConfig | undefined,
+  key: SettingKey,
+  value: ProfileConfig[SettingKey],
+): ProfileConfig {
+  const { [key]: before, ...rest } = profile ?? {}
+  const others: ProfileConfig = rest
+  if (key === 'base_url' && before !== undefined && before !== value) delete others.issuer
+  return value === undefined ? others : { ...others, [key]: value }
 }
 
 /** A setting's value as it is typed and shown: lists with spaces between. */

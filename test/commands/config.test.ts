@@ -95,6 +95,29 @@ describe('config set and get', () => {
   })
 })
 
+describe('the issuer of a profile', () => {
+  test('is kept in its canonical form, and refused where it is not an address', async () => {
+    const context = createFakeContext()
+    await type('config set issuer https://auth.example.com/', context)
+    expect(await type('config get issuer', context)).toMatchObject({ stdout: 'https://auth.example.com\n' })
+    for (const wrong of ['http://auth.example.com', 'auth.example.com', 'https://auth.example.com/?tenant=1'])
+      expect(await type(`config set issuer ${wrong}`, context)).toMatchObject({ code: 2 })
+  })
+
+  test.each(['config set base-url https://other.example.com', 'config unset base-url'])(
+    'goes with its base URL: %s',
+    async (line) => {
+      const context = createFakeContext()
+      await type('config set base-url https://api.example.com', context)
+      await type('config set issuer https://auth.example.com', context)
+      await type('config set base-url https://api.example.com', context)
+      expect(await type('config get issuer', context)).toMatchObject({ code: 0 })
+      await type(line, context)
+      expect(await type('config get issuer', context)).toMatchObject({ code: 5 })
+    },
+  )
+})
+
 describe('config list', () => {
   test('tells the value in force and where it comes from', async () => {
     const context = createFakeContext({ environment: { store: 'file' } })
@@ -109,6 +132,7 @@ describe('config list', () => {
     expect(found).toEqual([
       ['base-url', 'https://api.example.com', 'flag'],
       ['client-id', 'one', 'profile'],
+      ['issuer', null, null],
       ['scope', null, null],
       ['resource', null, null],
       ['store', 'file', 'environment'],

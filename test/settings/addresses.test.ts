@@ -18,6 +18,7 @@ describe('the base URL', () => {
     ['http://127.9.9.9', 'http://127.9.9.9'],
     ['http://[::1]:1', 'http://[::1]:1'],
     ['http://localhost', 'http://localhost'],
+    ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
   ])('%s is %s', (text, issuer) => {
     expect(issuerOf(parseBaseUrl(text))).toBe(issuer)
   })

@@ -1,5 +1,12 @@
 import { CliError, usageError } from '../../errors.ts'
-import { CONFIG_KEYS, configKey, type SettingKey, settingText, updateConfig } from '../../settings/config.ts'
+import {
+  CONFIG_KEYS,
+  configKey,
+  type SettingKey,
+  settingText,
+  updateConfig,
+  withSetting,
+} from '../../settings/config.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand } from '../definition.ts'
 
@@ -26,7 +33,7 @@ settings at the same time do not lose each other's changes. A secret is no setti
     const value = parse(key, text)
     const profile = settings.profile.value
     await updateConfig(context, (config) => {
-      config.profiles[profile] = { ...config.profiles[profile], [key]: value }
+      config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
     if (settings.quiet) return
     await context.stderr.write(

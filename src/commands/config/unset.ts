@@ -1,4 +1,4 @@
-import { CONFIG_KEYS, configKey, updateConfig } from '../../settings/config.ts'
+import { CONFIG_KEYS, configKey, updateConfig, withSetting } from '../../settings/config.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
@@ -16,9 +16,9 @@ no failure.`,
     const profile = settings.profile.value
     let was = false
     await updateConfig(context, (config) => {
-      const { [key]: removed, ...others } = config.profiles[profile] ?? {}
-      was = removed !== undefined
-      if (config.profiles[profile] !== undefined) config.profiles[profile] = others
+      const before = config.profiles[profile]
+      was = before?.[key] !== undefined
+      if (before !== undefined) config.profiles[profile] = withSetting(before, key, undefined)
     })
     if (settings.quiet) return
     const { name: shown } = CONFIG_KEYS[key]
