@@ -113,6 +113,11 @@ export interface HttpRequest {
    * request.
    */
   readonly freshConnection?: true
+  /**
+   * Called synchronously once the connection stands and before the first byte is written; what it throws ends the
+   * exchange with nothing sent: a `TransportError` with sent `no` and that error as its cause.
+   */
+  readonly beforeSend?: () => void
 }
 
 export interface HttpResponse {

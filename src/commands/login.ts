@@ -3,13 +3,13 @@ import type { Context } from '../context.ts'
 import { Exit, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
-import { splitScopes } from '../oauth/scopes.ts'
+import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
-import { userAgent } from '../service/client.ts'
 import type { StoreKind } from '../session/record.ts'
 import { chosenStore, proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
-import { issuerOf, parseBaseUrl, parsePort } from '../settings/addresses.ts'
+import { issuerOf, parseBaseUrl, parseIssuer, parsePort } from '../settings/addresses.ts'
 import { CONFIG_KEYS, parseTimeout, updateConfig } from '../settings/config.ts'
+import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { writeObject } from '../terminal/output.ts'
@@ -24,6 +24,7 @@ interface LoginFlags {
   readonly browser?: boolean
   readonly timeout?: number
   readonly store?: 'keychain' | 'file'
+  readonly issuer?: string
   readonly authorizationEndpoint?: string
   readonly withApiKey?: true
 }
@@ -57,6 +58,11 @@ is always printed as well; where the browser runs on another machine, paste the 
       choices: ['keychain', 'file'],
     },
     {
+      flags: '--issuer <url>',
+      says: 'the authorization server, where its name is not the base URL; remembered',
+      parse: parseIssuer,
+    },
+    {
       flags: '--authorization-endpoint <url>',
       says: 'the consent page, where the service does not publish it',
     },
@@ -69,13 +75,18 @@ is always printed as well; where the browser runs on another machine, paste the 
       says: 'over SSH: open the address elsewhere, paste where it ends',
     },
     { command: 'mailclaim login --store file', says: 'on a machine without a keychain' },
+    {
+      command: 'mailclaim login --issuer https://auth.example.com',
+      says: 'where another host signs people in',
+    },
     { command: 'mailclaim login --with-api-key < key.txt', says: 'keep an API key instead of a session' },
   ],
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, given) {
     const settings = await askForMissing(given, options.withApiKey === true, context)
     const store = chosenStore(context, settings, options.store)
-    if (options.withApiKey) return keepApiKey(store, context, settings)
+    const issuer = issuerOfLogin(options, settings)
+    if (options.withApiKey) return keepApiKey(store, issuer, context, settings)
     const scopes = splitScopes(options.scope ?? settings.profileConfig.scope ?? [])
     const resource = options.resource ?? settings.profileConfig.resource
     if (options.resource !== undefined) CONFIG_KEYS.resource.parse(options.resource)
@@ -84,6 +95,7 @@ is always printed as well; where the browser runs on another machine, paste the 
     requireBaseUrl(settings)
     requireClientId(settings)
     await proveStore(context, settings, store)
+    const again = howToSignInAgain(store, issuer, settings)
 
     const session = await login(
       {
@@ -93,18 +105,61 @@ is always printed as well; where the browser runs on another machine, paste the 
         openBrowser: options.browser !== false && !context.environment.ssh,
         readInput: readsInput(options, context, settings),
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+        issuer,
         authorizationEndpoint: options.authorizationEndpoint,
-        userAgent: userAgent(context),
+        again,
       },
-      (code) => keepSession(code, scopes, resource, store, context, settings),
+      (code) => keepSession(code, scopes, resource, store, loginCommand(again), context, settings),
       reporter(context),
       context,
       settings,
     )
-    await remember(settings, context)
+    await remember(issuer, settings, context)
     await announce(session, context, settings)
+    await compareScopes(scopes, session.record.scope, context, settings)
   },
 })
+
+/**
+ * The authorization server where it is not the service under its base URL: as given, else as the profile has it. That of
+ * a profile belongs to the base URL of the profile, and says nothing about another service.
+ */
+function issuerOfLogin(options: LoginFlags, settings: Settings): string | undefined {
+  const base = settings.baseUrl && issuerOf(parseBaseUrl(settings.baseUrl.value))
+  const { base_url: remembered, issuer } = settings.profileConfig
+  const sameService =
+    settings.baseUrl?.source === 'profile' || remembered === undefined || remembered === base
+  const found = options.issuer ?? (sameService ? issuer : undefined)
+  return found === base ? undefined : found
+}
+
+/** What the profile does not remember before a login has succeeded has to be typed again. */
+function howToSignInAgain(
+  store: StoreKind,
+  issuer: string | undefined,
+  { profile, profileConfig, baseUrl, clientId }: Settings,
+): LoginCommandOptions {
+  return {
+    profile: profile.value,
+    store: store === profileConfig.store ? undefined : store,
+    baseUrl: baseUrl?.source === 'flag' ? baseUrl.value : undefined,
+    clientId: clientId?.source === 'flag' ? clientId.value : undefined,
+    issuer: issuer === profileConfig.issuer ? undefined : issuer,
+  }
+}
+
+/** Whoever gets other scopes than asked for would learn of it from a refused command, much later. */
+async function compareScopes(
+  asked: readonly string[],
+  granted: string | null,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  if (asked.length === 0 || granted === null) return
+  const { missing, extra } = scopeDifference(asked, granted)
+  if (missing.length > 0) await warn(`asked for but not granted: ${missing.join(' ')}`, context, settings)
+  if (extra.length > 0) await note(`Granted without being asked for: ${extra.join(' ')}`, context, settings)
+}
 
 /** A terminal where questions are allowed, or a pipe where the browser's part is done by hand. */
 function readsInput(options: LoginFlags, context: Context, settings: Settings): boolean {
@@ -155,9 +210,10 @@ async function keepSession(
   scopes: readonly string[],
   resource: string | undefined,
   store: StoreKind,
+  again: string,
   context: Context,
   settings: Settings,
-): Promise<KeptSession> {
+): Promise<KeptOAuthSession> {
   const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
   const tokens = await exchangeCode(context, {
     base: code.base,
@@ -167,6 +223,7 @@ async function keepSession(
     redirectUri: code.redirectUri,
     codeVerifier: code.codeVerifier,
     requestedScope,
+    login: again,
   })
   return replaceSession(context, settings, {
     base: code.base,
@@ -178,16 +235,22 @@ async function keepSession(
   })
 }
 
-type KeptSession = Awaited<ReturnType<typeof replaceSession>> | Awaited<ReturnType<typeof storeApiKey>>
+type KeptOAuthSession = Awaited<ReturnType<typeof replaceSession>>
+type KeptSession = KeptOAuthSession | Awaited<ReturnType<typeof storeApiKey>>
 
-async function keepApiKey(store: StoreKind, context: Context, settings: Settings): Promise<void> {
+async function keepApiKey(
+  store: StoreKind,
+  issuer: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
   const base = settings.baseUrl === undefined ? undefined : requireBaseUrl(settings)
   await proveStore(context, settings, store, 'api_key')
   const value = context.stdin.isTTY
     ? await askForKey(context, settings)
     : (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
   const session = await storeApiKey(context, settings, { value, base, store })
-  await remember(settings, context)
+  await remember(issuer, settings, context)
   await announce(session, context, settings)
 }
 
@@ -216,16 +279,18 @@ async function askForKey(context: Context, settings: Settings): Promise<string> 
 }
 
 /** The profile remembers where it signed in, so that the next command needs no flags. */
-async function remember(settings: Settings, context: Context): Promise<void> {
+async function remember(issuer: string | undefined, settings: Settings, context: Context): Promise<void> {
   const profile = settings.profile.value
   const config = settings.config.profiles[profile]
   const fields = {
     ...(settings.baseUrl === undefined ? {} : { base_url: issuerOf(parseBaseUrl(settings.baseUrl.value)) }),
     ...(settings.clientId === undefined ? {} : { client_id: settings.clientId.value }),
   }
-  if (config?.base_url === fields.base_url && config?.client_id === fields.client_id) return
+  const known = config?.base_url === fields.base_url && config?.client_id === fields.client_id
+  if (known && config?.issuer === issuer) return
   await updateConfig(context, (changed) => {
-    changed.profiles[profile] = { ...changed.profiles[profile], ...fields }
+    const { issuer: _replaced, ...others } = changed.profiles[profile] ?? {}
+    changed.profiles[profile] = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
   })
 }
 
@@ -279,8 +344,9 @@ function reporter(context: Context): LoginReporter {
     async browserFailed() {
       await say('No browser could be opened; please open the address above yourself.')
     },
-    async ignored(why) {
+    async ignored(why, hint) {
       await say(`warning: an answer was ignored: ${sanitizeLine(why)}`)
+      if (hint !== undefined) await say(`hint: ${sanitizeLine(hint)}`)
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { HttpTransport } from '../context.ts'
+import type { HttpRequest, HttpTransport } from '../context.ts'
 
 /** No answer of an authorization server is longer; a longer one is cut and then cannot be read. */
 const MAX_BODY_BYTES = 1024 * 1024
@@ -12,38 +12,39 @@ interface FetchOptions {
 
 /**
  * The program's HTTP transport in the shape that oauth4webapi takes as its `customFetch`: one exchange, no redirects.
- * Rejects with what the transport rejects with.
+ * The body arrives while it is read, so that whoever reads a body that breaks off still has what came before.
+ *
+ * @returns a function that rejects with what the transport rejects with; so does reading the body.
  */
 export function transportFetch(
   http: HttpTransport,
-  options: {
-    readonly timeoutMs: number
+  options: Pick<HttpRequest, 'timeoutMs' | 'signal' | 'freshConnection' | 'beforeSend'> & {
     readonly userAgent: string
-    readonly signal?: AbortSignal
-    readonly freshConnection?: true
   },
 ): (url: string, init: FetchOptions) => Promise<Response> {
+  const { userAgent, ...sending } = options
   return async (url, init) => {
     const answer = await http.send({
+      ...sending,
       method: init.method === 'POST' ? 'POST' : 'GET',
       url: new URL(url),
-      headers: { ...Object.fromEntries(new Headers(init.headers)), 'user-agent': options.userAgent },
+      headers: { ...Object.fromEntries(new Headers(init.headers)), 'user-agent': userAgent },
       ...(init.body === undefined || init.body === null ? {} : { body: String(init.body) }),
-      timeoutMs: options.timeoutMs,
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-      ...(options.freshConnection ? { freshConnection: true } : {}),
     })
-    const pieces: Uint8Array[] = []
-    let size = 0
-    for await (const piece of answer.body) {
-      size += piece.length
-      if (size > MAX_BODY_BYTES) break
-      pieces.push(piece)
-    }
     const empty = [204, 205, 304].includes(answer.status) || answer.status < 200
-    return new Response(empty ? null : Buffer.concat(pieces), {
+    return new Response(empty ? null : upTo(MAX_BODY_BYTES, answer.body), {
       status: Math.max(answer.status, 200),
       headers: answer.headers,
     })
+  }
+}
+
+async function* upTo(bytes: number, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const piece of body) {
+    size += piece.length
+    if (size > bytes) return
+    // A Response stops reading at an empty piece.
+    if (piece.length > 0) yield piece
   }
 }

@@ -1,10 +1,13 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
+import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
 import {
   type AuthorizationAnswer,
   authorizationUrl,
   discoverServer,
+  issuerHint,
+  issuerMismatch,
   judgeAuthorizationAnswer,
   newAuthorizationSecrets,
   wrongAnswerPage,
@@ -22,9 +25,12 @@ export interface LoginOptions {
   /** Whether lines on stdin are read as pasted redirects. */
   readonly readInput: boolean
   readonly timeoutMs: number
+  /** The authorization server, where it is not the service under its base URL. */
+  readonly issuer: string | undefined
   /** Instead of the published or usual endpoint. */
   readonly authorizationEndpoint: string | undefined
-  readonly userAgent: string
+  /** How to run this login again, for hints. */
+  readonly again: LoginCommandOptions
 }
 
 /** What the browser's answer is exchanged with; see RFC 6749 §4.1.3 and RFC 7636 §4.5. */
@@ -41,8 +47,8 @@ export interface LoginReporter {
   /** The address is known, the listener is bound. */
   ready(url: string, browser: 'opening' | 'not_opened', canPaste: boolean): Promise<void>
   browserFailed(): Promise<void>
-  /** Something arrived that is not the awaited answer. */
-  ignored(why: string): Promise<void>
+  /** Something arrived that is not the awaited answer; a hint says what to do if it should have been. */
+  ignored(why: string, hint?: string): Promise<void>
 }
 
 /**
@@ -61,7 +67,8 @@ export async function login<T>(
 ): Promise<T> {
   const base = requireBaseUrl(settings)
   const clientId = requireClientId(settings)
-  const server = await discoverServer(base, context, options.userAgent)
+  const { issuer, authorizationEndpoint, again } = options
+  const server = await discoverServer({ base, issuer, authorizationEndpoint }, again, context)
   const { state, codeVerifier } = newAuthorizationSecrets()
   // Asked before anything is sent: nobody is to wait for what cannot come.
   if (options.target.listen === undefined && !options.readInput) throw nowhereToAnswer()
@@ -71,7 +78,16 @@ export async function login<T>(
   const over = new AbortController()
   const cleanups = [() => over.abort(), () => stopReading(), () => listener?.close()]
 
-  const judge = (parameters: URLSearchParams) => judgeAuthorizationAnswer(server, clientId, parameters, state)
+  const judge = (parameters: URLSearchParams) =>
+    judgeAuthorizationAnswer(server, clientId, parameters, state, loginCommand(again))
+  let foreignIssuer: string | undefined
+  const ignore = (answer: Extract<AuthorizationAnswer, { kind: 'wrong' }>) => {
+    foreignIssuer = answer.issuer ?? foreignIssuer
+    return reporter.ignored(
+      answer.why,
+      answer.issuer === undefined ? undefined : issuerHint(answer.issuer, again),
+    )
+  }
   try {
     const { listen } = options.target
     if (listen !== undefined) {
@@ -82,14 +98,14 @@ export async function login<T>(
         judge: async (parameters) => {
           const answer = judge(parameters)
           if (answer.kind !== 'wrong') return undefined
-          await reporter.ignored(answer.why)
+          await ignore(answer)
           return wrongAnswerPage(answer.why)
         },
         received: (callback) => wait.resolve({ answer: judge(callback.parameters), page: callback.answer }),
       })
     }
     const redirectUri = listener?.redirectUri ?? options.target.uri(0)
-    const url = await authorizationUrl(options.authorizationEndpoint ?? server.authorization_endpoint ?? '', {
+    const url = await authorizationUrl(server.authorization_endpoint ?? '', {
       clientId,
       redirectUri,
       state,
@@ -104,7 +120,7 @@ export async function login<T>(
           const pasted = parsePastedRedirect(line)
           const answer: AuthorizationAnswer =
             'wrong' in pasted ? { kind: 'wrong', why: pasted.wrong } : judge(pasted.parameters)
-          if (answer.kind === 'wrong') told(reporter.ignored(answer.why))
+          if (answer.kind === 'wrong') told(ignore(answer))
           else wait.resolve({ answer, page: async () => {} })
         },
         () => {
@@ -120,7 +136,9 @@ export async function login<T>(
       context.clock
         .sleep(options.timeoutMs, AbortSignal.any([context.interrupts.signal, over.signal]))
         .then((): never => {
-          throw timedOut(options.timeoutMs)
+          throw foreignIssuer === undefined
+            ? timedOut(options.timeoutMs, loginCommand(again))
+            : issuerMismatch('the browser brought an answer of', server.issuer, foreignIssuer, again)
         }),
     ])
     return await finish(answer, page)
@@ -179,11 +197,11 @@ function nowhereToAnswer(): CliError {
   )
 }
 
-function timedOut(ms: number): CliError {
+function timedOut(ms: number, login: string): CliError {
   const [count, unit] = ms >= 60_000 ? [Number((ms / 60_000).toFixed(1)), 'minute'] : [ms / 1000, 'second']
   const span = `${count} ${unit}${count === 1 ? '' : 's'}`
   return new CliError('login_timeout', Exit.notSignedIn, `nobody answered in the browser within ${span}`, {
-    hint: 'run mailclaim login again; --timeout SECONDS waits longer',
+    hint: `sign in again: ${login}; --timeout SECONDS waits longer`,
   })
 }
 

@@ -12,3 +12,18 @@ export function splitScopes(scopes: readonly string[]): string[] {
     throw usageError(`--scope: ${JSON.stringify(wrong)} is not a scope (RFC 6749 §3.3)`)
   return split
 }
+
+/**
+ * Compares what was asked for with what a service says that it granted (RFC 6749 section 3.3), in whatever order, with
+ * spaces or commas between.
+ */
+export function scopeDifference(
+  asked: readonly string[],
+  granted: string,
+): { missing: string[]; extra: string[] } {
+  const given = granted.split(/[\s,]+/).filter((scope) => scope !== '')
+  return {
+    missing: asked.filter((scope) => !given.includes(scope)),
+    extra: given.filter((scope) => !asked.includes(scope)),
+  }
+}

@@ -7,18 +7,17 @@ import { parseRetryAfter } from '../service/retry.ts'
 import { below, isLoopback, issuerOf } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { transportFetch } from './fetch.ts'
+import { describeAnswer, readTokenAnswer, type TokenAnswer } from './token-answer.ts'
 import {
-  answerUnusable,
-  errorCode,
-  errorDescription,
-  isDefined,
-  jsonObject,
-  type TokenAnswer,
-  tokenEndpointError,
+  exchangeRefused,
+  exchangeUnanswered,
+  exchangeUnusable,
+  noRefreshToken,
+  refreshRefused,
 } from './token-errors.ts'
 
 /** What the token endpoint is asked with, whatever the grant. */
-export interface TokenRequest {
+interface TokenRequest {
   /** The base URL of the service; its own path is kept. */
   readonly base: URL
   readonly clientId: string
@@ -26,87 +25,104 @@ export interface TokenRequest {
   readonly settings: Pick<Settings, 'httpTimeoutMs' | 'verbose'>
 }
 
-/** Tokens as they were received (RFC 6749 §5.1), with what the service left out filled in. */
-export interface Tokens {
-  readonly accessToken: string
+export interface CodeExchange extends TokenRequest {
+  /** What `validateAuthResponse` of oauth4webapi made of the redirect. */
+  readonly callback: URLSearchParams
+  readonly redirectUri: string
+  readonly codeVerifier: string
+  /** What the authorization request asked for; stands where the answer names no scope (RFC 6749 section 5.1). */
+  readonly requestedScope: string | undefined
+  /** The command that signs in again, for hints. */
+  readonly login: string
+}
+
+export interface RefreshRequest extends TokenRequest {
   readonly refreshToken: string
-  /** Seconds from when the answer arrived. */
+  /** Narrows the new access token; undefined asks for the whole scope of the grant. */
+  readonly scope: string | undefined
+  /** The scope of the grant; stands where the answer names none. */
+  readonly grantedScope: string | undefined
+  /** See `HttpRequest`: the last moment at which nothing of the token has left this machine. */
+  readonly beforeSend?: () => void
+}
+
+/** An access token as it was received (RFC 6749 section 5.1), with what the service left out filled in. */
+export interface AccessTokenGrant {
+  readonly accessToken: string
+  /** From when the answer arrived. */
   readonly expiresInSeconds: number
   /** Separated by spaces; undefined where neither the service nor the request named any. */
   readonly scope: string | undefined
+}
+
+/** A whole token response: what a session is made of. */
+export interface Tokens extends AccessTokenGrant {
+  readonly refreshToken: string
 }
 
 /** Where the service does not say how long a token is valid: far less than any service of this kind grants. */
 const UNSTATED_LIFETIME_SECONDS = 300
 /** More than a token of 15 minutes ever gets, and far from what a timer cannot hold. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
+/** What is sent here works once, so a time limit that is meant for lists does not count. */
+const LEAST_TIMEOUT_MS = 30_000
 
-/**
- * Sends an authorization code (RFC 6749 §4.1.3 with RFC 7636 §4.5).
- *
- * @param callback what `validateAuthResponse` of oauth4webapi made of the redirect.
- * @throws TransportError where no whole answer came.
- */
-export async function sendCode(
-  context: Context,
-  request: TokenRequest & {
-    readonly callback: URLSearchParams
-    readonly redirectUri: string
-    readonly codeVerifier: string
-  },
-): Promise<TokenAnswer> {
-  return whole(
-    await oauth.authorizationCodeGrantRequest(
-      serverOf(request),
-      { client_id: request.clientId },
-      oauth.None(),
-      request.callback,
-      request.redirectUri,
-      request.codeVerifier,
-      sending(context, request),
-    ),
-    [request.callback.get('code'), request.codeVerifier],
-  )
+/** Milliseconds that the token endpoint may take to answer. */
+export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
+  return Math.max(settings.httpTimeoutMs, LEAST_TIMEOUT_MS)
 }
 
 /**
- * Sends a refresh token (RFC 6749 §6), once: no redirect is followed and nothing is sent again.
+ * Sends an authorization code (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
  *
- * @param request.scope narrows the new access token; undefined asks for the whole scope of the grant.
- * @throws TransportError where no whole answer came.
+ * @throws TransportError where not even the head of an answer came.
  */
-export async function sendRefresh(
-  context: Context,
-  request: TokenRequest & { readonly refreshToken: string; readonly scope: string | undefined },
-): Promise<TokenAnswer> {
-  return whole(
-    await oauth.refreshTokenGrantRequest(
-      serverOf(request),
-      { client_id: request.clientId },
-      oauth.None(),
-      request.refreshToken,
-      {
-        ...sending(context, request),
-        ...(request.scope === undefined ? {} : { additionalParameters: { scope: request.scope } }),
-      },
-    ),
-    [request.refreshToken],
+async function sendCode(context: Context, request: CodeExchange): Promise<TokenAnswer> {
+  const response = await oauth.authorizationCodeGrantRequest(
+    serverOf(request),
+    { client_id: request.clientId },
+    oauth.None(),
+    request.callback,
+    request.redirectUri,
+    request.codeVerifier,
+    sending(context, request),
   )
+  return readTokenAnswer(response, [request.callback.get('code') ?? '', request.codeVerifier])
+}
+
+/**
+ * Sends a refresh token (RFC 6749 section 6), once: no redirect is followed and nothing is sent again.
+ *
+ * @throws TransportError where not even the head of an answer came.
+ */
+async function sendRefresh(context: Context, request: RefreshRequest): Promise<TokenAnswer> {
+  const response = await oauth.refreshTokenGrantRequest(
+    serverOf(request),
+    { client_id: request.clientId },
+    oauth.None(),
+    request.refreshToken,
+    {
+      ...sending(context, request, request.beforeSend),
+      ...(request.scope === undefined ? {} : { additionalParameters: { scope: request.scope } }),
+    },
+  )
+  return readTokenAnswer(response, [request.refreshToken])
 }
 
 function serverOf({ base }: TokenRequest): oauth.AuthorizationServer {
   return { issuer: issuerOf(base), token_endpoint: below(base, '/oauth/token').href }
 }
 
-function sending(context: Context, { base, settings }: TokenRequest) {
+function sending(context: Context, { base, settings }: TokenRequest, beforeSend?: () => void) {
   return {
     [oauth.allowInsecureRequests]: isLoopback(base.hostname),
     [oauth.customFetch]: transportFetch(
       settings.verbose ? logExchanges(withCalmStderr(context)) : context.http,
       {
-        timeoutMs: settings.httpTimeoutMs,
+        timeoutMs: tokenTimeoutMs(settings),
         userAgent: userAgent(context),
         freshConnection: true,
+        ...(beforeSend === undefined ? {} : { beforeSend }),
       },
     ),
   }
@@ -119,82 +135,74 @@ function withCalmStderr(context: Context): Context {
   return { ...context, stderr: { isTTY: stderr.isTTY, columns: stderr.columns, write } }
 }
 
-/** Reads an answer to its end. A refusal that quotes what was sent must not carry it into a message. */
-async function whole(response: Response, secrets: readonly (string | null)[]): Promise<TokenAnswer> {
-  let text = await response.text()
-  if (!response.ok) {
-    for (const secret of secrets) if (secret) text = text.replaceAll(secret, '[left out]')
-  }
-  return { status: response.status, headers: response.headers, text }
-}
-
 /**
  * Exchanges an authorization code for tokens.
  *
- * @param request.requestedScope what the authorization request asked for; stands where the answer names no scope
- *   (RFC 6749 §5.1).
- * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6; exit 7
- *   where no answer came or it makes no sense.
+ * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
+ *   `no_refresh_token`, exit 6; exit 7 where no answer came or it makes no sense.
  */
-export async function exchangeCode(
-  context: Context,
-  request: Parameters<typeof sendCode>[1] & { readonly requestedScope: string | undefined },
-): Promise<Tokens> {
+export async function exchangeCode(context: Context, request: CodeExchange): Promise<Tokens> {
   let answer: TokenAnswer
   try {
     answer = await sendCode(context, request)
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    throw new CliError(
-      'token_endpoint_unreachable',
-      Exit.unavailable,
-      `the sign-in was approved, but the service did not answer the exchange of the code: ${error.message}`,
-      { hint: 'a code works once, so run mailclaim login again', cause: error },
-    )
+    throw exchangeUnanswered(error, request.login)
   }
-  const judged = await judgeTokens(request, answer, request.requestedScope)
-  if (judged.kind === 'tokens') return judged.tokens
-  const code = errorCode(answer)
-  throw code === undefined ? answerUnusable(answer, judged.why) : tokenEndpointError('exchange', code, answer)
+  const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
+  if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
+  if (access !== undefined) throw noRefreshToken()
+  if (answer.error !== undefined) throw exchangeRefused(answer.error, answer, request.login)
+  if (answer.cut !== undefined) throw exchangeUnanswered(answer.cut, request.login)
+  throw exchangeUnusable(answer, why, request.login)
 }
 
 /** What became of a refresh token that was sent. */
 export type RefreshOutcome =
-  | { readonly kind: 'success'; readonly tokens: Tokens }
+  /**
+   * The service rotated the token: `refreshToken` is its successor, to be stored whatever else the answer holds.
+   * `access` is undefined where the access token beside it cannot be used; `why` then says what is wrong with it.
+   */
+  | {
+      readonly kind: 'success'
+      readonly refreshToken: string
+      readonly access: AccessTokenGrant | undefined
+      readonly why: string | undefined
+    }
   /** `invalid_grant`: the token, and with it the session, is worth nothing any more. */
   | { readonly kind: 'over'; readonly description: string | undefined }
-  /** The service refused before it worked on the token: it can be sent again once the cause is gone. */
+  /** Nothing was sent, or the service refused: the token can be sent again once the cause is gone. */
   | { readonly kind: 'not_consumed'; readonly error: CliError }
-  /** The same, and waiting is all it takes. `afterMs` is undefined where the service does not say how long. */
+  /** The same, and waiting is all it takes. `afterMs` is undefined where nobody says how long. */
   | { readonly kind: 'retry_after'; readonly afterMs: number | undefined; readonly error: CliError }
-  /** The service may have rotated the token: it must not be sent again. */
-  | { readonly kind: 'unknown'; readonly why: string }
+  /**
+   * The service may have rotated the token: it must not be sent again. `why` has the service's own words. `access` is
+   * an access token that came without a new refresh token: good for its lifetime.
+   */
+  | { readonly kind: 'unknown'; readonly why: string; readonly access: AccessTokenGrant | undefined }
 
 /**
  * Refreshes once and says what became of the token that was sent. Never throws for anything the network or the service
  * can do.
- *
- * @param request.grantedScope the scope of the grant; stands where the answer names none.
  */
-export async function refresh(
-  context: Context,
-  request: Parameters<typeof sendRefresh>[1] & { readonly grantedScope: string | undefined },
-): Promise<RefreshOutcome> {
+export async function refresh(context: Context, request: RefreshRequest): Promise<RefreshOutcome> {
   let answer: TokenAnswer
   try {
     answer = await sendRefresh(context, request)
   } catch (error) {
-    return judgeSilence(error, request.base)
+    return classifySilence(error, request.base)
   }
-  return judgeRefresh(request, answer, request.scope ?? request.grantedScope, context.clock.now())
+  return classifyRefreshAnswer(answer, request.scope ?? request.grantedScope, context.clock.now())
 }
 
-/** Judges a request that got no whole answer: only where nothing can have left this machine is the token unused. */
-function judgeSilence(error: unknown, base: URL): RefreshOutcome {
-  if (!(error instanceof TransportError)) {
-    return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
+/** Classifies a request that got no answer: only where nothing can have left this machine is the token unused. */
+function classifySilence(error: unknown, base: URL): RefreshOutcome {
+  if (!(error instanceof TransportError) || error.sent === 'maybe') {
+    const why = error instanceof Error ? error.message : String(error)
+    return { kind: 'unknown', why, access: undefined }
   }
-  if (error.sent === 'maybe') return { kind: 'unknown', why: error.message }
+  // What `beforeSend` threw speaks for itself.
+  if (error.cause instanceof CliError) return { kind: 'not_consumed', error: error.cause }
   const failure = new CliError(
     'service_unreachable',
     Exit.unavailable,
@@ -211,86 +219,82 @@ function judgeSilence(error: unknown, base: URL): RefreshOutcome {
 }
 
 /**
- * Judges the answer to a refresh by the interface's section 7.1. What it does not define counts as unknown.
+ * Classifies the answer to a refresh. The token counts as unused only where the answer proves that the service itself
+ * refused: an OAuth error response, or a 429 or 503 with `Retry-After`. A bare 429 or 503 proves nothing, because
+ * proxies send them after the service has worked on the request.
  *
+ * @param scope what the access token may do where the answer does not say.
  * @param now wall-clock milliseconds, for a Retry-After that is a date.
  */
-export async function judgeRefresh(
-  request: TokenRequest,
-  answer: TokenAnswer,
-  scope: string | undefined,
-  now: number,
-): Promise<RefreshOutcome> {
+function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, now: number): RefreshOutcome {
+  const { refreshToken, access, why } = readTokens(answer, scope)
+  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
+  if (answer.error === 'invalid_grant') return { kind: 'over', description: answer.words || undefined }
   if (answer.status === 429 || answer.status === 503) {
-    const error = new CliError(
-      answer.status === 429 ? 'rate_limited' : 'service_unavailable',
-      Exit.unavailable,
-      answer.status === 429
-        ? 'the service asks to slow down (HTTP 429) and did not renew the session in the time allowed'
-        : 'the service is not available (HTTP 503) and did not renew the session in the time allowed',
-      { hint: 'the session is untouched; run the command again later', status: answer.status },
-    )
-    return {
-      kind: 'retry_after',
-      afterMs: parseRetryAfter(answer.headers.get('retry-after') ?? undefined, now),
-      error,
-    }
+    const afterMs = parseRetryAfter(answer.retryAfter, now)
+    if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer) }
   }
-  const code = errorCode(answer)
-  if (code === 'invalid_grant') return { kind: 'over', description: errorDescription(answer) }
-  if (code !== undefined && isDefined(code)) {
-    return { kind: 'not_consumed', error: tokenEndpointError('refresh', code, answer) }
-  }
-  const judged = await judgeTokens(request, answer, scope)
-  return judged.kind === 'tokens'
-    ? { kind: 'success', tokens: judged.tokens }
-    : { kind: 'unknown', why: judged.why }
+  if (answer.error !== undefined) return { kind: 'not_consumed', error: refreshRefused(answer.error, answer) }
+  return { kind: 'unknown', why: [describeAnswer(answer), why].filter(Boolean).join('; '), access }
+}
+
+function askedToWait(answer: TokenAnswer): CliError {
+  const [code, state] =
+    answer.status === 429
+      ? ['rate_limited', 'the service asks to slow down']
+      : ['service_unavailable', 'the service is not available']
+  return new CliError(
+    code,
+    Exit.unavailable,
+    `${state} and did not renew the session in the time allowed (${describeAnswer(answer)})`,
+    { hint: 'the session is untouched; run the command again later', status: answer.status },
+  )
 }
 
 /**
- * Reads tokens out of an answer. Lenient where strictness would lose a token that was just rotated: any 2xx status, any
- * content type, null for a field that was left out. A success without a new refresh token is none (interface 2.1).
+ * Reads the tokens that a success holds (RFC 6749 section 5.1), each for itself, because a refresh token that was just
+ * rotated must not be lost over anything that is wrong beside it. Lenient for the same reason: any 2xx status, any
+ * content type, null for a field that was left out, a body that breaks off after the object is whole.
+ *
+ * @returns what there is of both, and `why` one is missing; nothing at all for an answer that is not a success.
  */
-async function judgeTokens(
-  request: TokenRequest,
-  answer: TokenAnswer,
+function readTokens(
+  { status, body }: TokenAnswer,
   scope: string | undefined,
-): Promise<{ kind: 'tokens'; tokens: Tokens } | { kind: 'unusable'; why: string }> {
-  if (answer.status < 200 || answer.status > 299) return { kind: 'unusable', why: `HTTP ${answer.status}` }
-  const body = jsonObject(answer.text)
-  if (body === undefined) return { kind: 'unusable', why: `HTTP ${answer.status} without a JSON object` }
-  const { id_token: _unused, ...rest } = body
-  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null))
-  // A lifetime that cannot be read is no reason to lose the tokens that came with it.
-  const lifetime = Number(given['expires_in'])
-  if (!(lifetime > 0)) delete given['expires_in']
-  if (typeof given['scope'] !== 'string') delete given['scope']
-  try {
-    const tokens = await oauth.processRefreshTokenResponse(
-      serverOf(request),
-      { client_id: request.clientId },
-      Response.json({ token_type: 'Bearer', ...given }),
-    )
-    if (tokens.token_type !== 'bearer') return { kind: 'unusable', why: 'its token_type is not Bearer' }
-    if (!isHeaderSafe(tokens.access_token))
-      return { kind: 'unusable', why: 'its access_token is not a token' }
-    if (tokens.refresh_token === undefined) return { kind: 'unusable', why: 'it has no refresh_token' }
-    return {
-      kind: 'tokens',
-      tokens: {
-        accessToken: tokens.access_token,
-        refreshToken: tokens.refresh_token,
-        expiresInSeconds: Math.min(tokens.expires_in ?? UNSTATED_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS),
-        scope: tokens.scope === undefined || tokens.scope === '' ? scope : tokens.scope,
-      },
-    }
-  } catch (error) {
-    // The library's messages name fields, never values.
-    return { kind: 'unusable', why: error instanceof Error ? error.message : 'it is not a token response' }
+): { refreshToken?: string | undefined; access?: AccessTokenGrant | undefined; why?: string | undefined } {
+  if (status < 200 || status > 299) return {}
+  if (body === undefined) return { why: 'it holds no JSON object' }
+  const refreshToken = textOf(body['refresh_token'])
+  const access = readAccessToken(body, scope)
+  if (typeof access === 'string') return { refreshToken, why: access }
+  return { refreshToken, access, why: refreshToken === undefined ? 'it has no refresh_token' : undefined }
+}
+
+/** The access token, or why there is none that can be used. */
+function readAccessToken(
+  body: Readonly<Record<string, unknown>>,
+  requestedScope: string | undefined,
+): AccessTokenGrant | string {
+  const accessToken = textOf(body['access_token'])
+  if (accessToken === undefined) return 'it has no access_token'
+  if (!isHeaderSafe(accessToken)) return 'its access_token is not a token'
+  if (String(body['token_type'] ?? 'Bearer').toLowerCase() !== 'bearer') return 'its token_type is not Bearer'
+  const lifetime = Number(body['expires_in'])
+  const scope = body['scope']
+  return {
+    accessToken,
+    // A lifetime that cannot be read is no reason to lose the token that came with it.
+    expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : UNSTATED_LIFETIME_SECONDS,
+    // Some services send a list.
+    scope: textOf(Array.isArray(scope) ? scope.join(' ') : scope) ?? requestedScope,
   }
 }
 
-/** RFC 6750 §2.1: only these may stand in an Authorization header. */
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** RFC 6750 section 2.1: only these may stand in an Authorization header. */
 function isHeaderSafe(token: string): boolean {
   return /^[\x21-\x7e]+$/.test(token)
 }

@@ -1,36 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
-
-/** An answer of the token endpoint, read to its end and not judged yet. */
-export interface TokenAnswer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-}
-
-/** The object that a text holds as JSON; undefined where it holds none. */
-export function jsonObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The `error` of a 4xx answer (RFC 6749 §5.2); undefined for every other answer. */
-export function errorCode(answer: TokenAnswer): string | undefined {
-  if (answer.status < 400 || answer.status > 499) return undefined
-  const code = jsonObject(answer.text)?.['error']
-  return typeof code === 'string' && code !== '' ? code.slice(0, 100) : undefined
-}
-
-/** What the service says about an error, shortened. */
-export function errorDescription(answer: TokenAnswer): string | undefined {
-  const text = jsonObject(answer.text)?.['error_description']
-  return typeof text === 'string' && text.trim() !== '' ? text.trim().slice(0, 300) : undefined
-}
+import { describeAnswer, type TokenAnswer } from './token-answer.ts'
 
 type DefinedError =
   | 'invalid_request'
@@ -39,9 +8,11 @@ type DefinedError =
   | 'invalid_client'
   | 'unauthorized_client'
 
+type Step = 'exchange' | 'refresh'
+
 /** The rows of the interface's section 7.1, in words, with what a person can do about each. */
 const DEFINED: Readonly<
-  Record<DefinedError, { exit: CliError['exit']; exchange: string; refresh: string; hint: string }>
+  Record<DefinedError, { exit: CliError['exit']; hint: string } & Record<Step, string>>
 > = {
   invalid_request: {
     exit: Exit.refused,
@@ -60,7 +31,7 @@ const DEFINED: Readonly<
     exchange:
       'the service refused the authorization code: it was used already, is older than 10 minutes, or does not belong to this sign-in (redirect URI or PKCE verifier)',
     refresh: 'the service refused the refresh token: it is invalid, expired, revoked or was used before',
-    hint: 'run mailclaim login again',
+    hint: 'sign in again',
   },
   invalid_client: {
     exit: Exit.notConfigured,
@@ -76,42 +47,88 @@ const DEFINED: Readonly<
   },
 }
 
-/** Whether the interface defines this error code. */
-export function isDefined(code: string): code is DefinedError {
-  return Object.hasOwn(DEFINED, code)
+/** Codes of other standards that say that the fault passes (RFC 6749 section 4.1.2.1, RFC 8628 section 3.5). */
+const PASSING: readonly string[] = ['temporarily_unavailable', 'server_error', 'slow_down']
+
+/** What went wrong, what to do about it, and the exit code, for any `error` that a service may send. */
+function explain(step: Step, code: string, status: number) {
+  if (Object.hasOwn(DEFINED, code)) {
+    const { exit, hint, [step]: message } = DEFINED[code as DefinedError]
+    return { exit, hint, message }
+  }
+  const message = `the service refused the ${step === 'refresh' ? 'refresh' : 'code exchange'}`
+  return status === 429 || PASSING.includes(code)
+    ? { exit: Exit.unavailable, hint: 'try again later', message }
+    : { exit: Exit.refused, hint: 'check the client id; with --verbose the exchange is shown', message }
 }
 
-/** An error of the token endpoint as a person can understand it; the service's own words are kept. */
-export function tokenEndpointError(
-  step: 'exchange' | 'refresh',
-  code: string,
+function oauthError(
+  step: Step,
+  error: string,
   answer: TokenAnswer,
+  hintFor: (hint: string) => string,
 ): CliError {
-  const said = errorDescription(answer)
-  const own = said === undefined ? '' : `; it says: ${said}`
-  if (!isDefined(code)) {
-    return new CliError(code, Exit.refused, `the service refused the token request (${code})${own}`, {
-      hint: 'run mailclaim login again; with --verbose the exchange is shown',
-      status: answer.status,
-    })
-  }
-  const { exit, hint, [step]: words } = DEFINED[code]
-  const kept = step === 'refresh' ? `the session is untouched; ${hint}` : hint
-  return new CliError(code, exit, `${words} (${code})${own}`, { hint: kept, status: answer.status })
+  const { exit, hint, message } = explain(step, error, answer.status)
+  const said = answer.words === '' ? '' : `; it says: ${answer.words}`
+  // Scripts compare codes: what is not shaped like one stays in the message.
+  const code = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : 'refused'
+  return new CliError(code, exit, `${message} (${error})${said}`, {
+    hint: hintFor(hint),
+    status: answer.status,
+  })
+}
+
+/** The error for an OAuth error response (RFC 6749 section 5.2) to a refresh that left the token as it was. */
+export function refreshRefused(error: string, answer: TokenAnswer): CliError {
+  return oauthError('refresh', error, answer, (hint) => `the session is untouched; ${hint}`)
+}
+
+/**
+ * The error for an OAuth error response to a code exchange.
+ *
+ * @param login the command that signs in again: a code works once.
+ */
+export function exchangeRefused(error: string, answer: TokenAnswer, login: string): CliError {
+  return oauthError('exchange', error, answer, (hint) =>
+    hint === DEFINED.invalid_grant.hint ? `${hint}: ${login}` : `${hint}; then sign in again: ${login}`,
+  )
+}
+
+/** The service exchanged the code, but gave nothing to go on with once the access token has ended. */
+export function noRefreshToken(): CliError {
+  return new CliError(
+    'no_refresh_token',
+    Exit.refused,
+    'the sign-in was approved, but the service issued no refresh token, so there is no session to keep',
+    {
+      hint: 'check that the client is registered for the refresh token grant; some services also want a scope for it, often --scope offline_access. An API key works without: mailclaim login --with-api-key',
+    },
+  )
 }
 
 /** The error for an answer to a code exchange that is neither tokens nor a refusal: exit 7. */
-export function answerUnusable(answer: TokenAnswer, why: string): CliError {
+export function exchangeUnusable(answer: TokenAnswer, why: string | undefined, login: string): CliError {
   const unavailable = answer.status === 429 || answer.status >= 500
+  const described = [describeAnswer(answer), why].filter(Boolean).join('; ')
   return new CliError(
     unavailable ? 'service_unavailable' : 'answer_unusable',
     Exit.unavailable,
     unavailable
-      ? `the sign-in was approved, but the service could not exchange the code (HTTP ${answer.status})`
-      : `the sign-in was approved, but the answer to the code exchange is not the interface's: ${why}`,
+      ? `the sign-in was approved, but the service could not exchange the code (${described})`
+      : `the sign-in was approved, but the answer to the code exchange is not a token response (${described})`,
     {
-      hint: 'a code works once, so run mailclaim login again; check that the base URL is the API’s',
+      hint: `check that the base URL is the API's, then sign in again, because a code works once: ${login}`,
       status: answer.status,
     },
+  )
+}
+
+/** No answer to a code exchange arrived: exit 7. */
+export function exchangeUnanswered(cause: Error, login: string): CliError {
+  return new CliError(
+    'token_endpoint_unreachable',
+    Exit.unavailable,
+    `the sign-in was approved, but the service did not answer the exchange of the code: ${cause.message}`,
+    { hint: `sign in again, because a code works once: ${login}`, cause },
   )
 }

@@ -96,6 +96,16 @@ export function tokenLost({ profile, store }: SignedIn, cause: unknown): CliErro
   )
 }
 
+/** The service rotated the refresh token, which is stored, and sent no access token that can be used with it. */
+export function accessTokenUnusable(profile: string, why: string | undefined): CliError {
+  return new CliError(
+    'access_token_unusable',
+    Exit.unavailable,
+    `the service renewed the session of profile ${profile}, but its access token cannot be used${why === undefined ? '' : ` (${why})`}`,
+    { hint: 'the session is kept; run the command again' },
+  )
+}
+
 /** What the service said counts; that it could not be noted here is told beside it, for the way on may be shut as well. */
 export function notNoted(error: CliError, failure: unknown): CliError {
   const { message, hint } =

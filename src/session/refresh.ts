@@ -1,7 +1,12 @@
 import type { Context } from '../context.ts'
 import type { Secret } from '../credentials/store.ts'
 import { type CliError, usageError } from '../errors.ts'
-import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
+import {
+  type AccessTokenGrant,
+  type RefreshOutcome,
+  refresh,
+  tokenTimeoutMs,
+} from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { type PreparedFile, prepareDurable, removeLeftovers } from '../settings/files.ts'
@@ -18,6 +23,7 @@ import {
 } from './access-token.ts'
 import { withLock } from './lock.ts'
 import {
+  accessTokenUnusable,
   interrupted,
   interruptedQuestion,
   nothingSent,
@@ -62,7 +68,7 @@ const UNREACHABLE_TRIES = 3
 
 /** Milliseconds that a command waits for the lock: another process may use up all of its own time under it. */
 export function lockDeadline(settings: Pick<Settings, 'httpTimeoutMs'>): number {
-  return settings.httpTimeoutMs + LOCK_EXTRA_MS
+  return tokenTimeoutMs(settings) + LOCK_EXTRA_MS
 }
 
 /**
@@ -223,14 +229,20 @@ async function sendAndSettle(
   // Step 7.
   switch (outcome.kind) {
     case 'success': {
-      const token = accessTokenOf(record, outcome, before, options)
-      await storeRenewed(context, settings, paths, record, secret, outcome, token, { room, after })
+      const token = outcome.access && accessTokenOf(record, outcome.access, before, options)
+      await storeRenewed(context, settings, paths, record, secret, outcome, token, { room, after, before })
+      if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why)
       return { kind: 'renewed', token }
     }
     case 'over':
       await room.discard()
       throw await endSession(context, paths, record, outcome, after)
     case 'unknown':
+      if (outcome.access !== undefined) {
+        await writeAccessToken(paths, accessTokenOf(record, outcome.access, before, options)).catch(
+          () => undefined,
+        )
+      }
       await Promise.all([room.discard(), after.discard()])
       throw outcomeUnknown(record, outcome.why)
     case 'not_consumed':
@@ -247,7 +259,7 @@ async function sendAndSettle(
 
 function accessTokenOf(
   record: OAuthRecord,
-  { tokens }: Extract<RefreshOutcome, { kind: 'success' }>,
+  access: AccessTokenGrant,
   received: Moment,
   options: RenewOptions,
 ): AccessToken {
@@ -255,10 +267,10 @@ function accessTokenOf(
     session: record.id,
     issuer: record.issuer,
     clientId: record.clientId,
-    value: tokens.accessToken,
-    scope: tokens.scope ?? null,
+    value: access.accessToken,
+    scope: access.scope ?? null,
     narrowed: options.scope !== undefined,
-    expiresInSeconds: tokens.expiresInSeconds,
+    expiresInSeconds: access.expiresInSeconds,
     // When the request left: the answer cannot have been younger.
     received,
   }
@@ -271,11 +283,11 @@ async function storeRenewed(
   paths: SessionPaths,
   record: OAuthRecord,
   sent: Secret,
-  { tokens }: Extract<RefreshOutcome, { kind: 'success' }>,
-  token: AccessToken,
-  files: { readonly room: PreparedFile; readonly after: PreparedFile },
+  { refreshToken }: Extract<RefreshOutcome, { kind: 'success' }>,
+  token: AccessToken | undefined,
+  files: { readonly room: PreparedFile; readonly after: PreparedFile; readonly before: Moment },
 ): Promise<void> {
-  const successor: Secret = { generation: sent.generation + 1, value: tokens.refreshToken }
+  const successor: Secret = { generation: sent.generation + 1, value: refreshToken }
   let refused: string | undefined
   try {
     refused = await storeSuccessor(context, paths, record, successor, files.room)
@@ -284,13 +296,13 @@ async function storeRenewed(
     throw tokenLost(record, error)
   }
   // From here on nothing can be lost: what fails is made good by the next command.
-  await writeAccessToken(paths, token).catch(() => undefined)
+  if (token !== undefined) await writeAccessToken(paths, token).catch(() => undefined)
   const renewed: OAuthRecord = {
     ...record,
     generation: successor.generation,
     // The service may have taken scopes away from the grant.
-    scope: token.narrowed ? record.scope : token.scope,
-    issuedAt: token.received.wall,
+    scope: token === undefined || token.narrowed ? record.scope : token.scope,
+    issuedAt: files.before.wall,
     journal: null,
   }
   await files.after.commit(formatRecord(renewed)).catch(() => undefined)

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { command } from '../../src/commands/login.ts'
 import type { HttpRequest } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
+import { sessionPaths } from '../../src/session/paths.ts'
+import { readRecord } from '../../src/session/record.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { resolveSettings } from '../../src/settings/settings.ts'
+import { resolveSettings, type Settings } from '../../src/settings/settings.ts'
 import {
   createFakeContext,
   type FakeContext,
@@ -11,6 +13,8 @@ import {
   fakeSettings,
   jsonResponse,
 } from '../fake-context.ts'
+import { createClient } from '../hardening/world.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
 type Options = Parameters<typeof command.run>[0]['options']
 
@@ -45,8 +49,8 @@ function contextWith(
 }
 
 /** Runs the command and plays the browser as soon as the address is printed. */
-async function signIn(context: FakeContext, options: Options = { store: 'file' }) {
-  const settings = await fakeSettings(context)
+async function signIn(context: FakeContext, options: Options = { store: 'file' }, given?: Settings) {
+  const settings = given ?? (await fakeSettings(context))
   const ended = command.run({ arguments: [], options }, context, settings)
   ended.catch(() => {})
   await expect.poll(() => context.stderr.text).toMatch(/oauth\/authorize\S+\s/)
@@ -160,6 +164,77 @@ describe('login', () => {
     await expect(
       command.run({ arguments: [], options: { store: 'file' } }, context, settings),
     ).rejects.toMatchObject({ code: 'base_url_missing', exit: Exit.notConfigured })
+  })
+
+  describe('the scopes that are granted', () => {
+    it.each([
+      ['are those that were asked for', ['b:c', 'a:b'], 'a:b b:c', []],
+      [
+        'are fewer, and others',
+        ['a:b', 'b:c', 'c:d'],
+        'b:c x:y',
+        ['warning: asked for but not granted: a:b c:d', 'Granted without being asked for: x:y'],
+      ],
+      ['are whatever the service likes, because nothing was asked for', [], 'a:b', []],
+      ['are not named, which means that they are those (RFC 6749)', ['a:b'], null, []],
+    ])('%s', async (_what, scope, granted, said) => {
+      const context = contextWith({}, () => [200, { ...TOKENS, scope: granted }])
+      await (await signIn(context, { store: 'file', scope })).ended
+      const lines = context.stderr.text.split('\n').filter((line) => /granted/i.test(line))
+      expect(lines).toEqual(said)
+    })
+  })
+
+  it('that is refused says how to sign in to the same profile, store and service again', async () => {
+    const context = contextWith({}, () => [400, { error: 'invalid_grant' }])
+    const settings = await fakeSettings(context, { profile: 'work' })
+    const { ended } = await signIn(context, { store: 'file' }, settings)
+    await expect(ended).rejects.toMatchObject({
+      hint: 'sign in again: mailclaim login --profile work --store file --base-url http://127.0.0.1:1 --client-id client-1',
+    })
+  })
+
+  describe('at a service whose issuer is not its base URL', () => {
+    /** One server under two names: its issuer is the address, the base URL the name. */
+    async function twoNames() {
+      const sandbox = await sandboxForTest({ autoApprove: true })
+      const baseUrl = sandbox.baseUrl.replace('127.0.0.1', 'localhost')
+      const client = createClient(sandbox, { baseUrl })
+      const logIn = (...words: string[]) => client.run(['login', '--timeout', '3600', ...words])
+      return { sandbox, baseUrl, client, logIn }
+    }
+
+    it('says so with both names, and how to go on', async () => {
+      const { sandbox, baseUrl, logIn } = await twoNames()
+      const { code, stderr } = await logIn()
+      expect(code).toBe(Exit.notConfigured)
+      expect(stderr).toContain(`expected ${baseUrl}, got ${sandbox.baseUrl}\n`)
+      expect(stderr).toContain(`mailclaim login --store file --issuer ${sandbox.baseUrl}`)
+    })
+
+    it('goes well with --issuer, which the profile remembers; the session belongs to the base URL', async () => {
+      const { sandbox, baseUrl, client, logIn } = await twoNames()
+      expect(await logIn('--issuer', `${sandbox.baseUrl}/`)).toMatchObject({ code: 0 })
+      const { context } = client
+      expect(await readRecord(sessionPaths(context, 'default'))).toMatchObject({ issuer: baseUrl })
+      expect((await readConfig(context)).profiles['default']).toMatchObject({
+        base_url: baseUrl,
+        issuer: sandbox.baseUrl,
+      })
+      expect(await client.run(['auth', 'refresh'])).toMatchObject({ code: 0 })
+      expect(await logIn()).toMatchObject({ code: 0 })
+    })
+
+    it('does not take the issuer of the profile to another service', async () => {
+      const { sandbox, client, logIn } = await twoNames()
+      await logIn('--issuer', sandbox.baseUrl)
+      const other = await sandboxForTest({ autoApprove: true })
+      const ended = await logIn('--base-url', other.baseUrl, '--client-id', other.clientId)
+      expect(ended).toMatchObject({ code: 0 })
+      const profile = (await readConfig(client.context)).profiles['default']
+      expect(profile).toMatchObject({ base_url: other.baseUrl })
+      expect(profile).not.toHaveProperty('issuer')
+    })
   })
 
   describe('--with-api-key', () => {

@@ -133,7 +133,7 @@ const FAULTS: readonly FaultRow[] = [
     fault: { kind: 'status', status: 400, headers: OAUTH, body: { error: 'invalid_request' } },
     exits: [6, 6, 6, 6],
   },
-  { name: '429', fault: { kind: 'status', status: 429 }, exits: [7, 7, 7, 7] },
+  { name: '429', fault: { kind: 'status', status: 429 }, exits: [7, 7, 7, 7], refreshUnknown: true },
   {
     name: '429, Retry-After 31 years',
     fault: { kind: 'status', status: 429, headers: { 'retry-after': '999999999' } },
@@ -153,6 +153,7 @@ const FAULTS: readonly FaultRow[] = [
     name: '429, Retry-After -5',
     fault: { kind: 'status', status: 429, headers: { 'retry-after': '-5' } },
     exits: [7, 7, 7, 7],
+    refreshUnknown: true,
   },
   { name: '500', fault: { kind: 'status', status: 500 }, exits: [7, 7, 7, 7], refreshUnknown: true },
   {
@@ -242,7 +243,11 @@ async function meet(cases: readonly Case[], row: FaultRow): Promise<Ran[]> {
   const real = cases.some(
     ({ command, clock }) => clock === 'real' || (command === 'claims check' && row.exits === 'usual'),
   )
-  const world = await furnish(sandbox, real ? { clock: createRealClock() } : {})
+  const world = await furnish(sandbox, {
+    ...(real ? { clock: createRealClock() } : {}),
+    // The token endpoint gets half a minute whatever --http-timeout says.
+    ...(row.httpTimeout === undefined ? {} : { timeLimitMs: Number(row.httpTimeout) * 1000 }),
+  })
   const { client } = world
   const ends: Ran[] = []
   for (const one of cases) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { run } from '../../src/cli.ts'
+import type { HttpTransport } from '../../src/context.ts'
 import { createDnsNetwork } from '../../src/dns/network.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createTransport, type ProxySettings } from '../../src/service/transport.ts'
@@ -82,14 +83,21 @@ export interface ClientOptions {
   readonly proxies?: ProxySettings
   /** Sends the sandbox's API key instead of a session. */
   readonly apiKey?: true
+  /** Ends every exchange after this time, however long the program would wait. */
+  readonly timeLimitMs?: number
   /** The hasty clock where absent: DNS, whose deadlines are sleeps, needs a real one. */
   readonly clock?: FakeClock
 }
 
 /** A client with a home of its own: real HTTP, DNS and files, a clock on which no pause is waited for. */
 export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Client {
-  const http = createTransport(options.proxies ?? {})
-  onTestFinished(() => http.close())
+  const transport = createTransport(options.proxies ?? {})
+  onTestFinished(() => transport.close())
+  const { timeLimitMs } = options
+  const http: HttpTransport = {
+    send: (request) => transport.send({ ...request, timeoutMs: timeLimitMs ?? request.timeoutMs }),
+    close: () => transport.close(),
+  }
   const baseUrl = options.baseUrl ?? sandbox.baseUrl
   const base = createFakeContext({
     clock: options.clock ?? createHastyClock(),

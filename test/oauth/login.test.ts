@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { TransportError } from '../../src/context.ts'
+import { type HttpRequest, TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
 import { type LoginOptions, login, type ReceivedCode } from '../../src/oauth/login.ts'
 import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
@@ -58,6 +58,7 @@ async function begin({
   })
   made(context)
   const ignored: string[] = []
+  const hints: (string | undefined)[] = []
   const received: ReceivedCode[] = []
   let address = (_url: string) => {}
   const ready = new Promise<string>((resolve) => {
@@ -72,7 +73,8 @@ async function begin({
       readInput: true,
       timeoutMs: 300_000,
       authorizationEndpoint: undefined,
-      userAgent: 'test',
+      issuer: undefined,
+      again: { profile: 'default' },
       ...options,
     },
     async (code) => {
@@ -82,7 +84,10 @@ async function begin({
     {
       ready: async (url) => address(url),
       browserFailed: async () => {},
-      ignored: async (why) => void ignored.push(why),
+      ignored: async (why, hint) => {
+        ignored.push(why)
+        hints.push(hint)
+      },
     },
     context,
     await fakeSettings(context),
@@ -98,7 +103,7 @@ async function begin({
     const response = await fetch(target)
     return { status: response.status, page: await response.text() }
   }
-  return { context, clock, url, redirect, state, come, ignored, received, result }
+  return { context, clock, url, redirect, state, come, ignored, hints, received, result }
 }
 
 describe('signing in', () => {
@@ -170,7 +175,7 @@ describe('signing in', () => {
     [
       'another issuer',
       { code: 'c1', iss: 'https://evil.example' },
-      /another issuer \(https:\/\/evil\.example\)/,
+      /another issuer \(expected http:\/\/127\.0\.0\.1:1, got https:\/\/evil\.example\)/,
     ],
     ['an error of another issuer', { error: 'access_denied', iss: 'https://evil.example' }, /another issuer/],
   ])('ignores an answer with %s, and the right one still counts', async (_what, wrong, why) => {
@@ -235,12 +240,146 @@ describe('signing in', () => {
       await result
     })
 
+    it.each([
+      ['on this machine, named by a service that is not', 'http://127.0.0.1:9/_shutdown'],
+      ['with a user name', 'https://user:pass@api.example/authorize'],
+      ['that is a script', 'javascript:alert(1)'],
+    ])('of a page %s are refused', async (_what, endpoint) => {
+      const issuer = 'https://api.example'
+      const begun = begin({
+        metadata: { issuer, authorization_endpoint: endpoint },
+        options: { issuer },
+      })
+      await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
+    })
+
+    it('of another issuer that will send iss end it before a browser is opened, and name both', async () => {
+      const begun = begin({
+        metadata: {
+          ...published,
+          issuer: 'https://auth.example',
+          authorization_response_iss_parameter_supported: true,
+        },
+        options: { again: { profile: 'work', baseUrl: BASE } },
+      })
+      await expect(begun).rejects.toMatchObject({
+        code: 'issuer_mismatch',
+        exit: 3,
+        message: expect.stringContaining(`expected ${BASE}, got https://auth.example`),
+        hint: expect.stringContaining(
+          `mailclaim login --profile work --base-url ${BASE} --issuer https://auth.example`,
+        ),
+      })
+    })
+
     it('whose service does not answer end it before a browser is opened: exit 7', async () => {
       await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
         code: 'service_unreachable',
         exit: 7,
       })
     })
+  })
+
+  describe('at an issuer that is not the base URL', () => {
+    const issuer = 'https://auth.example/tenant'
+    const metadata = { issuer, authorization_endpoint: 'https://auth.example/page?x=1' }
+    /** Answers like the authorization server at `issuer`, which publishes its metadata at this path alone. */
+    const publishedAt =
+      (path: string, body: Record<string, unknown> = metadata) =>
+      ({ url }: HttpRequest) =>
+        url.href === `https://auth.example${path}` ? jsonResponse(200, body) : jsonResponse(404, {})
+    const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
+
+    it.each([RFC8414, '/tenant/.well-known/openid-configuration'])(
+      'opens the page that it publishes at %s and takes its answers, and nobody else’s',
+      async (path) => {
+        const { context, url, come, ignored, received, result } = await begin({
+          options: { issuer },
+          context: { respond: publishedAt(path) },
+        })
+        expect(context.requests.map(({ url }) => url.origin)).not.toContain(BASE)
+        expect(url.origin + url.pathname).toBe('https://auth.example/page')
+        expect(url.searchParams.get('x')).toBe('1')
+        for (const iss of [BASE, 'https://auth.example', 'https://auth.example/tenant/more'])
+          expect((await come({ code: 'c1', iss })).status).toBe(400)
+        expect(ignored).toHaveLength(3)
+        await come({ code: 'c1', iss: issuer })
+        await result
+        // The code is exchanged at the service, whoever issued it.
+        expect(received[0]?.base.href).toBe(`${BASE}/`)
+      },
+    )
+
+    it('needs iss where that is promised', async () => {
+      const promising = { ...metadata, authorization_response_iss_parameter_supported: true }
+      const { come, result } = await begin({
+        options: { issuer },
+        context: { respond: publishedAt(RFC8414, promising) },
+      })
+      expect((await come({ code: 'c1' })).status).toBe(400)
+      await come({ code: 'c1', iss: issuer })
+      await expect(result).resolves.toBe('stored')
+    })
+
+    it('takes the usual page where nothing is published', async () => {
+      const { url, come, result } = await begin({ options: { issuer } })
+      expect(url.href).toMatch(`${BASE}/oauth/authorize?`)
+      await come({ code: 'c1', iss: issuer })
+      await result
+    })
+
+    it('refuses metadata that name yet another issuer', async () => {
+      const begun = begin({
+        options: { issuer },
+        context: { respond: publishedAt(RFC8414, { ...metadata, issuer: 'https://evil.example' }) },
+      })
+      await expect(begun).rejects.toMatchObject({
+        code: 'issuer_mismatch',
+        message: expect.stringContaining(`expected ${issuer}, got https://evil.example`),
+      })
+    })
+
+    it('that cannot be reached from here can do with a page that the person names', async () => {
+      await expect(begin({ metadata: 'down', options: { issuer } })).rejects.toMatchObject({
+        code: 'service_unreachable',
+        exit: 7,
+        message: expect.stringContaining(issuer),
+      })
+      const authorizationEndpoint = 'https://auth.example/own'
+      const { url, come, result } = await begin({
+        metadata: 'down',
+        options: { issuer, authorizationEndpoint },
+      })
+      expect(url.href).toMatch(authorizationEndpoint)
+      await come({ code: 'c1', iss: issuer })
+      await result
+    })
+  })
+
+  it('names both issuers in the end where the only answer was another one’s, and the way on', async () => {
+    const { clock, come, hints, result } = await begin({ options: { again: { profile: 'work' } } })
+    await come({ code: 'c1', iss: 'https://auth.example' })
+    const hint = expect.stringContaining('mailclaim login --profile work --issuer https://auth.example')
+    expect(hints).toEqual([hint])
+    clock.strike()
+    await expect(result).rejects.toMatchObject({
+      code: 'issuer_mismatch',
+      exit: Exit.notConfigured,
+      message: `the browser brought an answer of another issuer: expected ${BASE}, got https://auth.example`,
+      hint,
+    })
+  })
+
+  it.each([
+    ['javascript:alert(1)', 'check --base-url and --issuer'],
+    ['http://auth.example', 'check --base-url and --issuer'],
+    ['', 'check --base-url and --issuer'],
+    ["https://a.example/';$(id)", "login --issuer 'https://a.example/'\\'';$(id)'."],
+  ])('recommends no issuer that cannot be one, and quotes it for the shell: %j', async (iss, words) => {
+    const { clock, come, result } = await begin()
+    await come({ code: 'c1', iss })
+    clock.strike()
+    await expect(result).rejects.toMatchObject({ hint: expect.stringContaining(words) })
   })
 
   it.each([

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import * as oauth from 'oauth4webapi'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
-import type { CliError } from '../../src/errors.ts'
+import { CliError, Exit } from '../../src/errors.ts'
 import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
@@ -40,6 +40,7 @@ async function exchange(answer: () => HttpResponse | Promise<HttpResponse>, requ
     redirectUri: 'http://127.0.0.1:4711/callback',
     codeVerifier: 'v'.repeat(43),
     requestedScope,
+    login: 'mailclaim login --profile work',
   })
   return { tokens, request: context.requests[0] }
 }
@@ -56,6 +57,31 @@ async function refreshOnce(answer: () => HttpResponse | Promise<HttpResponse>, s
   })
   return { outcome, requests: context.requests }
 }
+
+const REQUEST = {
+  clientId: 'client-1',
+  refreshToken: 'old-refresh',
+  scope: undefined,
+  grantedScope: undefined,
+}
+
+/** Refreshes at a real server, which is closed when the test ends. */
+async function refreshAt(server: Server) {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const http = createTransport({})
+  onTestFinished(async () => {
+    await http.close()
+    server.close()
+  })
+  const context = createFakeContext({ http })
+  const base = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const outcome = await refresh(context, { ...REQUEST, base, settings: await fakeSettings(context) })
+  return { context, base, outcome }
+}
+
+/** A text as JSON may also write it. */
+const escaped = (text: string) =>
+  [...text].map((c) => (c === '/' ? '\\/' : `\\u00${c.charCodeAt(0).toString(16)}`)).join('')
 
 describe('the exchange of a code', () => {
   it('sends what the interface asks for, form-encoded, without an Authorization header', async () => {
@@ -93,8 +119,8 @@ describe('the exchange of a code', () => {
     ],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
-    [textResponse(200, '<html>'), 'answer_unusable', 7, 'without a JSON object'],
-    [jsonResponse(200, { ...WHOLE, refresh_token: undefined }), 'answer_unusable', 7, 'no refresh_token'],
+    [textResponse(200, '<html>'), 'answer_unusable', 7, 'no JSON object'],
+    [jsonResponse(200, { ...WHOLE, refresh_token: undefined }), 'no_refresh_token', 6, 'no refresh token'],
     [jsonResponse(302, WHOLE), 'answer_unusable', 7, 'HTTP 302'],
   ])('that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
@@ -111,8 +137,16 @@ describe('the exchange of a code', () => {
     await expect(failing).rejects.toMatchObject({
       code: 'token_endpoint_unreachable',
       exit: 7,
-      hint: expect.stringContaining('mailclaim login'),
+      hint: expect.stringContaining('mailclaim login --profile work'),
     })
+  })
+
+  it('that brings no refresh token says what may be wrong, and sends nobody in a circle', async () => {
+    const error = await exchange(() => jsonResponse(200, { ...WHOLE, refresh_token: null })).catch(
+      (thrown: unknown) => thrown,
+    )
+    expect((error as CliError).hint).toMatch(/registered for the refresh token grant.*offline_access/)
+    expect((error as CliError).hint).not.toMatch(/login (again|--profile)/)
   })
 
   it('keeps the words of the service, but not a secret that they quote', async () => {
@@ -142,6 +176,11 @@ describe('a token response', () => {
     ['with a lifetime of a million years', { expires_in: 3e13 }, { expiresInSeconds: 366 * 24 * 3600 }],
     ['with another spelling of Bearer', { token_type: 'bEARER' }, { accessToken: 'new-access' }],
     ['without a token type', { token_type: null }, { accessToken: 'new-access' }],
+    [
+      'with its scope as a list',
+      { scope: ['emails:send', 'domains:read'] },
+      { scope: 'emails:send domains:read' },
+    ],
     ['with fields that nobody knows', { id_token: 'x', more: {} }, { refreshToken: 'new-refresh' }],
   ])('%s is understood', async (_name, fields, expected) => {
     const { tokens } = await exchange(() => jsonResponse(200, { ...WHOLE, ...fields }), 'asked:for')
@@ -178,7 +217,25 @@ describe('a refresh', () => {
     ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'not_consumed' }],
     ['invalid_client', () => oauthError(401, 'invalid_client'), { kind: 'not_consumed' }],
     ['unauthorized_client', () => oauthError(400, 'unauthorized_client'), { kind: 'not_consumed' }],
-    ['an unheard-of error', () => oauthError(400, 'server_error'), { kind: 'unknown' }],
+    ...['unsupported_grant_type', 'invalid_target', 'temporarily_unavailable', 'Not Found'].map(
+      (error): [string, () => HttpResponse, Record<string, unknown>] => [
+        `${error}, which the interface does not have`,
+        () => oauthError(400, error, 'refresh is off'),
+        {
+          kind: 'not_consumed',
+          error: expect.objectContaining({
+            message: expect.stringContaining(`(${error}); it says: refresh is off`),
+          }),
+        },
+      ],
+    ),
+    ['the same behind a 500', () => oauthError(500, 'unsupported_grant_type'), { kind: 'unknown' }],
+    [
+      'a 4xx whose error is an object',
+      () => jsonResponse(400, { error: { name: 'x' } }),
+      { kind: 'unknown' },
+    ],
+    ['429 with an OAuth error', () => oauthError(429, 'slow_down'), { kind: 'not_consumed' }],
     [
       '429 with seconds',
       () => textResponse(429, '', { 'retry-after': '3' }),
@@ -189,7 +246,57 @@ describe('a refresh', () => {
       () => textResponse(503, '', { 'retry-after': 'Fri, 20 Nov 2026 12:00:05 GMT' }),
       { kind: 'retry_after', afterMs: 5000 },
     ],
-    ['503 with nothing', () => textResponse(503, '<h1>'), { kind: 'retry_after', afterMs: undefined }],
+    ...[429, 503].flatMap((status) =>
+      [{}, { 'retry-after': 'soon' }, { 'retry-after': '' }].map(
+        (headers: Record<string, string>): [string, () => HttpResponse, Record<string, unknown>] => [
+          `${status} of a proxy with ${JSON.stringify(headers)}`,
+          () => textResponse(status, 'upstream connect error', headers),
+          { kind: 'unknown', why: `HTTP ${status}: upstream connect error` },
+        ],
+      ),
+    ),
+    [
+      'a 503 with an OAuth error, which only a 4xx is',
+      () => oauthError(503, 'temporarily_unavailable', 'later'),
+      { kind: 'unknown', why: 'HTTP 503: later (temporarily_unavailable)' },
+    ],
+    [
+      'a page of markup',
+      () => textResponse(403, '<html><h1>Blocked</h1><p>by the gateway'),
+      { kind: 'unknown', why: 'HTTP 403: Blocked by the gateway' },
+    ],
+    [
+      'an error of the platform',
+      () => jsonResponse(404, { statusCode: 404, name: 'not_found', message: 'No such route' }),
+      { kind: 'unknown', why: 'HTTP 404: No such route (not_found)' },
+    ],
+    [
+      'an access token alone, which is worth something for its lifetime',
+      () => jsonResponse(200, { ...WHOLE, refresh_token: undefined }),
+      {
+        kind: 'unknown',
+        why: 'HTTP 200; it has no refresh_token',
+        access: { accessToken: 'new-access', expiresInSeconds: 900, scope: 'emails:send' },
+      },
+    ],
+    [
+      'an access token that breaks off',
+      () => textResponse(200, '{"access_token":"half-of-a-tok'),
+      { kind: 'unknown', why: 'HTTP 200; it holds no JSON object' },
+    ],
+    [
+      'a certain refusal of what was to be done before sending',
+      () =>
+        Promise.reject(
+          new TransportError(
+            'aborted',
+            'no',
+            'stopped',
+            new CliError('cannot_write', Exit.bug, 'the disk is full'),
+          ),
+        ),
+      { kind: 'not_consumed', error: expect.objectContaining({ code: 'cannot_write' }) },
+    ],
     [
       'a failed look-up',
       () => Promise.reject(new TransportError('lookup', 'no', 'no such host')),
@@ -210,11 +317,111 @@ describe('a refresh', () => {
     expect((await refreshOnce(answer)).outcome).toMatchObject(expected)
   })
 
-  it('says nothing that the token is in', async () => {
-    const { outcome } = await refreshOnce(() =>
-      oauthError(400, 'invalid_grant', 'token old-refresh was reused'),
-    )
-    expect(JSON.stringify(outcome)).not.toContain('old-refresh')
+  it.each<[string, Record<string, unknown>]>([
+    ['no access token', { access_token: undefined }],
+    ['an access token that is no text', { access_token: 7 }],
+    ['an access token with a line break', { access_token: 'a\nb' }],
+    ['a token of another type', { token_type: 'DPoP' }],
+  ])('keeps the new refresh token beside %s', async (_what, fields) => {
+    const { outcome } = await refreshOnce(() => jsonResponse(200, { ...WHOLE, ...fields }))
+    expect(outcome).toEqual({
+      kind: 'success',
+      refreshToken: 'new-refresh',
+      access: undefined,
+      why: expect.stringMatching(/access_token|token_type/),
+    })
+  })
+
+  describe('whose answer breaks off', () => {
+    const cutAfter = (text: string, status = 200, headers = {}): HttpResponse => ({
+      status,
+      headers,
+      body: (async function* () {
+        for (const byte of Buffer.from(text)) yield Buffer.from([byte])
+        throw new TransportError('reset', 'maybe', 'the connection was closed')
+      })(),
+    })
+
+    it('has succeeded once the object is whole', async () => {
+      const { outcome } = await refreshOnce(() => cutAfter(JSON.stringify(WHOLE)))
+      expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
+    })
+
+    it('is unknown before that, and tells no piece of a token', async () => {
+      const { outcome } = await refreshOnce(() => cutAfter(JSON.stringify(WHOLE).slice(0, -1)))
+      expect(outcome).toMatchObject({
+        kind: 'unknown',
+        why: expect.stringContaining('connection was closed'),
+      })
+      expect(JSON.stringify(outcome)).not.toContain('new-')
+    })
+
+    it('is a refusal where its head or the part that came proves one', async () => {
+      const refusal = cutAfter('{"error":"invalid_client"}', 401)
+      expect((await refreshOnce(() => refusal)).outcome.kind).toBe('not_consumed')
+      const later = cutAfter('<h1>', 503, { 'retry-after': '1' })
+      expect((await refreshOnce(() => later)).outcome).toMatchObject({ kind: 'retry_after', afterMs: 1000 })
+    })
+
+    it.each([
+      ['a length that is too long', (json: string) => `Content-Length: ${json.length + 5}\r\n\r\n${json}`],
+      [
+        'no last chunk',
+        (json: string) => `Transfer-Encoding: chunked\r\n\r\n${json.length.toString(16)}\r\n${json}\r\n`,
+      ],
+    ])('on a real connection, with %s, has succeeded', async (_what, frame) => {
+      const server = createTcpServer((socket) => {
+        socket.on('error', () => {})
+        socket.once('data', () => {
+          socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n')
+          socket.end(frame(JSON.stringify(WHOLE)))
+        })
+      })
+      const { outcome } = await refreshAt(server)
+      expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
+    })
+  })
+
+  it('may take half a minute whatever time the lists have, and hands on what is to be done before sending', async () => {
+    const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
+    const beforeSend = () => {}
+    for (const httpTimeout of ['1', '45']) {
+      const settings = await fakeSettings(context, { httpTimeout })
+      await refresh(context, { ...REQUEST, base: BASE, settings, beforeSend })
+    }
+    expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 45_000])
+    expect(context.requests[0]?.beforeSend).toBe(beforeSend)
+  })
+
+  it.each<[string, (token: string) => HttpResponse]>([
+    ['as it is', (token) => oauthError(400, 'invalid_grant', `token ${token} was reused`)],
+    [
+      'with escapes',
+      (token) => textResponse(400, `{"error":"x","error_description":"token ${escaped(token)} was reused"}`),
+    ],
+    ['in JSON in JSON', (token) => oauthError(400, 'x', JSON.stringify({ token }).replaceAll('/', '\\/'))],
+    [
+      'in an address',
+      (token) => textResponse(502, `<p>/token?refresh_token=${encodeURIComponent(token)}</p>`),
+    ],
+    ['in the name of the error', (token) => oauthError(400, token)],
+    ['far into a long text', (token) => textResponse(500, `${'x'.repeat(150)}${token}`)],
+    ['in a text with escapes', (token) => textResponse(500, `no: ${escaped(token)}`)],
+    ['in the message of a success', (token) => jsonResponse(200, { message: `took ${token}` })],
+  ])('says nothing that the token is in: %s', async (_how, answer) => {
+    const token = 'old/refresh+"quoted"=\\token'
+    for (const verbose of [{}, { verbose: true as const }]) {
+      const context = createFakeContext({ respond: () => answer(token) })
+      const settings = await fakeSettings(context, verbose)
+      const outcome = await refresh(context, { ...REQUEST, base: BASE, settings, refreshToken: token })
+      const told = `${JSON.stringify(outcome)} ${'error' in outcome ? outcome.error.message : ''} ${context.stderr.text}`
+      const plain = told
+        .replace(/\\+u(?<hex>[\da-f]{4})|%(?<byte>[\da-f]{2})/gi, (_match, hex?: string, byte?: string) =>
+          String.fromCharCode(Number.parseInt(hex ?? byte ?? '', 16)),
+        )
+        .replaceAll('\\', '')
+      expect(plain).not.toContain('old/refresh')
+    }
   })
 
   it('is never sent in clear over a network', async () => {
@@ -237,22 +444,10 @@ describe('a refresh', () => {
       connections.add(request.socket)
       response.setHeader('content-type', 'application/json').end(JSON.stringify(WHOLE))
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const http = createTransport({})
-    onTestFinished(async () => {
-      await http.close()
-      server.close()
-    })
-    const context = createFakeContext({ http })
-    for (let count = 0; count < 3; count++) {
-      const outcome = await refresh(context, {
-        base: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
-        clientId: 'client-1',
-        settings: await fakeSettings(context),
-        refreshToken: `refresh-${count}`,
-        scope: undefined,
-        grantedScope: undefined,
-      })
+    const { context, base } = await refreshAt(server)
+    for (let count = 0; count < 2; count++) {
+      const settings = await fakeSettings(context)
+      const outcome = await refresh(context, { ...REQUEST, base, settings, refreshToken: `refresh-${count}` })
       expect(outcome.kind).toBe('success')
     }
     expect(connections.size).toBe(3)

@@ -7,8 +7,16 @@ import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { createFakeKeychain, type FakeKeychain } from '../fake-context.ts'
+import { createFakeKeychain, type FakeContext, type FakeKeychain } from '../fake-context.ts'
 import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+
+/** A context whose exchanges end sooner than a refresh is otherwise given. */
+function impatient(context: FakeContext): FakeContext {
+  const { http } = context
+  return withEffects(context, {
+    http: { ...http, send: (request) => http.send({ ...request, timeoutMs: 700 }) },
+  })
+}
 
 /** How a command ends: the code and the exit of its error, or `ok`. */
 async function endOf(work: () => Promise<unknown>): Promise<string> {
@@ -121,10 +129,10 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
   [
     'an error code that the interface does not define',
     oauthError(400, 'temporarily_unavailable'),
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
+    'temporarily_unavailable 7',
+    'needs_refresh',
+    'ok',
+    1,
   ],
   [
     'invalid_grant behind a 500',
@@ -171,7 +179,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     { kind: 'merge', fields: { refresh_token: null } },
     'refresh_unknown 7',
     'interrupted',
-    'refresh_interrupted 4',
+    'ok', // The access token that came is good for its lifetime.
     1,
   ],
   [
@@ -179,26 +187,41 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     { kind: 'merge', fields: { refresh_token: 7 } },
     'refresh_unknown 7',
     'interrupted',
-    'refresh_interrupted 4',
+    'ok',
     1,
   ],
   [
     '200 with a token of another type',
     { kind: 'merge', fields: { token_type: 'DPoP' } },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
+    'access_token_unusable 7',
+    'needs_refresh',
+    'ok',
+    2,
   ],
   [
     'an access token with a line break in it',
     { kind: 'merge', fields: { access_token: 'a\r\nX: y' } },
+    'access_token_unusable 7',
+    'needs_refresh',
+    'ok',
+    2,
+  ],
+  ...[429, 503].map((status): (typeof faults)[number] => [
+    `${status} of a proxy, after the service worked on it`,
+    { kind: 'status', status, body: 'upstream connect error', after: true },
     'refresh_unknown 7',
     'interrupted',
     'refresh_interrupted 4',
     1,
+  ]),
+  [
+    '429, and again 429',
+    { kind: 'status', status: 429, headers: { 'retry-after': '20' } },
+    'rate_limited 7',
+    'needs_refresh',
+    'ok',
+    1,
   ],
-  ['429, and again 429', { kind: 'status', status: 429 }, 'rate_limited 7', 'needs_refresh', 'ok', 1],
   [
     '429 for hours',
     { kind: 'status', status: 429, headers: { 'retry-after': '86400' } },
@@ -209,7 +232,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
   ],
   [
     '503 with HTML',
-    { kind: 'status', status: 503, body: HTML },
+    { kind: 'status', status: 503, headers: { 'retry-after': '20' }, body: HTML },
     'service_unavailable 7',
     'needs_refresh',
     'ok',
@@ -235,7 +258,14 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     'ok',
     1,
   ],
-  ['one 503', { kind: 'status', status: 503, count: 1 }, 'ok', 'fine', 'ok', 1],
+  [
+    'one 503 with Retry-After',
+    { kind: 'status', status: 503, headers: { 'retry-after': '1' }, count: 1 },
+    'ok',
+    'fine',
+    'ok',
+    1,
+  ],
   ['a token response with the wrong content type', { kind: 'content_type' }, 'ok', 'fine', 'ok', 1],
   [
     'a token response with the optional fields missing',
@@ -260,12 +290,11 @@ describe('a refresh that meets', () => {
   it.each(faults)('%s', async (_name, fault, end, state, next, refreshes) => {
     const world = await createSessionWorld()
     await world.signIn()
-    const settings = { ...(await world.settingsWith({})), httpTimeoutMs: 700 }
     world.expire()
     await world.fault(fault)
 
-    expect(await endOf(() => currentCredential(world.context, settings))).toBe(end)
-    expect((await describeSession(world.context, settings)).state).toBe(state)
+    expect(await endOf(() => currentCredential(impatient(world.context), world.settings))).toBe(end)
+    expect((await describeSession(world.context, world.settings)).state).toBe(state)
     await world.clearFaults()
     expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(next)
     expect(await world.counts()).toEqual(
@@ -317,7 +346,7 @@ describe('an interrupted session', () => {
     await world.signIn()
     world.expire()
     await world.fault(fault)
-    await endOf(() => currentCredential(world.context, { ...world.settings, httpTimeoutMs: 500 }))
+    await endOf(() => currentCredential(impatient(world.context), world.settings))
     await world.clearFaults()
     return world
   }

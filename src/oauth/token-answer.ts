@@ -1,0 +1,97 @@
+import { redactBody } from '../service/exchange-log.ts'
+import { redactSecrets } from '../service/redaction.ts'
+import { excerpt } from '../terminal/sanitize.ts'
+
+/** An answer of the token endpoint, as much of it as arrived. */
+export interface TokenAnswer {
+  readonly status: number
+  /** The `Retry-After` header as it came. */
+  readonly retryAfter: string | undefined
+  /** The JSON object that the body holds; undefined where it holds none. */
+  readonly body: Readonly<Record<string, unknown>> | undefined
+  /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx whose JSON body has a string `error`. */
+  readonly error: string | undefined
+  /** What the service says in its own words, one short line without secrets; empty where it says nothing. */
+  readonly words: string
+  /** What ended the body before it was complete. Whatever is whole in spite of that is worth as much as ever. */
+  readonly cut: Error | undefined
+}
+
+/**
+ * Reads an answer to its end, or to where it breaks off.
+ *
+ * @param secrets what was sent: a service that quotes it must not bring it into a message.
+ */
+export async function readTokenAnswer(
+  { status, headers, body: stream }: Response,
+  secrets: readonly string[],
+): Promise<TokenAnswer> {
+  const pieces: Uint8Array[] = []
+  let cut: Error | undefined
+  try {
+    for await (const piece of stream ?? []) pieces.push(piece)
+  } catch (error) {
+    cut = error instanceof Error ? error : new Error(String(error))
+  }
+  const text = new TextDecoder().decode(Buffer.concat(pieces))
+  const body = parseObject(text)
+  const redact = (said: string) => redactSecrets(said, secrets, '[left out]')
+  const error = status >= 400 && status < 500 ? body?.['error'] : undefined
+  const oauthError = typeof error === 'string' && error !== '' ? redact(error).slice(0, 100) : undefined
+  return {
+    status,
+    retryAfter: headers.get('retry-after') ?? undefined,
+    body,
+    error: oauthError,
+    words:
+      body === undefined ? wordsOfText(text, redact) : wordsOfObject(body, oauthError === undefined, redact),
+    cut,
+  }
+}
+
+/** An answer that is neither tokens nor an OAuth error, in a few words. */
+export function describeAnswer({ status, words, cut }: TokenAnswer): string {
+  const said = words === '' ? '' : `: ${words}`
+  return `HTTP ${status}${said}${cut === undefined ? '' : `; ${cut.message}`}`
+}
+
+/** The object that a text holds as JSON; undefined where it holds none. */
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A piece of a text, a proxy's error page say; of what begins like JSON none, for it can hold tokens. */
+function wordsOfText(text: string, redact: (said: string) => string): string {
+  return /^\s*[{[]/.test(text) ? '' : excerpt(redactBody(redact(text)), 160)
+}
+
+/**
+ * What services say about themselves: a message, and the name of what went wrong.
+ *
+ * @param errorNamesIt whether `error` is the name, because nothing else is made of it.
+ */
+function wordsOfObject(
+  body: Record<string, unknown>,
+  errorNamesIt: boolean,
+  redact: (said: string) => string,
+): string {
+  // Some services nest it: {"error":{"name","message"}}.
+  const fields = isObject(body['error']) ? body['error'] : body
+  const first = (...names: readonly string[]) =>
+    names
+      .map((name) => fields[name])
+      .find((found): found is string => typeof found === 'string' && found.trim() !== '')
+  const message = first('error_description', 'message', 'detail', 'title')
+  const name = first('name', 'code', 'type', ...(errorNamesIt ? ['error'] : []))
+  const said = message === undefined ? (name ?? '') : name === undefined ? message : `${message} (${name})`
+  return excerpt(redact(said), 300)
+}
