@@ -91,9 +91,11 @@ export function bytesSent(calls: readonly Call[]): number {
     .reduce((sum, { result }) => sum + Math.max(result, 0), 0)
 }
 
-/** Whether a file had been put in its place: the one kind of trace that a process leaves for the next. */
-export function placedAFile(calls: readonly Call[]): boolean {
-  return calls.some(({ name, result }) => (name === 'rename' || name === 'link') && result === 0)
+/** Whether the note that a token is about to be sent had been made: the trace that a process leaves for the next. */
+export function wroteJournal(calls: readonly Call[]): boolean {
+  return calls.some(
+    ({ name, about, result }) => /^open/.test(name) && /\/journal\./.test(about) && result >= 0,
+  )
 }
 
 /** Whether a call was about a connection. */

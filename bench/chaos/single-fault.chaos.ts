@@ -10,9 +10,9 @@ import {
   isKill,
   isOnNetwork,
   isOwnCode,
-  placedAFile,
   readCalls,
   shimEnvironment,
+  wroteJournal,
 } from './fault-shim.ts'
 import { laneCount, sample, seed } from './options.ts'
 import { createLane, inLanes, type Lane, type Run } from './run-mailclaim.ts'
@@ -166,7 +166,7 @@ async function judgeRefresh(
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
   if (bytes > 0) return { stranded: 'a byte had left', wrong }
-  if (isKill(fault) && next.error?.code === 'refresh_interrupted' && placedAFile(calls))
+  if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteJournal(calls))
     return { stranded: 'killed between journal and first byte', wrong }
   return {
     stranded: 'nothing had left',

@@ -5,12 +5,17 @@ import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
-import type { StoreKind } from '../session/record.ts'
-import { chosenStore, proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
+import { proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
 import { issuerOf, parseBaseUrl, parseIssuer, parsePort } from '../settings/addresses.ts'
 import { CONFIG_KEYS, parseTimeout, updateConfig } from '../settings/config.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
-import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import {
+  chosenStore,
+  requireBaseUrl,
+  requireClientId,
+  type Settings,
+  type StoreKind,
+} from '../settings/settings.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { writeObject } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'

@@ -30,7 +30,7 @@ grant at the service is another matter: it stays active until it is revoked ther
     throw new CliError(
       'secret_kept',
       Exit.notSignedIn,
-      `signed out, but ${kept.map(({ profile, place }) => `the ${place.store} may still hold a secret of profile ${profile} (${place.name})`).join('; ')}: ${first?.why ?? ''}`,
+      `not everything could be removed: ${kept.map(({ profile, place }) => `the ${place.store} may still hold a secret of profile ${profile} (${place.name})`).join('; ')}: ${first?.why ?? ''}`,
       { hint: 'unlock the keychain and run mailclaim logout once more' },
     )
   },
@@ -51,10 +51,12 @@ async function tellPrograms(context: Context, forgotten: readonly Forgotten[]): 
 async function tellPeople(context: Context, forgotten: readonly Forgotten[]): Promise<void> {
   const say = (text: string) => context.stderr.write(`${sanitizeLine(text)}\n`)
   if (forgotten.length === 0) await say('No profile is signed in.')
-  for (const { profile, record, damaged } of forgotten) {
+  for (const { profile, record, damaged, kept } of forgotten) {
     if (damaged !== undefined)
       await say(`The damaged session file of profile ${profile} was kept as ${damaged}.`)
     if (record === undefined) await say(`Profile ${profile} was not signed in.`)
+    // The error that follows says what is left.
+    else if (kept.length > 0) continue
     else if (record.kind === 'api_key')
       await say(`The API key of profile ${profile} is forgotten. It stays valid.`)
     else await say(`Profile ${profile} is signed out: its tokens are removed from this machine.`)

@@ -1,5 +1,5 @@
 import { redactBody } from '../service/exchange-log.ts'
-import { redact as redactSecrets } from '../service/redact.ts'
+import { redact as redactSecrets } from '../terminal/redact.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 /** An answer of the token endpoint, as much of it as arrived. */

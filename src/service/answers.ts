@@ -1,9 +1,9 @@
 import type { HttpResponse } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import type { Credential } from './authorizer.ts'
-import { redact } from './redact.ts'
 import { LONGEST_RETRY_AFTER_MS, parseRetryAfter, spokenSpan } from './retry.ts'
 
 /** No page of 100 items is near this. */

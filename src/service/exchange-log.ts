@@ -1,6 +1,6 @@
 import type { Context, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
-import { redact } from './redact.ts'
 
 const LONGEST_BODY = 4096
 const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i

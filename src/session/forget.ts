@@ -63,7 +63,7 @@ export async function profilesWithSession(context: Pick<Context, 'directories'>)
   for (const name of names.sort()) {
     if (!isProfileName(name)) continue
     const files = namesIn(sessionPaths(context, name).directory)
-    if (files.includes('session.json') || files.includes('superseded.json')) found.push(name)
+    if (files.some((file) => /^(session|superseded|secret\..*)\.json$/.test(file))) found.push(name)
   }
   return found
 }

@@ -2,13 +2,11 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { loginCommand } from '../settings/login-command.ts'
-import type { Settings } from '../settings/settings.ts'
+import type { Settings, StoreKind } from '../settings/settings.ts'
 import { writeDurable } from '../storage/durable-file.ts'
 import { Fields } from '../storage/fields.ts'
 import { moveAway, readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
-
-export type StoreKind = 'keychain' | 'file'
 
 interface CommonRecord {
   /** Names this sign-in and its secret: two sign-ins never share a place for their secrets. */

@@ -5,7 +5,7 @@ import { type Secret, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import type { Settings } from '../settings/settings.ts'
+import type { Settings, StoreKind } from '../settings/settings.ts'
 import { moveDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
@@ -19,24 +19,10 @@ import {
   type OAuthRecord,
   readRecord,
   type SessionRecord,
-  type StoreKind,
   writeRecord,
 } from './record.ts'
 import { lockDeadline } from './refresh.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
-
-/** Where a login keeps its secret: what was asked for on the command line, in the environment or in the profile. */
-export function chosenStore(
-  context: Pick<Context, 'environment'>,
-  settings: Pick<Settings, 'profileConfig'>,
-  option: string | undefined,
-): StoreKind {
-  const from =
-    option !== undefined ? '--store' : context.environment.store !== undefined ? 'MAILCLAIM_STORE' : 'store'
-  const text = option ?? context.environment.store ?? settings.profileConfig.store ?? 'keychain'
-  if (text === 'keychain' || text === 'file') return text
-  throw usageError(`${from}: ${JSON.stringify(text)} is not one of keychain, file`)
-}
 
 /**
  * Proves that a store works before a person is sent through a browser: the folder can be written, the lock can be

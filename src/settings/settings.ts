@@ -225,3 +225,19 @@ export function requireClientId(settings: Settings): string {
   }
   return settings.clientId.value
 }
+
+/** Where a login can keep its secret. */
+export type StoreKind = 'keychain' | 'file'
+
+/** Where a login keeps its secret: what was asked for on the command line, in the environment or in the profile. */
+export function chosenStore(
+  context: Pick<Context, 'environment'>,
+  settings: Pick<Settings, 'profileConfig'>,
+  option: string | undefined,
+): StoreKind {
+  const from =
+    option !== undefined ? '--store' : context.environment.store !== undefined ? 'MAILCLAIM_STORE' : 'store'
+  const text = option ?? context.environment.store ?? settings.profileConfig.store ?? 'keychain'
+  if (text === 'keychain' || text === 'file') return text
+  throw usageError(`${from}: ${JSON.stringify(text)} is not one of keychain, file`)
+}

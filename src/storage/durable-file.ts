@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
-import { cannotWrite, codeOf, POSIX, reason } from './file-errors.ts'
+import { cannotWrite, closeQuietly, codeOf, POSIX, reason } from './file-errors.ts'
 
 /** A temporary file that is this much older than a newer write was left behind by a process that died. */
 const LEFTOVER_MS = 10 * 60 * 1000
@@ -214,14 +214,6 @@ export function isAt(fd: number, path: string): boolean {
     return open.ino === found.ino && open.dev === found.dev
   } catch {
     return false
-  }
-}
-
-function closeQuietly(fd: number): void {
-  try {
-    closeSync(fd)
-  } catch {
-    // Closed already, or the disk complains of what fsync has told.
   }
 }
 

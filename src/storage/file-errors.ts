@@ -1,3 +1,4 @@
+import { closeSync } from 'node:fs'
 import { CliError, Exit } from '../errors.ts'
 
 export const POSIX = process.platform !== 'win32'
@@ -43,4 +44,13 @@ export function reason(error: unknown): string {
 /** The system's code of an error, `ENOENT` say. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** Closes a file, whatever the disk says of it: what had to be on it was flushed before. */
+export function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd)
+  } catch {
+    // Closed already, or the disk complains of what fsync has told.
+  }
 }

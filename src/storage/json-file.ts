@@ -1,8 +1,8 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { codeOf, POSIX, reason } from './file-errors.ts'
+import { closeQuietly, codeOf, POSIX, reason } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
 /** No file of this program comes near it; a larger one is not ours. */
@@ -55,7 +55,7 @@ export async function readJson<T>(
   } catch (error) {
     throw error instanceof CliError ? error : unusable(`it cannot be read (${reason(error)})`, error)
   } finally {
-    closeSync(file)
+    closeQuietly(file)
   }
   if (text.trim() === '') throw unusable('it is empty')
   let value: unknown

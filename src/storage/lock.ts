@@ -1,8 +1,8 @@
-import { closeSync, constants, fchmodSync, openSync } from 'node:fs'
+import { constants, fchmodSync, openSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isAt } from './durable-file.ts'
-import { reason } from './file-errors.ts'
+import { closeQuietly, reason } from './file-errors.ts'
 
 /** The operating system's lock on an open file; it is gone when the process is, however that ends. */
 export interface FileLocks {
@@ -57,7 +57,8 @@ export async function withLock<T>(
       // Not the one at its path: deleted between opening and locking it, so the next to come would lock another.
       if (take(locks, fd, path) && isAt(fd, path)) return await work({ isCurrent: () => isAt(fd, path) })
     } finally {
-      release(fd)
+      // Which releases the lock.
+      closeQuietly(fd)
     }
     const enough = await options.meanwhile?.()
     if (enough !== undefined) return enough
@@ -112,15 +113,6 @@ function openLockFile(path: string): number {
       hint: 'check the owner and the permissions of that file and its directory; until then MAILCLAIM_API_KEY works',
       cause: error,
     })
-  }
-}
-
-/** Closing the file releases its lock. What a disk complains of here changes nothing about the work that was done. */
-function release(fd: number): void {
-  try {
-    closeSync(fd)
-  } catch {
-    // The descriptor is gone in any case.
   }
 }
 

@@ -7,7 +7,7 @@ import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { createFakeKeychain, type FakeContext, type FakeKeychain } from '../fake-context.ts'
+import { createFakeKeychain, type FakeKeychain } from '../fake-context.ts'
 import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
 
 /** How a command ends: the code and the exit of its error, or `ok`. */

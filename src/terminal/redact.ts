@@ -18,9 +18,9 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   let redacted = text
   for (const secret of secrets) {
     if (secret === '') continue
-    redacted = redacted.replaceAll(secret, placeholder)
     if (redacted.includes('\\')) redacted = redactEscaped(redacted, secret, placeholder, JSON_ESCAPED)
     if (/[%&]/.test(redacted)) redacted = redactEscaped(redacted, secret, placeholder, ANY_ESCAPED)
+    redacted = redacted.replaceAll(secret, placeholder)
   }
   return redacted
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { redact } from '../../src/service/redact.ts'
+import { redact } from '../../src/terminal/redact.ts'
 
 const hex = (character: string) => (character.codePointAt(0) ?? 0).toString(16)
 const WAYS: readonly ((character: string) => string)[] = [
