@@ -1,4 +1,4 @@
-import { relativeName } from '../dns/name.ts'
+import { relativeName } from '../dns/wire/name.ts'
 import { quoteValue, quoteValueOctal, splitValue, type TxtRecord, USUAL_TTL } from './record.ts'
 
 /** A way to add the record by a tool instead of by hand. */

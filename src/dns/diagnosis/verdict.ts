@@ -1,0 +1,38 @@
+import { groupByOutcome, type Observations } from '../observation/observations.ts'
+import { causeFindings } from './findings-cause.ts'
+import { resolverFindings } from './findings-resolver.ts'
+import { serverFindings } from './findings-server.ts'
+import type { Finding, Verdict } from './report.ts'
+
+/**
+ * What the observations mean: pure, and in the order in which a person should read them. Errors come first, then warnings,
+ * then remarks; within each, causes before consequences.
+ */
+export function diagnose(observations: Observations): { verdict: Verdict; findings: Finding[] } {
+  const findings = [
+    ...causeFindings(observations),
+    ...serverFindings(observations),
+    ...resolverFindings(observations),
+  ]
+  const rank = { error: 0, warning: 1, info: 2 }
+  findings.sort((a, b) => rank[a.severity] - rank[b.severity])
+  return { verdict: verdictOf(observations, findings), findings }
+}
+
+const WAITING: readonly Finding['code'][] = ['partial_propagation', 'cached_absence', 'cached_old_value']
+const TROUBLE: readonly Finding['code'][] = ['nameserver_unreachable', 'dns_intercepted', 'tcp_blocked']
+
+function verdictOf(observations: Observations, findings: readonly Finding[]): Verdict {
+  const { matching, without } = groupByOutcome(observations.servers)
+  const errors = findings.filter((finding) => finding.severity === 'error')
+  const isCertain = (finding: Finding) =>
+    finding.evidence['certain'] === true ||
+    (finding.evidence['certain'] === undefined && !TROUBLE.includes(finding.code))
+  if (errors.some(isCertain)) return 'fix'
+  if (errors.length > 0) return 'unknown'
+  if (findings.some((finding) => WAITING.includes(finding.code) && finding.severity === 'warning'))
+    return 'wait'
+  const throughResolver = observations.resolvers.some((resolver) => resolver.outcome === 'match')
+  if (matching.length === 0 && !throughResolver) return without.length > 0 ? 'fix' : 'unknown'
+  return findings.some((finding) => finding.severity === 'warning') ? 'ready_with_warning' : 'ready'
+}

@@ -1,0 +1,71 @@
+import type { Message, ResourceRecord } from './message.ts'
+import { isWithin } from './name.ts'
+
+/** One TXT record: its strings joined, and how many there were (RFC 1035 section 3.3.14). */
+export interface TxtValue {
+  readonly bytes: Uint8Array
+  readonly strings: number
+}
+
+export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boolean {
+  return values.some((value) => sameBytes(value.bytes, expected))
+}
+
+/** Bytes as text: UTF-8 where they are, else one character a byte, so that nothing gets lost. */
+export function decodeValue(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return Buffer.from(bytes).toString('latin1')
+  }
+}
+
+/** Byte for byte: a TXT value has no case, no encoding and no trimming of its own. */
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index])
+}
+
+export interface TxtAnswer {
+  readonly aliases: readonly string[]
+  readonly dname: string | undefined
+  readonly loop: boolean
+  readonly values: readonly TxtValue[]
+  readonly ttl: number | null
+}
+
+/** Reads the TXT set out of an answer, along CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). */
+export function readTxt(message: Message, name: string): TxtAnswer {
+  const aliases: string[] = []
+  const visited = new Set([name])
+  let owner = name
+  let aliasTtl: number | null = null
+  const first = { dname: dnameAbove(message, name)?.name }
+  for (;;) {
+    const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
+    const values = txt.flatMap((record) =>
+      record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings.length }] : [],
+    )
+    if (values.length > 0) return { ...first, aliases, loop: false, values, ttl: txt[0]?.ttl ?? null }
+    const alias = message.answers.find((record) => record.type === 'CNAME' && record.name === owner)
+    const dname = dnameAbove(message, owner)
+    const next =
+      alias?.type === 'CNAME'
+        ? alias.target
+        : dname?.type === 'DNAME'
+          ? `${owner.slice(0, -dname.name.length)}${dname.target}`
+          : undefined
+    if (next === undefined) return { ...first, aliases, loop: false, values: [], ttl: aliasTtl }
+    aliasTtl ??= alias?.ttl ?? dname?.ttl ?? null
+    aliases.push(next)
+    if (visited.has(next)) return { ...first, aliases, loop: true, values: [], ttl: aliasTtl }
+    visited.add(next)
+    owner = next
+  }
+}
+
+/** The DNAME that an answer carries for a name; the CNAME beside it is made up by the server (RFC 6672 section 3.1). */
+function dnameAbove(message: Message, name: string): ResourceRecord | undefined {
+  return message.answers.find(
+    (record) => record.type === 'DNAME' && record.name !== name && isWithin(name, record.name),
+  )
+}

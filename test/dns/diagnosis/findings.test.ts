@@ -1,0 +1,450 @@
+import { describe, expect, test } from 'vitest'
+import type { FindingCode, Severity, Verdict } from '../../../src/dns/diagnosis/report.ts'
+import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
+import type {
+  Observation,
+  Observations,
+  ResolverObservation,
+} from '../../../src/dns/observation/observations.ts'
+import type { TxtValue } from '../../../src/dns/wire/txt-answer.ts'
+
+const EXPECTED = 'prefix=token123'
+const bytes = (text: string) => new TextEncoder().encode(text)
+const txt = (text: string, strings = 1): TxtValue => ({ bytes: bytes(text), strings })
+
+function observation(more: Partial<Observation> = {}): Observation {
+  return {
+    host: 'ns1.example.com',
+    server: { address: '192.0.2.1', port: 53 },
+    outcome: 'absent',
+    authoritative: true,
+    values: [],
+    ttl: null,
+    soa: { zone: 'example.com', serial: 1, negativeTtl: 60 },
+    negativeTtl: 60,
+    ms: 10,
+    size: 100,
+    rcode: 'NOERROR',
+    recursionAvailable: false,
+    extendedError: undefined,
+    tcpFailure: undefined,
+    aliases: [],
+    aliasEnd: undefined,
+    dname: undefined,
+    nsSet: undefined,
+    ...more,
+  }
+}
+
+const match = (more: Partial<Observation> = {}) =>
+  observation({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: undefined, ...more })
+const second = { host: 'ns2.example.com', server: { address: '192.0.2.2', port: 53 } }
+const seen = (...values: string[]) =>
+  observation({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300 })
+
+function observations(more: Partial<Observations> = {}): Observations {
+  return {
+    name: 'example.com',
+    expected: EXPECTED,
+    expectedBytes: bytes(EXPECTED),
+    zone: 'example.com',
+    servers: [match()],
+    parent: undefined,
+    childHosts: undefined,
+    alias: undefined,
+    probes: { places: [], wildcard: [], wildcardAlias: undefined, coversName: false },
+    resolvers: [],
+    ...more,
+  }
+}
+
+function resolver(more: Partial<ResolverObservation>): ResolverObservation {
+  const cache = { authoritative: false, recursionAvailable: true, unchecked: undefined }
+  return { ...match(), ...cache, resolver: { address: '9.9.9.9', port: 53 }, ...more }
+}
+
+const alias = (end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown') => ({
+  servers: [observation({ aliases: ['web.example.com'], aliasEnd: end })],
+  alias: { targets: ['web.example.com'], end, values: [], ttl: 300, negativeTtl: undefined },
+})
+
+const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observations>])[] = [
+  ['missing', 'error', 'fix', { servers: [observation()] }],
+  ['missing', 'error', 'fix', { servers: [seen('v=spf1 -all')] }],
+  ['missing', 'error', 'fix', { servers: [observation({ outcome: 'nxdomain' })] }],
+  ['quoted', 'error', 'fix', { servers: [seen(`"${EXPECTED}"`)] }],
+  ['whitespace', 'error', 'fix', { servers: [seen(`${EXPECTED}\u00a0`)] }],
+  ['split_records', 'error', 'fix', { servers: [seen('token123', 'prefix=')] }],
+  ['truncated', 'error', 'fix', { servers: [seen('prefix=token')] }],
+  ['case_changed', 'error', 'fix', { servers: [seen('PREFIX=TOKEN123')] }],
+  ['stale_token', 'error', 'fix', { servers: [seen('prefix=older')] }],
+  ['token_only', 'error', 'fix', { servers: [seen('token123')] }],
+  ['prefix_only', 'error', 'fix', { servers: [seen('prefix=')] }],
+  ['pasted_line', 'error', 'fix', { servers: [seen(`example.com. IN TXT ${EXPECTED}`)] }],
+  ['extra_text', 'error', 'fix', { servers: [seen(`${EXPECTED} and more`)] }],
+  [
+    'doubled_name',
+    'error',
+    'fix',
+    {
+      servers: [observation()],
+      probes: {
+        places: [{ name: 'example.com.example.com', how: 'doubled', values: [txt(EXPECTED)] }],
+        wildcard: [],
+        wildcardAlias: undefined,
+        coversName: false,
+      },
+    },
+  ],
+  [
+    'other_name',
+    'error',
+    'fix',
+    {
+      servers: [observation()],
+      probes: {
+        places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)] }],
+        wildcard: [],
+        wildcardAlias: undefined,
+        coversName: false,
+      },
+    },
+  ],
+  [
+    'wildcard_answer',
+    'error',
+    'fix',
+    {
+      name: 'a.example.com',
+      servers: [seen('v=spf1 -all')],
+      probes: { places: [], wildcard: [txt('v=spf1 -all')], wildcardAlias: undefined, coversName: true },
+    },
+  ],
+  [
+    'wildcard_answer',
+    'info',
+    'ready',
+    { probes: { places: [], wildcard: [txt(EXPECTED)], wildcardAlias: undefined, coversName: true } },
+  ],
+  ['cname_at_name', 'error', 'fix', alias('absent')],
+  ['cname_dangling', 'error', 'fix', alias('nxdomain')],
+  ['cname_loop', 'error', 'fix', alias('loop')],
+  ['cname_at_name', 'info', 'ready', { servers: [match({ aliases: ['web.example.com'], aliasEnd: 'txt' })] }],
+  ['split_strings', 'info', 'ready', { servers: [match({ values: [txt(EXPECTED, 2)] })] }],
+  ['partial_propagation', 'warning', 'wait', { servers: [match(), observation(second)] }],
+  [
+    'lame_nameserver',
+    'warning',
+    'ready_with_warning',
+    { servers: [match(), observation({ ...second, outcome: 'refused', rcode: 'REFUSED' })] },
+  ],
+  [
+    'lame_nameserver',
+    'error',
+    'fix',
+    { servers: [observation({ outcome: 'servfail', rcode: 'SERVFAIL', authoritative: false })] },
+  ],
+  [
+    'nameserver_unreachable',
+    'warning',
+    'ready_with_warning',
+    { servers: [match(), observation({ ...second, outcome: 'timeout', rcode: undefined })] },
+  ],
+  [
+    'nameserver_unreachable',
+    'error',
+    'unknown',
+    { servers: [observation({ outcome: 'timeout', rcode: undefined })] },
+  ],
+  [
+    'nameserver_unreachable',
+    'error',
+    'unknown',
+    { servers: [observation({ outcome: 'not_checked', rcode: undefined })] },
+  ],
+  [
+    'parent_child_mismatch',
+    'warning',
+    'ready_with_warning',
+    {
+      servers: [match(), match(second)],
+      parent: { zone: 'com', hosts: ['ns1.example.com', 'ns2.example.com'] },
+      childHosts: ['ns1.example.com'],
+    },
+  ],
+  [
+    'parent_child_mismatch',
+    'error',
+    'fix',
+    {
+      servers: [match(), observation(second)],
+      parent: { zone: 'com', hosts: ['ns2.example.com'] },
+      childHosts: ['ns1.example.com'],
+    },
+  ],
+  [
+    'no_nameservers',
+    'error',
+    'fix',
+    { servers: [observation({ server: undefined, outcome: 'unreachable', rcode: undefined })] },
+  ],
+  ['cached_absence', 'warning', 'wait', { resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })] }],
+  [
+    'cached_old_value',
+    'warning',
+    'wait',
+    { resolvers: [resolver({ outcome: 'mismatch', values: [txt('prefix=older')], ttl: 42 })] },
+  ],
+  [
+    'dnssec_bogus',
+    'error',
+    'fix',
+    { resolvers: [resolver({ outcome: 'servfail', rcode: 'SERVFAIL', unchecked: match() })] },
+  ],
+  [
+    'resolver_broken',
+    'warning',
+    'ready_with_warning',
+    {
+      resolvers: [
+        resolver({
+          outcome: 'servfail',
+          rcode: 'SERVFAIL',
+          unchecked: observation({ outcome: 'servfail' }),
+        }),
+      ],
+    },
+  ],
+  ['resolver_broken', 'warning', 'ready_with_warning', { resolvers: [resolver({ outcome: 'timeout' })] }],
+  [
+    'tcp_blocked',
+    'error',
+    'unknown',
+    { servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })] },
+  ],
+  [
+    'tcp_blocked',
+    'error',
+    'unknown',
+    {
+      servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })],
+      resolvers: [resolver({ outcome: 'timeout' })],
+    },
+  ],
+  [
+    'tcp_blocked',
+    'error',
+    'fix',
+    {
+      servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })],
+      resolvers: [resolver({ outcome: 'servfail' })],
+    },
+  ],
+  [
+    'tcp_blocked',
+    'error',
+    'fix',
+    { servers: [observation({ outcome: 'unreachable', tcpFailure: 'refused' })] },
+  ],
+  [
+    'tcp_blocked',
+    'warning',
+    'ready_with_warning',
+    { servers: [observation({ outcome: 'timeout', tcpFailure: 'timeout' })], resolvers: [resolver({})] },
+  ],
+  [
+    'dns_intercepted',
+    'error',
+    'unknown',
+    {
+      servers: [
+        observation({ outcome: 'lame', authoritative: false, recursionAvailable: true }),
+        observation({ ...second, outcome: 'lame', authoritative: false, recursionAvailable: true }),
+      ],
+    },
+  ],
+  ['too_many_txt', 'warning', 'ready_with_warning', { servers: [match({ size: 5000 })] }],
+]
+
+test.each(ROWS)('%s is an %s, the verdict %s', (code, severity, verdict, more) => {
+  const diagnosed = diagnose(observations(more))
+  const finding = diagnosed.findings.find((candidate) => candidate.code === code)
+  expect(finding?.severity).toBe(severity)
+  expect(diagnosed.verdict).toBe(verdict)
+  expect(finding?.message).not.toBe('')
+  expect(finding?.fix).not.toBe('')
+  const others = diagnosed.findings.filter((other) => other.severity === 'error' && other.code !== code)
+  expect(others).toEqual([])
+})
+
+describe('what a person reads', () => {
+  test('nothing where nothing is wrong', () => {
+    expect(diagnose(observations({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
+  })
+
+  test('expected and seen stand in the message', () => {
+    const [finding] = diagnose(observations({ servers: [seen('prefix=older')] })).findings
+    expect(finding?.message).toContain(`expected "${EXPECTED}"`)
+    expect(finding?.message).toContain('seen "prefix=older"')
+    expect(finding?.evidence).toMatchObject({
+      difference: { at: 8, expected: 'token123', seen: 'older' },
+      seen_hex: Buffer.from('prefix=older').toString('hex'),
+    })
+  })
+
+  test('who runs the zone, where the record may have been added elsewhere, and only there', () => {
+    const hosts = { host: 'ns-42.awsdns-05.com' }
+    const missing = diagnose(observations({ servers: [observation(hosts)] })).findings
+    expect(missing.at(-1)).toMatchObject({
+      code: 'wrong_provider_hint',
+      severity: 'info',
+      evidence: { providers: ['Amazon Route 53'] },
+    })
+    expect(diagnose(observations({ servers: [match(hosts)] })).findings).toEqual([])
+    const quoted = diagnose(observations({ servers: [seen(`"${EXPECTED}"`)] })).findings
+    expect(quoted.map((finding) => finding.code)).toEqual(['quoted'])
+  })
+
+  test('the place where the value is comes before an older token', () => {
+    const { findings } = diagnose(
+      observations({
+        servers: [seen('prefix=older')],
+        probes: {
+          places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)] }],
+          wildcard: [],
+          wildcardAlias: undefined,
+          coversName: false,
+        },
+      }),
+    )
+    expect(findings.map((finding) => [finding.code, finding.severity])).toEqual([
+      ['other_name', 'error'],
+      ['stale_token', 'info'],
+    ])
+  })
+
+  test('a right value beside an older one is ready', () => {
+    const servers = [match({ values: [txt('prefix=older'), txt(EXPECTED)] })]
+    expect(diagnose(observations({ servers }))).toEqual({ verdict: 'ready', findings: [] })
+  })
+})
+
+describe('the advice fits the case', () => {
+  const lame = observation({ ...second, outcome: 'refused', rcode: 'REFUSED', authoritative: false })
+
+  test.each([
+    ['a registered domain', 'example.com', 'com', 'at the registrar'],
+    ['a domain of a country’s registry', 'example.co.uk', 'co.uk', 'at the registrar'],
+    ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
+  ])('the delegation of %s is mended where it is written down', (_says, zone, parent, place) => {
+    const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
+    const [finding] = diagnose(observations({ ...delegated, servers: [lame] })).findings
+    expect(finding?.fix).toContain(`out of the NS records of ${zone}, ${place} and in the zone itself`)
+    const nobody = observation({ server: undefined, outcome: 'unreachable', rcode: undefined })
+    const [none] = diagnose(observations({ ...delegated, servers: [nobody] })).findings
+    expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
+  })
+
+  test('nobody is told to add a record to the zone of a registry', () => {
+    const domain = { name: 'app.example.ws', zone: 'ws' }
+    const { verdict, findings } = diagnose(observations({ ...domain, servers: [observation()] }))
+    expect(verdict).toBe('fix')
+    expect(findings).toMatchObject([
+      { code: 'domain_not_found', evidence: { domain: 'example.ws', said_by: 'ws' } },
+    ])
+    expect(diagnose(observations({ ...domain, servers: [match()] })).verdict).toBe('ready')
+    const cut = diagnose(observations({ ...domain, servers: [seen(EXPECTED.slice(0, 12))] }))
+    expect(cut.findings).toMatchObject([{ code: 'truncated' }])
+  })
+
+  test('signatures that are not valid may be those of the zone where an alias leads', () => {
+    const unchecked = match()
+    const bogus = resolver({ outcome: 'servfail', rcode: 'SERVFAIL', values: [], unchecked })
+    const led = { ...match(), aliases: ['proof.other.net'], aliasEnd: 'txt' as const }
+    const path = {
+      targets: led.aliases,
+      end: led.aliasEnd,
+      values: led.values,
+      ttl: 60,
+      negativeTtl: undefined,
+    }
+    const [finding] = diagnose(observations({ servers: [led], alias: path, resolvers: [bogus] })).findings
+    expect(finding).toMatchObject({
+      code: 'dnssec_bogus',
+      fix: expect.stringContaining('Repair DNSSEC of example.com, or of the zone of proof.other.net: '),
+    })
+    const [own] = diagnose(observations({ resolvers: [bogus] })).findings
+    expect(own?.fix).toMatch(/^Repair DNSSEC of example\.com: /)
+  })
+
+  test('a name server host without an address is said to have none', () => {
+    const nobody = observation({ ...second, server: undefined, outcome: 'unreachable', rcode: undefined })
+    const { findings } = diagnose(observations({ servers: [match(), nobody] }))
+    expect(findings).toMatchObject([
+      { code: 'nameserver_unreachable', message: 'ns2.example.com has no address' },
+    ])
+  })
+
+  test.each([
+    ['older', 9, 8, /^Wait until the other name servers have copied/],
+    [
+      'older, across the end of the numbers',
+      1,
+      4_294_967_290,
+      /^Wait until the other name servers have copied/,
+    ],
+    ['the same', 9, 9, /^Wait a little/],
+    ['newer', 8, 9, /have the newer zone: it was removed there/],
+    ['newer, across the end of the numbers', 4_294_967_290, 1, /have the newer zone/],
+  ])('servers without the record whose zone is %s', (_says, serial, other, fix) => {
+    const soa = (number: number) => ({
+      soa: { zone: 'example.com', serial: number, negativeTtl: 60 },
+    })
+    const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
+    expect(diagnose(observations({ servers })).findings).toMatchObject([
+      { code: 'partial_propagation', fix: expect.stringMatching(fix) },
+    ])
+  })
+})
+
+describe('silence is no answer', () => {
+  test('an alias whose end nobody told is not "missing"', () => {
+    const { verdict, findings } = diagnose(
+      observations({
+        ...alias('unknown'),
+        servers: [observation({ aliases: ['web.example.com'], outcome: 'timeout' })],
+      }),
+    )
+    expect(verdict).toBe('unknown')
+    expect(findings).toMatchObject([{ code: 'cname_at_name', evidence: { end: 'unknown' } }])
+  })
+
+  test('IPv6 that is silent everywhere is blamed on this machine', () => {
+    const silent = match({
+      server: { address: '2001:db8::1', port: 53 },
+      outcome: 'timeout',
+      values: [],
+      rcode: undefined,
+    })
+    expect(diagnose(observations({ servers: [match(), silent] }))).toMatchObject({
+      verdict: 'ready',
+      findings: [{ code: 'nameserver_unreachable', severity: 'info' }],
+    })
+  })
+
+  test('IPv6 that cannot be asked is no finding', () => {
+    const unchecked = match({ server: { address: '2001:db8::1', port: 53 }, outcome: 'not_checked' })
+    expect(diagnose(observations({ servers: [match(), unchecked] }))).toEqual({
+      verdict: 'ready',
+      findings: [],
+    })
+  })
+
+  test('hosts that nobody could look up are not "no name servers"', () => {
+    const unknown = observation({ server: undefined, outcome: 'timeout', rcode: undefined })
+    expect(diagnose(observations({ servers: [unknown] }))).toMatchObject({
+      verdict: 'unknown',
+      findings: [{ code: 'nameserver_unreachable' }],
+    })
+  })
+})
