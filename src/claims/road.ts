@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
-import type { CheckReport } from '../dns/diagnosis/report.ts'
+import type { CheckReportJson } from '../dns/diagnosis/report.ts'
+import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit } from '../errors.ts'
@@ -27,7 +28,7 @@ export type RoadEvent =
       readonly at: string
       readonly message: string
       readonly claim: DomainClaim
-      readonly report?: CheckReport
+      readonly report?: CheckReportJson
     }
   | { readonly event: 'warning'; readonly at: string; readonly message: string; readonly claim: DomainClaim }
 
@@ -161,6 +162,6 @@ async function* waitForDns(
       return
     }
     if (step.done) throw failure
-    yield { event: 'waiting', at: stamp(), message: failure.message, claim, report }
+    yield { event: 'waiting', at: stamp(), message: failure.message, claim, report: reportJson(report) }
   }
 }

@@ -60,7 +60,7 @@ test.each([
     const report = await check(() => ({ flags }))
     expect(report).toMatchObject({ verdict: 'unknown', zone: null, nameservers: [] })
     expect(report.findings).toMatchObject([
-      { code: 'resolver_broken', evidence: { replies: [{ answer: rcode }, {}] } },
+      { code: 'resolver_broken', details: { replies: [{ answer: rcode }, {}] } },
     ])
   },
 )
@@ -180,7 +180,7 @@ test.each([
     '192.0.2.53',
     `app.${domain}`,
   )
-  expect(report.findings).toMatchObject([{ code: 'domain_not_found', evidence: { domain, said_by: top } }])
+  expect(report.findings).toMatchObject([{ code: 'domain_not_found', details: { domain, said_by: top } }])
 })
 
 test('an alias leads through a zone of which one name server is dead', async () => {
@@ -235,7 +235,7 @@ test('servers are listed by name, whichever answers first', async () => {
   )
   const names = hosts.map(([name]) => name)
   expect(report.nameservers.map((server) => server.host)).toEqual(names)
-  expect(report.findings.at(-1)?.evidence['nameservers']).toEqual(names)
+  expect(report.findings.at(-1)?.details['nameservers']).toEqual(names)
 })
 
 test('a dozen aliases in a row are no circle', async () => {
@@ -280,7 +280,7 @@ test.each([
     expect(report).toMatchObject({
       verdict: 'ready_with_warning',
       retry_after_seconds: null,
-      findings: [{ code: 'resolver_broken', evidence: { authoritative: true } }],
+      findings: [{ code: 'resolver_broken', details: { authoritative: true } }],
     })
   },
 )

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
-import type { CheckReport, FindingCode, Verdict } from '../../src/dns/diagnosis/report.ts'
+import type { FindingCode } from '../../src/dns/diagnosis/finding.ts'
+import type { CheckReportJson, Verdict } from '../../src/dns/diagnosis/report.ts'
 import { ask } from '../../src/dns/wire/exchange.ts'
 import { needs } from '../requirements.ts'
 import { realEffects } from './real-effects.ts'
@@ -740,7 +741,7 @@ async function primeResolver(world: World, name: string, which: 'unbound' | 'bin
   expect(reply.kind).toBe('answer')
 }
 
-function expectScenario(report: CheckReport, scenario: Scenario): void {
+function expectScenario(report: CheckReportJson, scenario: Scenario): void {
   const others = report.findings.filter(
     (finding) => finding.severity === 'error' && finding.code !== scenario.code,
   )
@@ -753,7 +754,7 @@ function expectScenario(report: CheckReport, scenario: Scenario): void {
   if (scenario.report !== undefined) expect(report).toMatchObject(scenario.report)
 }
 
-async function timed(work: () => Promise<CheckReport>): Promise<{ report: CheckReport; ms: number }> {
+async function timed(work: () => Promise<CheckReportJson>): Promise<{ report: CheckReportJson; ms: number }> {
   const start = performance.now()
   const report = await work()
   return { report, ms: performance.now() - start }

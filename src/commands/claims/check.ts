@@ -7,6 +7,7 @@ import { duration } from '../../dns/diagnosis/labels.ts'
 import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
 import { renderReport } from '../../dns/diagnosis/render.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { reportJson } from '../../dns/diagnosis/report-json.ts'
 import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
@@ -191,7 +192,7 @@ async function writeReport(
     const palette = await stdoutPalette(context, settings)
     await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
   } else {
-    await writeObject(context, settings, report, COLUMNS)
+    await writeObject(context, settings, reportJson(report), COLUMNS)
   }
 }
 

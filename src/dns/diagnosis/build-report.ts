@@ -9,7 +9,8 @@ import type { Located } from '../resolution/delegation-walk.ts'
 import type { Location } from '../resolution/zone-search.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
-import type { CheckReport, Finding, ResolverReport, Verdict } from './report.ts'
+import type { Finding } from './finding.ts'
+import type { CheckReport, ResolverReport, Verdict } from './report.ts'
 
 /** A script that waits for as long as the report says must not spin. */
 const LEAST_WAIT_SECONDS = 1
@@ -65,10 +66,7 @@ function retryAfter(
   findings: readonly Finding[],
 ): number | null {
   if (verdict === 'ready' || verdict === 'ready_with_warning' || verdict === 'unknown') return null
-  const left = findings.flatMap((finding) => {
-    const seconds = finding.evidence['seconds_left']
-    return typeof seconds === 'number' ? [seconds] : []
-  })
+  const left = findings.flatMap(({ secondsLeft }) => secondsLeft ?? [])
   if (left.length > 0) return Math.max(LEAST_WAIT_SECONDS, ...left)
   const { without } = groupByOutcome(observations.servers)
   const seconds = oldStateTtl(without)
@@ -97,7 +95,7 @@ export function invalidName(asked: Asked, problem: string, fix: string): CheckRe
     severity: 'error',
     message: problem,
     fix,
-    evidence: { input: asked.name },
+    details: { input: asked.name },
   })
 }
 
@@ -115,7 +113,7 @@ export function withoutZone(
         severity: 'error',
         message: `The domain ${location.domain} does not exist: ${location.saidBy === 'resolver' ? 'the resolver' : `the registry (${location.saidBy})`} answers NXDOMAIN`,
         fix: `Check the spelling of ${location.domain}. If it is right, the domain is not registered, has expired, or has no name servers set at the registrar`,
-        evidence: { domain: location.domain, said_by: location.saidBy },
+        details: { domain: location.domain, said_by: location.saidBy },
       }),
       retry_after_seconds: location.soa?.negativeTtl ?? null,
     }
@@ -133,6 +131,6 @@ export function withoutZone(
         ? 'No DNS resolver is configured on this machine, so the name servers could not be found'
         : `The name servers of ${name} could not be found: ${addresses.join(', ')} ${replies.some((reply) => reply.answer !== 'silent' && reply.answer !== 'unreachable') ? 'gave no usable answer' : 'did not answer'}. That says nothing about the record`,
     fix: 'Check the network of this machine, or name a resolver that works: --resolver 9.9.9.9',
-    evidence: { resolvers: addresses, replies },
+    details: { resolvers: addresses, replies },
   })
 }

@@ -6,12 +6,12 @@ import {
   oldStateTtl,
 } from '../observation/observations.ts'
 import { isRegistry, registeredDomain, relativeName } from '../wire/name.ts'
-import { decodeValue, hasValue, sameBytes, type TxtValue } from '../wire/txt-answer.ts'
+import { decodeValue, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
+import type { Finding } from './finding.ts'
 import { isDivided } from './findings-server.ts'
 import { valueFinding } from './findings-value.ts'
 import { providersOf } from './providers.ts'
-import type { Finding } from './report.ts'
-import { explainValues } from './value-comparison.ts'
+import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
 /**
  * Why the record is not there, or not everywhere. At most one error: the most likely cause. Nothing is said about the
@@ -25,12 +25,17 @@ export function causeFindings(observations: Observations): Finding[] {
   }
   if (observations.alias?.end === 'unknown') return [aliasUnknown(observations, observations.alias.targets)]
   if (without.length === 0) return []
-  const cause = aliasCause(observations) ?? recordCause(observations, without)
+  const values = distinct(without.flatMap((server) => server.values))
+  const explained = explainValues(
+    observations.expected,
+    values.map((value) => decodeValue(value.bytes)),
+  )
+  const cause = aliasCause(observations) ?? recordCause(observations, without, values, explained[0])
   // A record that is in the zone, though wrong, was added at the right provider.
   const elsewhere = cause.code === 'missing' || cause.code === 'stale_token'
   return [
     cause,
-    ...staleBeside(observations, cause, without),
+    ...staleBeside(observations, cause, without, explained),
     ...(elsewhere ? [providerHint(observations)] : []),
   ]
 }
@@ -39,7 +44,7 @@ export function causeFindings(observations: Observations): Finding[] {
 function remarks(observations: Observations, matching: readonly Observation[]): Finding[] {
   const own = matching
     .flatMap((server) => server.values)
-    .find((value) => sameBytes(value.bytes, observations.expectedBytes))
+    .find((value) => hasText([value], observations.expected))
   const findings: Finding[] = []
   if (own !== undefined && own.strings > 1)
     findings.push({
@@ -47,19 +52,19 @@ function remarks(observations: Observations, matching: readonly Observation[]): 
       severity: 'info',
       message: `The value is stored in ${own.strings} strings; joined they are exactly what is expected`,
       fix: 'Nothing has to be done',
-      evidence: { strings: own.strings },
+      details: { strings: own.strings },
     })
   if (
     own !== undefined &&
     observations.probes?.coversName &&
-    hasValue(observations.probes.wildcard, observations.expectedBytes)
+    hasText(observations.probes.wildcard, observations.expected)
   )
     findings.push({
       code: 'wildcard_answer',
       severity: 'info',
       message: `The value comes from a wildcard: every unused name beside ${observations.name} has it`,
       fix: 'Nothing has to be done as long as the wildcard stays',
-      evidence: { values: observations.probes.wildcard.map((value) => decodeValue(value.bytes)) },
+      details: { values: observations.probes.wildcard.map((value) => decodeValue(value.bytes)) },
     })
   const target = matching.find((server) => server.aliases.length > 0)?.aliases.at(-1)
   if (target !== undefined)
@@ -68,7 +73,7 @@ function remarks(observations: Observations, matching: readonly Observation[]): 
       severity: 'info',
       message: `${aliasWords(observations).is} of ${target}; the value is found there`,
       fix: 'Nothing has to be done as long as the alias stays',
-      evidence: { target },
+      details: { target },
     })
   return findings
 }
@@ -95,7 +100,7 @@ function partialPropagation(matching: readonly Observation[], without: readonly 
     severity: apart ? 'error' : 'warning',
     message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map(place).join(', ')}`,
     fix,
-    evidence: {
+    details: {
       with: matching.map((server) => ({ ...who(server), serial: serial(server) })),
       without: without.map((server) => ({
         ...who(server),
@@ -154,7 +159,7 @@ function aliasCause(observations: Observations): Finding | undefined {
   const [target = ''] = alias.targets
   const last = alias.targets.at(-1)
   const words = aliasWords(observations)
-  const evidence = {
+  const details = {
     ...(words.dname === undefined ? {} : { dname: words.dname }),
     chain: [...alias.targets],
     end: alias.end,
@@ -166,7 +171,7 @@ function aliasCause(observations: Observations): Finding | undefined {
       severity: 'error',
       message: `There is no record at ${name}: the answer is a wildcard's (an alias of ${target})`,
       fix: `Add the TXT record ${quote(expected)} at ${name}; a record of its own goes before the wildcard`,
-      evidence: { ...evidence, wildcard_alias: target },
+      details: { ...details, wildcard_alias: target },
     }
   switch (alias.end) {
     case 'loop':
@@ -175,7 +180,7 @@ function aliasCause(observations: Observations): Finding | undefined {
         severity: 'error',
         message: `${words.is} that leads in a circle: ${[name, ...alias.targets].join(' → ')}`,
         fix: `Remove ${words.cause} and add the TXT record ${quote(expected)} at ${name}`,
-        evidence,
+        details,
       }
     case 'nxdomain':
       return {
@@ -183,7 +188,7 @@ function aliasCause(observations: Observations): Finding | undefined {
         severity: 'error',
         message: `${words.is} of ${last}, which does not exist`,
         fix: `Remove ${words.cause} if it is a leftover, and add the TXT record ${quote(expected)} at ${name}`,
-        evidence,
+        details,
       }
     default:
       return {
@@ -191,7 +196,7 @@ function aliasCause(observations: Observations): Finding | undefined {
         severity: 'error',
         message: `${words.is} of ${last}, so no TXT record can be ${words.dname === undefined ? 'beside it' : 'there'}; expected ${quote(expected)}, seen there: ${seenText(alias.values)}`,
         fix: `Either add the TXT record at ${last}, or replace ${words.cause} by ${words.dname === undefined ? 'address records' : 'records of their own for the names below'} and add the TXT record at ${name}`,
-        evidence,
+        details,
       }
   }
 }
@@ -204,21 +209,25 @@ function aliasUnknown(observations: Observations, targets: readonly string[]): F
     severity: 'error',
     message: `${aliasWords(observations).is} of ${target}, whose name servers could not be asked: whether the record is there is not known`,
     fix: `Check again. If the alias is a leftover, replace it by a TXT record ${quote(observations.expected)} at ${observations.name}`,
-    evidence: { chain: [...targets], end: 'unknown', certain: false },
+    certain: false,
+    details: { chain: [...targets], end: 'unknown', certain: false },
   }
 }
 
-function recordCause(observations: Observations, without: readonly Observation[]): Finding {
+/** @param best what explains the values best; undefined where they have nothing to do with the record. */
+function recordCause(
+  observations: Observations,
+  without: readonly Observation[],
+  values: readonly TxtValue[],
+  best: ExplainedValue | undefined,
+): Finding {
   const { name, zone, expected, probes } = observations
-  const values = distinct(without.flatMap((server) => server.values))
-  const texts = values.map((value) => decodeValue(value.bytes))
   const isWildcard =
     values.length > 0 &&
     probes?.coversName === true &&
     probes.wildcard.length === values.length &&
     values.every((value) => hasValue(probes.wildcard, value.bytes))
-  const [best] = explainValues(expected, texts)
-  const misplaced = probes?.places.find((place) => hasValue(place.values, observations.expectedBytes))
+  const misplaced = probes?.places.find((place) => hasText(place.values, observations.expected))
   if (misplaced !== undefined && (best === undefined || best.fault === 'stale_token'))
     return misplacedFinding(observations, misplaced)
   if (best === undefined && isRegistry(zone) && name !== zone) return undelegated(name, zone)
@@ -228,7 +237,7 @@ function recordCause(observations: Observations, without: readonly Observation[]
       severity: 'error',
       message: `There is no record at ${name}: the answer is a wildcard's. Expected ${quote(expected)}, seen ${seenText(values)}`,
       fix: `Add the TXT record ${quote(expected)} at ${name}; a record of its own goes before the wildcard`,
-      evidence: { values: texts },
+      details: { values: values.map((value) => decodeValue(value.bytes)) },
     }
   if (best !== undefined) return valueFinding(observations, best, oldStateTtl(without))
   return missing(name, zone, expected, without, values)
@@ -245,7 +254,7 @@ function undelegated(name: string, zone: string): Finding {
     severity: 'error',
     message: `The domain ${domain} has no name servers of its own: the registry (${zone}) answers for it`,
     fix: `Check the spelling of ${domain}. If it is right, the domain is not registered, has expired, or has no name servers set at the registrar`,
-    evidence: { domain, said_by: zone },
+    details: { domain, said_by: zone },
   }
 }
 
@@ -267,7 +276,7 @@ function missing(
     severity: 'error',
     message: `The TXT record is not at ${name}: expected ${quote(expected)}, ${seen}`,
     fix: `Add a TXT record in the zone ${zone}: host ${relativeName(name, zone)}, value ${expected}`,
-    evidence: {
+    details: {
       zone,
       host_field: relativeName(name, zone),
       outcomes: [...new Set(without.map((server) => server.outcome))],
@@ -286,7 +295,7 @@ function misplacedFinding(observations: Observations, place: Misplaced): Finding
       severity: 'error',
       message: `The record ${quote(expected)} is at the wildcard ${place.name}, which does not cover ${name} itself`,
       fix: `Add it at ${name} (host ${host})`,
-      evidence: { found_at: place.name, expected_at: name, host_field: host },
+      details: { found_at: place.name, expected_at: name, host_field: host },
     }
   if (place.how === 'doubled')
     return {
@@ -294,22 +303,26 @@ function misplacedFinding(observations: Observations, place: Misplaced): Finding
       severity: 'error',
       message: `The record ${quote(expected)} is at ${place.name} instead of ${name}: the provider appended the domain to the name that was typed`,
       fix: `Change the host of the record to ${host}${host === '@' ? ' (or leave it empty)' : ''}; the provider adds ${zone} by itself`,
-      evidence: { found_at: place.name, expected_at: name, host_field: host },
+      details: { found_at: place.name, expected_at: name, host_field: host },
     }
   return {
     code: 'other_name',
     severity: 'error',
     message: `The record ${quote(expected)} is at ${place.name} instead of ${name}`,
     fix: `Add it at ${name} (host ${host}) and remove it from ${place.name}`,
-    evidence: { found_at: place.name, expected_at: name, host_field: host },
+    details: { found_at: place.name, expected_at: name, host_field: host },
   }
 }
 
 /** An older proof beside the actual cause: not the cause, but worth knowing. */
-function staleBeside(observations: Observations, cause: Finding, without: readonly Observation[]): Finding[] {
+function staleBeside(
+  observations: Observations,
+  cause: Finding,
+  without: readonly Observation[],
+  explained: readonly ExplainedValue[],
+): Finding[] {
   if (cause.code === 'stale_token') return []
-  const texts = without.flatMap((server) => server.values.map((value) => decodeValue(value.bytes)))
-  const stale = explainValues(observations.expected, texts).find((found) => found.fault === 'stale_token')
+  const stale = explained.find((found) => found.fault === 'stale_token')
   return stale === undefined
     ? []
     : [{ ...valueFinding(observations, stale, oldStateTtl(without)), severity: 'info' }]
@@ -325,7 +338,7 @@ function providerHint(observations: Observations): Finding {
     severity: 'info',
     message: `The zone ${observations.zone} is run by ${run}${providers.length > 0 ? ` (${hosts.join(', ')})` : ''}`,
     fix: `Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect`,
-    evidence: { zone: observations.zone, providers, nameservers: hosts },
+    details: { zone: observations.zone, providers, nameservers: hosts },
   }
 }
 

@@ -8,7 +8,7 @@ import {
 import { formatDnsAddress } from '../wire/address.ts'
 import { isWithin } from '../wire/name.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
-import type { Finding } from './report.ts'
+import type { Finding } from './finding.ts'
 
 /** What recursive resolvers see of a record that the authoritative servers have. */
 export function resolverFindings(observations: Observations): Finding[] {
@@ -51,7 +51,8 @@ function cachedAbsence(observations: Observations, resolver: ResolverObservation
     severity: 'warning',
     message: `The name servers have the record, but the resolver ${address} remembers that there was none, for ${seconds} seconds more`,
     fix: `Wait ${seconds} seconds; nothing has to be changed`,
-    evidence: { resolver: address, outcome: resolver.outcome, seconds_left: seconds },
+    secondsLeft: seconds,
+    details: { resolver: address, outcome: resolver.outcome },
   }
 }
 
@@ -64,7 +65,8 @@ function cachedOldValue(observations: Observations, resolver: ResolverObservatio
     severity: 'warning',
     message: `The name servers have the record, but the resolver ${address} remembers the old TXT set, for ${seconds} seconds more: expected "${observations.expected}", seen ${values.map((value) => `"${value}"`).join(', ')}`,
     fix: `Wait ${seconds} seconds; nothing has to be changed`,
-    evidence: { resolver: address, values, seconds_left: seconds },
+    secondsLeft: seconds,
+    details: { resolver: address, values },
   }
 }
 
@@ -75,7 +77,7 @@ function otherView(observations: Observations, resolver: ResolverObservation): F
     severity: 'warning',
     message: `The name servers have the record, but ${address} answers from a zone of its own that lacks it (split DNS)`,
     fix: `Verification sees what the name servers of ${observations.zone} say. To see the record behind ${address} as well, add it to the zone there`,
-    evidence: {
+    details: {
       resolver: address,
       outcome: resolver.outcome,
       authoritative: true,
@@ -98,7 +100,7 @@ function dnssecBogus(observations: Observations, resolver: ResolverObservation):
     severity: 'error',
     message: `The record is there, but the DNSSEC signatures of ${zones} are not valid: ${address} answers SERVFAIL, and gives ${given} only with checking disabled`,
     fix: `Repair DNSSEC of ${zones.replace(/,$/, '')}: have the zone signed anew, or correct or remove the DS record at the registrar. Until then, validating resolvers see nothing of this zone`,
-    evidence: {
+    details: {
       resolver: address,
       with_checking: 'SERVFAIL',
       with_checking_disabled: resolver.unchecked?.outcome ?? null,
@@ -120,7 +122,7 @@ function broken(resolver: ResolverObservation): Finding {
     severity: 'warning',
     message: `The name servers have the record, but the resolver ${address} ${said}`,
     fix: `Verification does not depend on this resolver. If other look-ups fail here as well, have ${address} repaired or use another one (--resolver)`,
-    evidence: {
+    details: {
       resolver: address,
       outcome: resolver.outcome,
       rcode: resolver.rcode ?? null,

@@ -1,7 +1,7 @@
 import { groupByOutcome, type Observation, type Observations } from '../observation/observations.ts'
 import { isRegistry } from '../wire/name.ts'
+import type { Finding } from './finding.ts'
 import { providersOf } from './providers.ts'
-import type { Finding } from './report.ts'
 
 /** More than this does not even fit the largest UDP answer that servers give; some verifiers stop there. */
 const LARGE_ANSWER = 4096
@@ -47,7 +47,7 @@ function delegationPlace({ parent }: Observations): string {
 
 const list = (servers: readonly Observation[]) => servers.map(where).join(', ')
 
-function evidenceOf(servers: readonly Observation[]) {
+function describeAll(servers: readonly Observation[]) {
   return servers.map((server) => ({
     host: server.host,
     address: server.server?.address ?? null,
@@ -65,7 +65,7 @@ function noNameservers(observations: Observations): Finding {
     severity: 'error',
     message: `None of the name servers of ${observations.zone} (${hosts.join(', ')}) has an address, so nobody can look anything up in this zone`,
     fix: `Set name servers for ${observations.zone} that exist, ${delegationPlace(observations)}; the DNS provider lists them`,
-    evidence: { zone: observations.zone, hosts },
+    details: { zone: observations.zone, hosts },
   }
 }
 
@@ -89,7 +89,8 @@ function intercepted(observations: Observations, servers: readonly Observation[]
     severity: 'error',
     message: `Questions to the name servers of ${observations.zone} are answered by something that is none of them: every answer offers recursion and none is authoritative`,
     fix: 'This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network’s administrator to let DNS through',
-    evidence: { servers: evidenceOf(servers) },
+    certain: false,
+    details: { servers: describeAll(servers) },
   }
 }
 
@@ -107,7 +108,7 @@ function lameServers(observations: Observations, servers: readonly Observation[]
     severity: all ? 'error' : 'warning',
     message: `${list(servers)} ${one ? 'is' : 'are'} named as ${one ? 'a server' : 'servers'} of ${observations.zone} but ${one ? 'does' : 'do'} not serve it: ${said.join(', ')}`,
     fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or take ${one ? 'it' : 'them'} out of the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
-    evidence: { zone: observations.zone, servers: evidenceOf(servers) },
+    details: { zone: observations.zone, servers: describeAll(servers) },
   }
 }
 
@@ -121,6 +122,8 @@ function tcpBlocked(observations: Observations, cut: readonly Observation[], som
     observations.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
   const closed = cut.some((server) => server.tcpFailure !== 'timeout')
   const harmless = matching.length > 0 || someAnswered || readable
+  // Closed at the server, or closed to a resolver elsewhere as well: then it is not this network.
+  const certain = !harmless && (closed || resolversFailed)
   return {
     code: 'tcp_blocked',
     severity: harmless ? 'warning' : 'error',
@@ -128,15 +131,15 @@ function tcpBlocked(observations: Observations, cut: readonly Observation[], som
     fix: readable
       ? 'The record is visible elsewhere: let TCP to port 53 out of this network to check from here'
       : 'Let TCP port 53 through to the name servers (RFC 7766 asks for it), or remove TXT records at this name that are no longer needed',
-    evidence: {
+    certain,
+    details: {
       servers: concerned.map((server) => ({
         host: server.host,
         address: server.server?.address ?? null,
         tcp: server.tcpFailure ?? null,
         udp_bytes: server.size,
       })),
-      // Closed at the server, or closed to a resolver elsewhere as well: then it is not this network.
-      certain: !harmless && (closed || resolversFailed),
+      certain,
     },
   }
 }
@@ -153,7 +156,8 @@ function unreachable(
       severity: 'error',
       message: `The name servers of ${observations.zone} have only IPv6 addresses, and this machine has no IPv6 route: nothing could be checked`,
       fix: 'Check from a machine with IPv6',
-      evidence: { servers: evidenceOf(unchecked) },
+      certain: false,
+      details: { servers: describeAll(unchecked) },
     }
   }
   const nameless = dead.every((server) => server.server === undefined && server.outcome === 'unreachable')
@@ -176,7 +180,8 @@ function unreachable(
       : ownIpv6
         ? 'Nothing has to be done if IPv6 does not work here'
         : 'Verification may fail whenever it happens to ask this server: have it repaired, or take it out of the NS records',
-    evidence: { servers: evidenceOf(dead) },
+    certain: !all,
+    details: { servers: describeAll(dead) },
   }
 }
 
@@ -208,7 +213,7 @@ function parentChild(observations: Observations): Finding | undefined {
     severity: divided ? 'error' : 'warning',
     message: `The delegation of ${observations.zone} in ${parent.zone} names ${parent.hosts.join(', ')}, the zone itself names ${childHosts.join(', ')}${divided ? '; only some of them have the record' : ''}`,
     fix: `Make both name the same servers: the NS records in the zone and those ${delegationPlace(observations)}${divided ? '. Until then, add the record wherever the servers of the delegation are run' : ''}`,
-    evidence: {
+    details: {
       parent: [...parent.hosts],
       child: [...childHosts],
       only_parent: onlyParent,
@@ -240,6 +245,6 @@ function tooManyTxt(observations: Observations): Finding | undefined {
     severity: 'warning',
     message: `There are ${largest.values.length} TXT records at ${observations.name}, ${largest.size} bytes together: more than many resolvers and verifiers read`,
     fix: 'Remove the TXT records that are no longer needed (old proofs of other services)',
-    evidence: { records: largest.values.length, bytes: largest.size },
+    details: { records: largest.values.length, bytes: largest.size },
   }
 }

@@ -1,7 +1,7 @@
 import type { Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
-import type { Finding } from './report.ts'
-import { difference, type ExplainedValue, invisibleCharacters, type ValueFault } from './value-comparison.ts'
+import type { Finding } from './finding.ts'
+import { type ExplainedValue, invisibleCharacters, type ValueFault } from './value-comparison.ts'
 
 interface Words {
   readonly message: (expected: string, seen: readonly string[]) => string
@@ -85,25 +85,12 @@ export function valueFinding(
 ): Finding {
   const { fault, seen } = explained
   const words = WORDS[fault]
-  const [first = ''] = seen
-  const parting = difference(observations.expected, first)
-  const invisible = invisibleCharacters(first)
   return {
     code: fault,
     severity: 'error',
     message: words.message(observations.expected, seen),
     fix: words.fix(observations.expected, relativeName(observations.name, observations.zone)),
-    evidence: {
-      expected: observations.expected,
-      seen: seen.length === 1 ? first : [...seen],
-      difference: {
-        at: Array.from(parting.start).length + 1,
-        expected: parting.expected,
-        seen: parting.seen,
-      },
-      seen_hex: Buffer.from(first).toString('hex'),
-      ...(invisible.length > 0 ? { invisible } : {}),
-      old_state_ttl: oldTtl,
-    },
+    seen,
+    details: { old_state_ttl: oldTtl },
   }
 }

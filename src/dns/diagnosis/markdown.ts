@@ -1,7 +1,8 @@
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
 import { duration, OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
 import { readableName } from './render.ts'
-import type { CheckReport, Finding, NameserverReport, ResolverReport } from './report.ts'
+import type { CheckReport, FindingJson, NameserverReport, ResolverReport } from './report.ts'
+import { reportJson } from './report-json.ts'
 
 /** Where and when a report was made. */
 export interface Circumstances {
@@ -35,7 +36,8 @@ export function renderMarkdown(report: CheckReport, circumstances: Circumstances
     lines.push('', '### Authoritative name servers', '', ...servers(report.nameservers))
   if (report.resolvers.length > 0)
     lines.push('', '### Recursive resolvers', '', ...resolvers(report.resolvers))
-  if (findings.length > 0) lines.push('', '### Findings', ...findings.flatMap(findingLines))
+  if (findings.length > 0)
+    lines.push('', '### Findings', ...reportJson(report).findings.flatMap(findingLines))
   return `${lines.join('\n')}\n`
 }
 
@@ -74,7 +76,7 @@ function resolvers(rows: readonly ResolverReport[]): string[] {
   ]
 }
 
-function findingLines(finding: Finding, index: number): string[] {
+function findingLines(finding: FindingJson, index: number): string[] {
   return [
     '',
     `${index + 1}. **${finding.severity}** ${code(finding.code)}: ${text(finding.message)}`,

@@ -5,8 +5,9 @@ import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
 import { widthOf, wrap } from '../../terminal/width.ts'
 import type { Outcome } from '../observation/observations.ts'
+import type { Finding } from './finding.ts'
 import { duration, OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
-import type { CheckReport, Finding, NameserverReport, ResolverReport } from './report.ts'
+import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { difference } from './value-comparison.ts'
 
 /** How a report is laid out: for a terminal of a width in columns, or without limit. */
@@ -109,8 +110,8 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
 
 /** Expected above seen, with what differs marked: by colour, and by carets below for those who see none. */
 function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
-  const seen = finding.evidence['seen']
-  if (typeof seen !== 'string') return ''
+  const [seen, ...others] = finding.seen ?? []
+  if (seen === undefined || others.length > 0) return ''
   const { palette } = layout
   const { expected, pieces } = marked(report.expected, seen, palette)
   const line = (paint: (text: string) => string) =>

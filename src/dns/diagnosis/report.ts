@@ -1,6 +1,7 @@
 import type { Outcome } from '../observation/observations.ts'
+import type { Finding, FindingCode, Severity } from './finding.ts'
 
-/** `claims check --json`: shapes and the order of their keys are what scripts rely on. */
+/** What a check found out. `reportJson` makes of it what scripts read. */
 export interface CheckReport {
   name: string
   expected: string
@@ -15,6 +16,20 @@ export interface CheckReport {
   resolvers: ResolverReport[]
   /** Most likely cause first. */
   findings: Finding[]
+}
+
+/** `claims check --json`: shapes and the order of their keys are what scripts rely on. */
+export interface CheckReportJson extends Omit<CheckReport, 'findings'> {
+  findings: FindingJson[]
+}
+
+/** A finding as scripts read it. */
+export interface FindingJson {
+  code: FindingCode
+  severity: Severity
+  message: string
+  fix: string
+  evidence: Record<string, unknown>
 }
 
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
@@ -41,50 +56,3 @@ export interface ResolverReport {
   ttl: number | null
   ms: number | null
 }
-
-export type Severity = 'error' | 'warning' | 'info'
-
-export interface Finding {
-  code: FindingCode
-  severity: Severity
-  /** What is the matter, with what was expected and what was seen. */
-  message: string
-  /** What to do, in plain words. */
-  fix: string
-  evidence: Record<string, unknown>
-}
-
-export type FindingCode =
-  | 'invalid_name'
-  | 'domain_not_found'
-  | 'missing'
-  | 'doubled_name'
-  | 'other_name'
-  | 'wildcard_answer'
-  | 'cname_at_name'
-  | 'cname_dangling'
-  | 'cname_loop'
-  | 'quoted'
-  | 'whitespace'
-  | 'split_strings'
-  | 'split_records'
-  | 'truncated'
-  | 'case_changed'
-  | 'stale_token'
-  | 'token_only'
-  | 'prefix_only'
-  | 'pasted_line'
-  | 'extra_text'
-  | 'partial_propagation'
-  | 'lame_nameserver'
-  | 'nameserver_unreachable'
-  | 'parent_child_mismatch'
-  | 'no_nameservers'
-  | 'wrong_provider_hint'
-  | 'cached_absence'
-  | 'cached_old_value'
-  | 'dnssec_bogus'
-  | 'resolver_broken'
-  | 'tcp_blocked'
-  | 'dns_intercepted'
-  | 'too_many_txt'

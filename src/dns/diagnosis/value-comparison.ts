@@ -1,4 +1,4 @@
-import type { FindingCode } from './report.ts'
+import type { FindingCode } from './finding.ts'
 
 /** What is wrong with a TXT value that is not the expected one but has to do with it. */
 export type ValueFault = Extract<

@@ -1,8 +1,9 @@
 import { groupByOutcome, type Observations } from '../observation/observations.ts'
+import type { Finding } from './finding.ts'
 import { causeFindings } from './findings-cause.ts'
 import { resolverFindings } from './findings-resolver.ts'
 import { serverFindings } from './findings-server.ts'
-import type { Finding, Verdict } from './report.ts'
+import type { Verdict } from './report.ts'
 
 /**
  * What the observations mean: pure, and in the order in which a person should read them. Errors come first, then warnings,
@@ -20,15 +21,11 @@ export function diagnose(observations: Observations): { verdict: Verdict; findin
 }
 
 const WAITING: readonly Finding['code'][] = ['partial_propagation', 'cached_absence', 'cached_old_value']
-const TROUBLE: readonly Finding['code'][] = ['nameserver_unreachable', 'dns_intercepted', 'tcp_blocked']
 
 function verdictOf(observations: Observations, findings: readonly Finding[]): Verdict {
   const { matching, without } = groupByOutcome(observations.servers)
   const errors = findings.filter((finding) => finding.severity === 'error')
-  const isCertain = (finding: Finding) =>
-    finding.evidence['certain'] === true ||
-    (finding.evidence['certain'] === undefined && !TROUBLE.includes(finding.code))
-  if (errors.some(isCertain)) return 'fix'
+  if (errors.some((finding) => finding.certain !== false)) return 'fix'
   if (errors.length > 0) return 'unknown'
   if (findings.some((finding) => WAITING.includes(finding.code) && finding.severity === 'warning'))
     return 'wait'

@@ -2,7 +2,7 @@ import { type AliasPath, followAlias } from '../resolution/alias.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { isWithin } from '../wire/name.ts'
-import { hasValue } from '../wire/txt-answer.ts'
+import { hasText } from '../wire/txt-answer.ts'
 import type { Observation } from './observations.ts'
 
 /** Follows aliases that leave what a server could tell by itself, and classifies those servers by where they lead. */
@@ -10,7 +10,7 @@ export async function throughAliases(
   servers: readonly Observation[],
   located: Located,
   name: string,
-  expected: Uint8Array,
+  expected: string,
   context: ResolutionContext,
 ): Promise<{ servers: Observation[]; alias: AliasPath | undefined }> {
   const paths = new Map<string, Promise<AliasPath>>()
@@ -45,10 +45,10 @@ export function remember<T>(map: Map<string, Promise<T>>, key: string, value: Pr
   return value
 }
 
-function classifyByAlias(server: Observation, path: AliasPath, expected: Uint8Array): Observation {
+function classifyByAlias(server: Observation, path: AliasPath, expected: string): Observation {
   const outcome =
     path.end === 'txt'
-      ? hasValue(path.values, expected)
+      ? hasText(path.values, expected)
         ? ('match' as const)
         : ('mismatch' as const)
       : path.end === 'unknown'

@@ -41,13 +41,12 @@ export async function gatherObservations(
 ): Promise<Observations> {
   const { clock } = context.effects
   const { zone } = located.delegation
-  const expectedBytes = Buffer.from(expected)
   const spent = clock.monotonic() - start
   const serverMs = Math.max(SERVER_LEAST_MS, Math.min(SERVER_MS, DEAD_SERVER_END_MS - spent))
-  const survey = surveyNameServers(located, { name, expected: expectedBytes, serverMs }, context)
+  const survey = surveyNameServers(located, { name, expected, serverMs }, context)
   survey.done.catch(() => undefined)
   const askResolvers = () =>
-    Promise.all(resolvers.map((resolver) => observeResolver(resolver, name, expectedBytes, context)))
+    Promise.all(resolvers.map((resolver) => observeResolver(resolver, name, expected, context)))
 
   const patience = linkedAbort(context.effects.signal)
   let early: Promise<ResolverObservation[]> | undefined
@@ -65,7 +64,7 @@ export async function gatherObservations(
     patience.end()
   }
 
-  const seen = await throughAliases(survey.seen(), located, name, expectedBytes, context)
+  const seen = await throughAliases(survey.seen(), located, name, expected, context)
   const servers = seen.servers.toSorted(byHost)
   const { matching, without, silent } = groupByOutcome(servers)
   const [withRecord] = matching
@@ -86,7 +85,6 @@ export async function gatherObservations(
   return {
     name,
     expected,
-    expectedBytes,
     zone,
     servers,
     parent: located.parent,

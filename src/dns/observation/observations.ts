@@ -56,8 +56,8 @@ export interface ResolverObservation extends Observation {
 /** Everything that was seen of a zone that could be found; the findings are made of nothing else. */
 export interface Observations {
   readonly name: string
+  /** The whole TXT value. */
   readonly expected: string
-  readonly expectedBytes: Uint8Array
   readonly zone: string
   readonly servers: readonly Observation[]
   readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | undefined

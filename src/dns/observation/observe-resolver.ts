@@ -10,7 +10,7 @@ const RESOLVER_MS = 3000
 export async function observeResolver(
   resolver: DnsAddress,
   name: string,
-  expected: Uint8Array,
+  expected: string,
   context: ResolutionContext,
 ): Promise<ResolverObservation> {
   const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + RESOLVER_MS)

@@ -3,14 +3,14 @@ import type { AliasEnd } from '../resolution/alias.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
-import { hasValue, readTxt, type TxtValue } from '../wire/txt-answer.ts'
+import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
 import { isDnsData, type Observation, type Outcome } from './observations.ts'
 
 /** What a server is asked about. */
 export interface SurveyQuestion {
   readonly name: string
   readonly zone: string
-  readonly expected: Uint8Array
+  readonly expected: string
   /** How long one server may be silent. */
   readonly serverMs: number
 }
@@ -73,7 +73,7 @@ function classifyAuthoritative(
   server: DnsAddress,
   reply: Reply,
   name: string,
-  expected: Uint8Array,
+  expected: string,
 ): Observation {
   const base = { ...NOTHING, host, server }
   if (reply.kind !== 'answer')
@@ -89,7 +89,7 @@ export function classifyResolver(
   server: DnsAddress,
   reply: Reply,
   name: string,
-  expected: Uint8Array,
+  expected: string,
 ): Observation {
   const base = { ...NOTHING, host: server.address, server }
   if (reply.kind !== 'answer')
@@ -123,7 +123,7 @@ function cutShort(observation: Observation, { tc }: Message): Observation {
   return { ...observation, outcome: observation.tcpFailure === 'timeout' ? 'timeout' : 'unreachable' }
 }
 
-function classifyAnswer(message: Message, name: string, expected: Uint8Array) {
+function classifyAnswer(message: Message, name: string, expected: string) {
   const { values, aliases, dname, loop, ttl } = readTxt(message, name)
   const negative = values.length === 0 ? soaOf(message) : undefined
   const common = {
@@ -148,11 +148,11 @@ function classifyAnswer(message: Message, name: string, expected: Uint8Array) {
   return { ...common, aliasEnd: end, outcome: 'absent' as const }
 }
 
-function outcomeOf(rcode: string, values: readonly TxtValue[], expected: Uint8Array): Outcome {
+function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string): Outcome {
   switch (rcode) {
     case 'NOERROR':
       if (values.length === 0) return 'absent'
-      return hasValue(values, expected) ? 'match' : 'mismatch'
+      return hasText(values, expected) ? 'match' : 'mismatch'
     case 'NXDOMAIN':
       return 'nxdomain'
     case 'REFUSED':

@@ -7,8 +7,13 @@ export interface TxtValue {
   readonly strings: number
 }
 
-export function hasValue(values: readonly TxtValue[], expected: Uint8Array): boolean {
-  return values.some((value) => sameBytes(value.bytes, expected))
+export function hasValue(values: readonly TxtValue[], bytes: Uint8Array): boolean {
+  return values.some((value) => sameBytes(value.bytes, bytes))
+}
+
+/** Whether one of the values is this text in UTF-8. */
+export function hasText(values: readonly TxtValue[], text: string): boolean {
+  return hasValue(values, Buffer.from(text))
 }
 
 /** Bytes as text: UTF-8 where they are, else one character a byte, so that nothing gets lost. */

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { FindingCode, Severity, Verdict } from '../../../src/dns/diagnosis/report.ts'
+import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.ts'
+import type { Verdict } from '../../../src/dns/diagnosis/report.ts'
+import { findingJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
 import type {
   Observation,
@@ -46,7 +48,6 @@ function observations(more: Partial<Observations> = {}): Observations {
   return {
     name: 'example.com',
     expected: EXPECTED,
-    expectedBytes: bytes(EXPECTED),
     zone: 'example.com',
     servers: [match()],
     parent: undefined,
@@ -61,6 +62,12 @@ function observations(more: Partial<Observations> = {}): Observations {
 function resolver(more: Partial<ResolverObservation>): ResolverObservation {
   const cache = { authoritative: false, recursionAvailable: true, unchecked: undefined }
   return { ...match(), ...cache, resolver: { address: '9.9.9.9', port: 53 }, ...more }
+}
+
+/** Verdict and findings as the JSON report has them. */
+function diagnosed(seen: Observations) {
+  const { verdict, findings } = diagnose(seen)
+  return { verdict, findings: findings.map((finding) => findingJson(finding, seen.expected)) }
 }
 
 const alias = (end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown') => ({
@@ -267,23 +274,23 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
 ]
 
 test.each(ROWS)('%s is an %s, the verdict %s', (code, severity, verdict, more) => {
-  const diagnosed = diagnose(observations(more))
-  const finding = diagnosed.findings.find((candidate) => candidate.code === code)
+  const { verdict: given, findings } = diagnosed(observations(more))
+  const finding = findings.find((candidate) => candidate.code === code)
   expect(finding?.severity).toBe(severity)
-  expect(diagnosed.verdict).toBe(verdict)
+  expect(given).toBe(verdict)
   expect(finding?.message).not.toBe('')
   expect(finding?.fix).not.toBe('')
-  const others = diagnosed.findings.filter((other) => other.severity === 'error' && other.code !== code)
+  const others = findings.filter((other) => other.severity === 'error' && other.code !== code)
   expect(others).toEqual([])
 })
 
 describe('what a person reads', () => {
   test('nothing where nothing is wrong', () => {
-    expect(diagnose(observations({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
+    expect(diagnosed(observations({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
   })
 
   test('expected and seen stand in the message', () => {
-    const [finding] = diagnose(observations({ servers: [seen('prefix=older')] })).findings
+    const [finding] = diagnosed(observations({ servers: [seen('prefix=older')] })).findings
     expect(finding?.message).toContain(`expected "${EXPECTED}"`)
     expect(finding?.message).toContain('seen "prefix=older"')
     expect(finding?.evidence).toMatchObject({
@@ -294,19 +301,19 @@ describe('what a person reads', () => {
 
   test('who runs the zone, where the record may have been added elsewhere, and only there', () => {
     const hosts = { host: 'ns-42.awsdns-05.com' }
-    const missing = diagnose(observations({ servers: [observation(hosts)] })).findings
+    const missing = diagnosed(observations({ servers: [observation(hosts)] })).findings
     expect(missing.at(-1)).toMatchObject({
       code: 'wrong_provider_hint',
       severity: 'info',
       evidence: { providers: ['Amazon Route 53'] },
     })
-    expect(diagnose(observations({ servers: [match(hosts)] })).findings).toEqual([])
-    const quoted = diagnose(observations({ servers: [seen(`"${EXPECTED}"`)] })).findings
+    expect(diagnosed(observations({ servers: [match(hosts)] })).findings).toEqual([])
+    const quoted = diagnosed(observations({ servers: [seen(`"${EXPECTED}"`)] })).findings
     expect(quoted.map((finding) => finding.code)).toEqual(['quoted'])
   })
 
   test('the place where the value is comes before an older token', () => {
-    const { findings } = diagnose(
+    const { findings } = diagnosed(
       observations({
         servers: [seen('prefix=older')],
         probes: {
@@ -323,9 +330,20 @@ describe('what a person reads', () => {
     ])
   })
 
+  test('how long a cache still remembers, which is the last of its evidence', () => {
+    const [finding] = diagnosed(
+      observations({ resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })] }),
+    ).findings
+    expect(Object.entries(finding?.evidence ?? {})).toEqual([
+      ['resolver', '9.9.9.9'],
+      ['outcome', 'absent'],
+      ['seconds_left', 42],
+    ])
+  })
+
   test('a right value beside an older one is ready', () => {
     const servers = [match({ values: [txt('prefix=older'), txt(EXPECTED)] })]
-    expect(diagnose(observations({ servers }))).toEqual({ verdict: 'ready', findings: [] })
+    expect(diagnosed(observations({ servers }))).toEqual({ verdict: 'ready', findings: [] })
   })
 })
 
@@ -338,22 +356,22 @@ describe('the advice fits the case', () => {
     ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
   ])('the delegation of %s is mended where it is written down', (_says, zone, parent, place) => {
     const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
-    const [finding] = diagnose(observations({ ...delegated, servers: [lame] })).findings
+    const [finding] = diagnosed(observations({ ...delegated, servers: [lame] })).findings
     expect(finding?.fix).toContain(`out of the NS records of ${zone}, ${place} and in the zone itself`)
     const nobody = observation({ server: undefined, outcome: 'unreachable', rcode: undefined })
-    const [none] = diagnose(observations({ ...delegated, servers: [nobody] })).findings
+    const [none] = diagnosed(observations({ ...delegated, servers: [nobody] })).findings
     expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
   })
 
   test('nobody is told to add a record to the zone of a registry', () => {
     const domain = { name: 'app.example.ws', zone: 'ws' }
-    const { verdict, findings } = diagnose(observations({ ...domain, servers: [observation()] }))
+    const { verdict, findings } = diagnosed(observations({ ...domain, servers: [observation()] }))
     expect(verdict).toBe('fix')
     expect(findings).toMatchObject([
       { code: 'domain_not_found', evidence: { domain: 'example.ws', said_by: 'ws' } },
     ])
-    expect(diagnose(observations({ ...domain, servers: [match()] })).verdict).toBe('ready')
-    const cut = diagnose(observations({ ...domain, servers: [seen(EXPECTED.slice(0, 12))] }))
+    expect(diagnosed(observations({ ...domain, servers: [match()] })).verdict).toBe('ready')
+    const cut = diagnosed(observations({ ...domain, servers: [seen(EXPECTED.slice(0, 12))] }))
     expect(cut.findings).toMatchObject([{ code: 'truncated' }])
   })
 
@@ -368,18 +386,18 @@ describe('the advice fits the case', () => {
       ttl: 60,
       negativeTtl: undefined,
     }
-    const [finding] = diagnose(observations({ servers: [led], alias: path, resolvers: [bogus] })).findings
+    const [finding] = diagnosed(observations({ servers: [led], alias: path, resolvers: [bogus] })).findings
     expect(finding).toMatchObject({
       code: 'dnssec_bogus',
       fix: expect.stringContaining('Repair DNSSEC of example.com, or of the zone of proof.other.net: '),
     })
-    const [own] = diagnose(observations({ resolvers: [bogus] })).findings
+    const [own] = diagnosed(observations({ resolvers: [bogus] })).findings
     expect(own?.fix).toMatch(/^Repair DNSSEC of example\.com: /)
   })
 
   test('a name server host without an address is said to have none', () => {
     const nobody = observation({ ...second, server: undefined, outcome: 'unreachable', rcode: undefined })
-    const { findings } = diagnose(observations({ servers: [match(), nobody] }))
+    const { findings } = diagnosed(observations({ servers: [match(), nobody] }))
     expect(findings).toMatchObject([
       { code: 'nameserver_unreachable', message: 'ns2.example.com has no address' },
     ])
@@ -401,7 +419,7 @@ describe('the advice fits the case', () => {
       soa: { zone: 'example.com', serial: number, negativeTtl: 60 },
     })
     const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
-    expect(diagnose(observations({ servers })).findings).toMatchObject([
+    expect(diagnosed(observations({ servers })).findings).toMatchObject([
       { code: 'partial_propagation', fix: expect.stringMatching(fix) },
     ])
   })
@@ -409,7 +427,7 @@ describe('the advice fits the case', () => {
 
 describe('silence is no answer', () => {
   test('an alias whose end nobody told is not "missing"', () => {
-    const { verdict, findings } = diagnose(
+    const { verdict, findings } = diagnosed(
       observations({
         ...alias('unknown'),
         servers: [observation({ aliases: ['web.example.com'], outcome: 'timeout' })],
@@ -426,7 +444,7 @@ describe('silence is no answer', () => {
       values: [],
       rcode: undefined,
     })
-    expect(diagnose(observations({ servers: [match(), silent] }))).toMatchObject({
+    expect(diagnosed(observations({ servers: [match(), silent] }))).toMatchObject({
       verdict: 'ready',
       findings: [{ code: 'nameserver_unreachable', severity: 'info' }],
     })
@@ -434,7 +452,7 @@ describe('silence is no answer', () => {
 
   test('IPv6 that cannot be asked is no finding', () => {
     const unchecked = match({ server: { address: '2001:db8::1', port: 53 }, outcome: 'not_checked' })
-    expect(diagnose(observations({ servers: [match(), unchecked] }))).toEqual({
+    expect(diagnosed(observations({ servers: [match(), unchecked] }))).toEqual({
       verdict: 'ready',
       findings: [],
     })
@@ -442,7 +460,7 @@ describe('silence is no answer', () => {
 
   test('hosts that nobody could look up are not "no name servers"', () => {
     const unknown = observation({ server: undefined, outcome: 'timeout', rcode: undefined })
-    expect(diagnose(observations({ servers: [unknown] }))).toMatchObject({
+    expect(diagnosed(observations({ servers: [unknown] }))).toMatchObject({
       verdict: 'unknown',
       findings: [{ code: 'nameserver_unreachable' }],
     })

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { DnsAddress } from '../../../src/context.ts'
 import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
-import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
+import type { CheckReportJson } from '../../../src/dns/diagnosis/report.ts'
+import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { realEffects } from '../real-effects.ts'
 import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
 import { noiseOf, type Relay, refuseEdns, startRelay } from './relay.ts'
@@ -25,7 +26,7 @@ export interface World {
   readonly bind: DnsAddress
   /** An unbound that knows the zones of the tests but whose registry never answers, as behind a firewall. */
   readonly lonely: DnsAddress
-  check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReport>
+  check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   /** What unbound was asked by clients: `name. TYPE`. */
@@ -166,18 +167,16 @@ async function build(
     unbound: resolver,
     bind: { address: BIND, port },
     lonely: { address: LONELY, port },
-    check: (name, expected, options) =>
-      checkDns(
-        {
-          name,
-          expected,
-          resolvers: [resolver],
-          authoritativePort: port,
-          publicResolvers: false,
-          ...options,
-        },
-        realEffects(),
-      ),
+    check: async (name, expected, options) => {
+      const request = {
+        name,
+        expected,
+        resolvers: [resolver],
+        authoritativePort: port,
+        publicResolvers: false,
+      }
+      return reportJson(await checkDns({ ...request, ...options }, realEffects()))
+    },
     change: async (domain, ...commands) => {
       const knotc = (...args: readonly string[]) => runKnot('knotc', ['-c', knotConfig, ...args])
       await knotc('zone-begin', domain)
