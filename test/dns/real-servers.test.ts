@@ -521,6 +521,29 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
       expect(finding?.fix).toMatch(`Remove the DNAME at ${name.slice(4)}`)
     })
 
+    test.each(['dnameself.test', 'dnameselfbind.test'])(
+      'of a DNAME below itself in %s, which makes longer and longer names',
+      async (zone) => {
+        const { report, ms } = await timed(() => world.check(`app.shop.${zone}`, EXPECTED))
+        expect(ms).toBeLessThan(5000)
+        expect(report.verdict).toBe('fix')
+        expect(report.findings).toMatchObject([{ code: 'cname_loop', evidence: { dname: `shop.${zone}` } }])
+        expect(report.findings[0]?.message).toContain(`leads below shop.${zone} itself`)
+      },
+    )
+
+    test.each(['dnamelong.test', 'dnamelongbind.test'])(
+      'of a DNAME in %s that makes a name longer than DNS allows',
+      async (zone) => {
+        const report = await world.check(`${'y'.repeat(63)}.far.${zone}`, EXPECTED)
+        expect(report.verdict).toBe('fix')
+        expect(report.findings).toMatchObject([
+          { code: 'cname_dangling', evidence: { dname: `far.${zone}` } },
+        ])
+        expect(report.findings[0]?.message).toContain('which cannot exist: DNS allows 253')
+      },
+    )
+
     test('bytes that are no text come through as they are', async () => {
       const report = await world.check('binary.test', EXPECTED)
       expect(report.nameservers[0]?.values).toEqual(['\xff\xfe\0\x1b[31m'])

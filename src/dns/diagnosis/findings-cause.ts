@@ -5,7 +5,7 @@ import {
   type Observations,
   oldStateTtl,
 } from '../observation/observations.ts'
-import { isRegistry, registeredDomain, relativeName } from '../wire/name.ts'
+import { isRegistry, isWithin, MAX_NAME_LENGTH, registeredDomain, relativeName } from '../wire/name.ts'
 import { decodeValue, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { isDivided } from './findings-server.ts'
@@ -157,7 +157,7 @@ function aliasCause(observations: Observations): Finding | undefined {
   const { alias, name, expected, probes } = observations
   if (alias === undefined) return undefined
   const [target = ''] = alias.targets
-  const last = alias.targets.at(-1)
+  const last = alias.targets.at(-1) ?? ''
   const words = aliasWords(observations)
   const details = {
     ...(words.dname === undefined ? {} : { dname: words.dname }),
@@ -178,7 +178,7 @@ function aliasCause(observations: Observations): Finding | undefined {
       return {
         code: 'cname_loop',
         severity: 'error',
-        message: `${words.is} that leads in a circle: ${[name, ...alias.targets].join(' → ')}`,
+        message: `${words.is} that ${loopText(name, alias.targets, words.dname)}`,
         fix: `Remove ${words.cause} and add the TXT record ${quote(expected)} at ${name}`,
         details,
       }
@@ -186,7 +186,10 @@ function aliasCause(observations: Observations): Finding | undefined {
       return {
         code: 'cname_dangling',
         severity: 'error',
-        message: `${words.is} of ${last}, which does not exist`,
+        message:
+          last.length > MAX_NAME_LENGTH
+            ? `${words.is} of a name of ${last.length} characters, which cannot exist: DNS allows ${MAX_NAME_LENGTH}`
+            : `${words.is} of ${last}, which does not exist`,
         fix: `Remove ${words.cause} if it is a leftover, and add the TXT record ${quote(expected)} at ${name}`,
         details,
       }
@@ -199,6 +202,18 @@ function aliasCause(observations: Observations): Finding | undefined {
         details,
       }
   }
+}
+
+/** How aliases go on without end: in a circle, by a DNAME that applies to its own target, or through ever new names. */
+function loopText(name: string, targets: readonly string[], dname: string | undefined): string {
+  const chain = [name, ...targets]
+  const last = targets.at(-1) ?? ''
+  const start = `${chain.slice(0, 4).join(' → ')} → …`
+  if (dname !== undefined && isWithin(targets[0] ?? '', dname))
+    return `leads below ${dname} itself, where the same DNAME applies again, without end: ${start}`
+  return chain.indexOf(last) < chain.length - 1
+    ? `leads in a circle: ${chain.join(' → ')}`
+    : `leads on without end: ${start}`
 }
 
 /** The name is an alias, and nobody told what is at its end: a lead, but no verdict. */

@@ -64,7 +64,7 @@ export function wrongPlaces(
     ...doubled.map((place) => ({ name: place, how: 'doubled' as const })),
     ...others.map((place) => ({ name: place, how: 'other' as const })),
   ].filter((place) => {
-    if (seen.has(place.name) || place.name.length > 253 || !isAskable(place.name)) return false
+    if (seen.has(place.name) || !isAskable(place.name)) return false
     seen.add(place.name)
     return isWithin(place.name, zone)
   })

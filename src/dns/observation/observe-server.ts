@@ -3,6 +3,7 @@ import type { AliasEnd } from '../resolution/alias.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
+import { MAX_NAME_LENGTH } from '../wire/name.ts'
 import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
 import { isDnsData, type Observation, type Outcome } from './observations.ts'
 
@@ -139,12 +140,13 @@ function classifyAnswer(message: Message, name: string, expected: string) {
     dname,
   }
   const outcome = outcomeOf(message.rcode, values, expected)
-  if (aliases.length === 0) return { ...common, aliasEnd: undefined, outcome }
+  const last = aliases.at(-1)
+  if (last === undefined) return { ...common, aliasEnd: undefined, outcome }
   if (loop) return { ...common, aliasEnd: 'loop' as const, outcome: 'absent' as const }
   if (values.length > 0) return { ...common, aliasEnd: 'txt' as const, outcome }
   // RFC 6604 section 3: the code speaks of the end of the chain, where the server knows it.
-  const end: AliasEnd =
-    message.rcode === 'NXDOMAIN' ? 'nxdomain' : negative !== undefined ? 'absent' : 'unknown'
+  const isMissing = message.rcode === 'NXDOMAIN' || last.length > MAX_NAME_LENGTH
+  const end: AliasEnd = isMissing ? 'nxdomain' : negative !== undefined ? 'absent' : 'unknown'
   return { ...common, aliasEnd: end, outcome: 'absent' as const }
 }
 

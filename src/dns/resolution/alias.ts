@@ -1,7 +1,7 @@
 import { ask } from '../wire/exchange.ts'
 import { soaOf } from '../wire/message.ts'
 import { checkName } from '../wire/name.ts'
-import { readTxt, type TxtValue } from '../wire/txt-answer.ts'
+import { MAX_ALIASES, readTxt, type TxtValue } from '../wire/txt-answer.ts'
 import { firstUseful } from './race.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 import { locateZone } from './zone-search.ts'
@@ -18,8 +18,6 @@ export interface AliasPath {
   readonly negativeTtl: number | undefined
 }
 
-/** As many as the most patient resolvers follow. */
-const MAX_ALIASES = 16
 /** Finding the zone of a target may take so long. */
 const LOCATE_MS = 4000
 
@@ -52,7 +50,7 @@ export async function followAlias(
       const reply = await ask(server, { name: target, type: 'TXT' }, { deadline: until }, context.effects)
       if (reply.kind !== 'answer' || !reply.message.aa) return undefined
       const { rcode } = reply.message
-      return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? reply.message : undefined
+      return ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(rcode) ? reply.message : undefined
     }),
   )
   if (message === undefined) return { ...nothing, end: 'unknown' }
@@ -62,5 +60,5 @@ export async function followAlias(
   const last = aliases.at(-1)
   if (loop || (last !== undefined && visited.includes(last))) return { ...path, end: 'loop' }
   if (last !== undefined) return await followAlias([...visited, ...aliases], context)
-  return { ...path, end: message.rcode === 'NXDOMAIN' ? 'nxdomain' : 'absent' }
+  return { ...path, end: message.rcode === 'NOERROR' ? 'absent' : 'nxdomain' }
 }

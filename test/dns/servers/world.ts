@@ -16,8 +16,6 @@ const PARENT = '127.0.53.1'
 const UNBOUND = '127.0.53.53'
 /** Knows the zones of the tests, but no registry and no root: private DNS. */
 const LONELY = '127.0.53.55'
-/** BIND listens on addresses that an interface has by name: of loopback that is this one. */
-const BIND = '127.0.0.1'
 
 /** A small DNS of its own on loopback: a registry for `test.`, authoritative servers, two recursive resolvers. */
 export interface World {
@@ -54,7 +52,7 @@ async function build(
   stops: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<World> {
-  const port = await freePort([PARENT, UNBOUND, LONELY, BIND, ...Object.values(HOSTS)])
+  const port = await freePort([PARENT, UNBOUND, LONELY, ...Object.values(HOSTS)])
   const run = (command: string, args: readonly string[]): ServerProcess => {
     const server = startProcess(command, args)
     stops.push(() => server.stop())
@@ -142,7 +140,14 @@ async function build(
     '-c',
     place('lonely.conf', unboundConfig({ ...common, address: LONELY, log: lonelyLog, registry: false })),
   ])
-  const named = run('named', ['-g', '-c', place('named.conf', namedConfig(directory, port, zones))])
+  const bindZones = heldBy('bind').map(
+    (zone) => [zone.domain, place(`${zone.domain}.bind`, masterFile(zone, 'bind'))] as const,
+  )
+  const named = run('named', [
+    '-g',
+    '-c',
+    place('named.conf', namedConfig(directory, port, zones, bindZones)),
+  ])
   const relays: Relay[] = await Promise.all([
     startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
     startRelay({ address: HOSTS.slow, port, upstream: HOSTS.a, delayMs: 3000 }),
@@ -158,14 +163,14 @@ async function build(
   await Promise.all([
     untilAnswering(UNBOUND, port, 'test', unbound),
     untilAnswering(LONELY, port, probe('a'), lonely),
-    untilAnswering(BIND, port, 'test', named),
+    untilAnswering(HOSTS.bind, port, 'test', named),
   ])
 
   const resolver = { address: UNBOUND, port }
   return {
     port,
     unbound: resolver,
-    bind: { address: BIND, port },
+    bind: { address: HOSTS.bind, port },
     lonely: { address: LONELY, port },
     check: async (name, expected, options) => {
       const request = {
@@ -240,7 +245,7 @@ function nsdConfig(
 
 /** Where resolvers find a zone: delegations say nothing of ports, so each zone is configured. */
 function resolveAddress(zone: TestZone): string {
-  const holder = (['a', 'b', 'c'] as const).find((candidate) => zone.on[candidate] !== undefined)
+  const holder = (['a', 'b', 'c', 'bind'] as const).find((candidate) => zone.on[candidate] !== undefined)
   return HOSTS[zone.resolveAt ?? holder ?? 'dead']
 }
 
@@ -290,7 +295,12 @@ function unboundConfig({ address: own, port, log, zones, anchors, registry }: Un
   ].join('\n')
 }
 
-function namedConfig(directory: string, port: number, zones: readonly TestZone[]): string {
+function namedConfig(
+  directory: string,
+  port: number,
+  zones: readonly TestZone[],
+  own: readonly (readonly [domain: string, file: string])[],
+): string {
   const forward = (domain: string, address: string) =>
     `zone "${domain}" { type forward; forward only; forwarders { ${address} port ${port}; }; };`
   return [
@@ -299,7 +309,7 @@ function namedConfig(directory: string, port: number, zones: readonly TestZone[]
     `  directory "${directory}";`,
     `  pid-file "${directory}/named.pid";`,
     `  session-keyfile "${directory}/named.session";`,
-    `  listen-on port ${port} { ${BIND}; };`,
+    `  listen-on port ${port} { ${HOSTS.bind}; };`,
     '  listen-on-v6 { none; };',
     '  recursion yes;',
     '  allow-query { any; };',
@@ -308,7 +318,10 @@ function namedConfig(directory: string, port: number, zones: readonly TestZone[]
     '  empty-zones-enable no;',
     '};',
     forward('test', PARENT),
-    ...zones.map((zone) => forward(zone.domain, resolveAddress(zone))),
+    ...zones
+      .filter((zone) => zone.on.bind === undefined)
+      .map((zone) => forward(zone.domain, resolveAddress(zone))),
+    ...own.map(([domain, file]) => `zone "${domain}" { type primary; file "${file}"; };`),
     '',
   ].join('\n')
 }

@@ -1,10 +1,12 @@
-/** The servers of the tests: where they are. `a` (Knot) and `b`, `c` (NSD) are real, the others stand before `a` or are none. */
+/** The servers of the tests: where they are. `a` (Knot), `b`, `c` (NSD) and `bind` are real, the others stand before `a` or are none. */
 export const HOSTS = {
   a: '127.0.53.11',
   b: '127.0.53.12',
   c: '127.0.53.13',
   /** `a` once more. */
   d: '127.0.53.14',
+  /** BIND, resolver and server in one: it listens on addresses that an interface has by name, of loopback this one. */
+  bind: '127.0.0.1',
   /** `a` with TCP closed. */
   udponly: '127.0.53.21',
   /** `a`, three seconds late. */
@@ -23,7 +25,7 @@ export const HOSTS = {
 } as const
 
 export type Host = keyof typeof HOSTS
-export type Holder = 'a' | 'b' | 'c'
+export type Holder = 'a' | 'b' | 'c' | 'bind'
 
 export interface TestZone {
   readonly domain: string

@@ -6,6 +6,11 @@ export const OTHER_TOKEN = 'mc-verify=A1b2C3d4E5f6G7h8J9'
 const SPF = '@ TXT "v=spf1 include:_spf.example.net ~all"'
 const RIGHT = `@ TXT "${EXPECTED}"`
 
+/** An easy mistake: the target is below the DNAME, which replaces it again. */
+const BELOW_ITSELF = 'shop DNAME eu.shop'
+/** With 63 characters in front, the name that this makes has more than DNS allows. */
+const TOO_LONG = `far DNAME ${Array(3).fill('x'.repeat(60)).join('.')}`
+
 const onA = (domain: string, records: string, more: Partial<TestZone> = {}): TestZone => ({
   domain,
   on: { a: records },
@@ -79,6 +84,10 @@ const causes: readonly TestZone[] = [
   onBoth('cnameout.test', 'app CNAME www.target.test.'),
   onBoth('dnamegone.test', 'old DNAME new\nnew A 192.0.2.1'),
   onBoth('dnameloop.test', 'old DNAME older\nolder DNAME old'),
+  onBoth('dnameself.test', BELOW_ITSELF),
+  { domain: 'dnameselfbind.test', on: { bind: BELOW_ITSELF }, ns: ['bind'] },
+  onBoth('dnamelong.test', TOO_LONG),
+  { domain: 'dnamelongbind.test', on: { bind: TOO_LONG }, ns: ['bind'] },
   onBoth('dangling.test', 'app CNAME gone'),
   onBoth('danglingout.test', 'app CNAME nobody.nosuchdomain.test.'),
   onBoth('loop.test', 'app CNAME two\ntwo CNAME three\nthree CNAME app'),
