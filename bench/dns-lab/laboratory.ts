@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { domainToASCII } from 'node:url'
 import { startAuthoritative } from './authoritative.ts'
-import { intercept, openNetwork } from './network.ts'
+import { intercept, openNetwork, wallOff } from './network.ts'
 import { question, type Running } from './processes.ts'
 import { check, type Run } from './program.ts'
 import { REGISTRIES } from './registries.ts'
@@ -48,8 +48,14 @@ export class Laboratory {
       const addresses: string[] = []
       for (const wanted of setup.resolvers ?? ['unbound'])
         addresses.push(typeof wanted === 'string' ? await launch(wanted) : wanted.at)
-      await setup.before?.(addresses[0] ?? '')
-      if (setup.intercepted !== undefined) undo.push(intercept(await launch(setup.intercepted)))
+      const [first = ''] = addresses
+      await setup.before?.(first)
+      if (setup.intercepted) undo.push(intercept(first))
+      if (setup.firewalled) undo.push(wallOff(first))
+      if (setup.router !== undefined) {
+        setup.router.behavior = { ...setup.router.behavior, upstream: first }
+        addresses[0] = setup.router.address
+      }
       const value = setup.value ?? EXPECTED
       const run = await check({ name: setup.name, value, resolvers: addresses })
       return { ...run, resolves: await resolves(addresses[0] ?? '', setup.name, value) }
@@ -73,6 +79,9 @@ async function resolves(resolver: string, name: string, value: string): Promise<
   )
   return isCut || texts.some((text) => text.replaceAll(',', '') === value)
 }
+
+/** Whether a set-up changes the network for every check that runs at the same time. */
+export const isAlone = (setup: Setup) => (setup.intercepted ?? setup.firewalled) === true
 
 /** Does a job for every item, a few at a time. */
 export async function forAll<T>(

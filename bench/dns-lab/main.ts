@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { runBroken } from './run-broken.ts'
 import { runHealthy } from './run-healthy.ts'
 
 const USAGE = `Usage: npm run dns-lab -- <command> [options]
@@ -27,6 +28,8 @@ async function main(): Promise<number> {
   switch (positionals[0]) {
     case 'healthy':
       return (await runHealthy({ only, runs: Number(values.runs), atOnce })) ? 0 : 1
+    case 'broken':
+      return (await runBroken({ only, atOnce })) ? 0 : 1
     default:
       process.stderr.write(USAGE)
       return 2

@@ -43,13 +43,26 @@ export function openNetwork(): void {
   // BIND listens on addresses that an interface has by name.
   for (let host = 1; host <= 4; host += 1) run('ip', ['address', 'add', `198.18.4.${host}/32`, 'dev', 'lo'])
   for (const address of [KNOT_6, NSD_6]) run('ip', ['address', 'add', `${address}/128`, 'dev', 'lo'])
-  run('nft', ['-f', '-'], 'table ip lab { chain portal { type nat hook output priority -100; }\n}\n')
+  const chains = [
+    'chain portal { type nat hook output priority -100; }',
+    'chain wall { type filter hook output priority 0; }',
+  ]
+  run('nft', ['-f', '-'], `table ip lab {\n${chains.join('\n')}\n}\n`)
 }
 
 /** Sends all DNS questions of the program to one address, as captive portals and some providers do. */
 export function intercept(to: string): () => void {
+  return rules('portal', to, `dnat to ${to}`)
+}
+
+/** Drops all DNS questions of the program but those to one address. */
+export function wallOff(to: string): () => void {
+  return rules('wall', to, 'drop')
+}
+
+function rules(chain: 'portal' | 'wall', to: string, action: string): () => void {
   const rule = (transport: string) =>
-    `add rule ip lab portal meta skuid ${PROGRAM_USER} ip daddr != ${to} ${transport} dport 53 dnat to ${to}\n`
+    `add rule ip lab ${chain} meta skuid ${PROGRAM_USER} ip daddr != ${to} ${transport} dport 53 ${action}\n`
   run('nft', ['-f', '-'], rule('udp') + rule('tcp'))
-  return () => void run('nft', ['flush', 'chain', 'ip', 'lab', 'portal'])
+  return () => void run('nft', ['flush', 'chain', 'ip', 'lab', chain])
 }

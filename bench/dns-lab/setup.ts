@@ -1,3 +1,4 @@
+import type { Relay } from './relay.ts'
 import type { ResolverKind } from './resolvers.ts'
 import type { Zone } from './zone.ts'
 
@@ -23,8 +24,12 @@ export interface Setup {
   readonly resolvers?: readonly (ResolverKind | { readonly at: string })[]
   /** Zones that the resolver asks elsewhere. */
   readonly stubs?: Readonly<Record<string, string>>
-  /** The network sends every question to a resolver of this kind. */
-  readonly intercepted?: ResolverKind
+  /** The network sends every question to the first resolver. */
+  readonly intercepted?: true
+  /** The network lets nothing through but what goes to the first resolver. */
+  readonly firewalled?: true
+  /** What stands before the first resolver. */
+  readonly router?: Relay
   /** What happened before the check, such as somebody's question that the resolver remembers. */
   readonly before?: (resolver: string) => Promise<void>
 }

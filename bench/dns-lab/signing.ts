@@ -23,7 +23,7 @@ export class Signer {
       ...['-S', '-z', '-K', keys, '-d', keys, '-o', zone.apex, '-f', output],
       ...(nsec3 === undefined ? [] : ['-3', '-', '-H', '0']),
       ...(nsec3 === 'opt-out' ? ['-A'] : []),
-      ...(expired ? ['-s', 'now-5184000', '-e', 'now-86400'] : []),
+      ...(expired ? ['-P', '-s', 'now-5184000', '-e', 'now-86400'] : []),
       input,
     ])
     return readFileSync(output, 'utf8')
