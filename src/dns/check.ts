@@ -8,6 +8,7 @@ import { locateZone } from './resolution/zone-search.ts'
 import type { DnsEffects } from './wire/effects.ts'
 import { linkedAbort } from './wire/linked-abort.ts'
 import { checkName } from './wire/name.ts'
+import { limitQuestions } from './wire/question-limit.ts'
 
 export interface CheckRequest {
   /** The name that has to have the record, as a person writes it. */
@@ -30,8 +31,14 @@ export const PUBLIC_RESOLVERS: readonly DnsAddress[] = ['1.1.1.1', '8.8.8.8', '9
 }))
 
 const DEADLINE_MS = 10_000
-/** Finding the zone may take so long that its servers can still be given their five seconds. */
-const LOCATE_MS = 4000
+/** For the start of the program and for what a busy machine takes to end. */
+const MARGIN_MS = 600
+/** Finding the zone may take so long that its servers can still be given their time. */
+const LOCATE_MS = 6000
+/** Datagrams and connections of one check; a usual one needs fewer than forty … */
+const MOST_QUESTIONS = 120
+/** … of which so many may go into finding and asking the name servers, so that some are left for the rest. */
+const MOST_SEARCH_QUESTIONS = 96
 
 /**
  * Finds out whether a TXT record is visible, and if not, why. Asks the authoritative servers; a recursive resolver is
@@ -41,7 +48,8 @@ const LOCATE_MS = 4000
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
   const whole = linkedAbort(effects.signal)
   try {
-    return await check(request, { ...effects, signal: whole.signal })
+    const dns = limitQuestions(effects.dns, MOST_QUESTIONS)
+    return await check(request, { ...effects, dns, signal: whole.signal })
   } finally {
     whole.end()
   }
@@ -51,7 +59,7 @@ async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckR
   const start = effects.clock.monotonic()
   const name = checkName(request.name)
   if (!name.ok) return invalidName(request, name.problem, name.fix)
-  const deadline = start + (request.deadlineMs ?? DEADLINE_MS) - 150
+  const deadline = start + (request.deadlineMs ?? DEADLINE_MS) - MARGIN_MS
   const configured = request.resolvers === 'system' ? await effects.dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const context = createResolutionContext({
@@ -59,7 +67,7 @@ async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckR
     resolvers: resolvers.slice(0, 3),
     authoritativePort: request.authoritativePort,
     deadline,
-    effects,
+    effects: { ...effects, dns: limitQuestions(effects.dns, MOST_SEARCH_QUESTIONS) },
   })
   const location = await locateZone(name.ascii, {
     ...context,
@@ -67,7 +75,7 @@ async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckR
   })
   if (location.kind !== 'located') return withoutZone(request, name.ascii, location, resolvers)
   const record = { name: name.ascii, expected: request.expected, resolvers, start }
-  const observations = await gatherObservations(location, record, context)
+  const observations = await gatherObservations(location, record, context, effects)
   const { verdict, findings } = diagnose(observations)
   return reportOf(observations, verdict, findings, request.expected)
 }

@@ -5,7 +5,8 @@ import {
   type Observations,
   oldStateTtl,
 } from '../observation/observations.ts'
-import { isRegistry, isWithin, MAX_NAME_LENGTH, registeredDomain, relativeName } from '../wire/name.ts'
+import { isRegistry, registeredDomain } from '../resolution/registry.ts'
+import { isWithin, MAX_NAME_LENGTH, relativeName } from '../wire/name.ts'
 import { decodeValue, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { isDivided } from './findings-server.ts'
@@ -88,18 +89,21 @@ function partialPropagation(matching: readonly Observation[], without: readonly 
     matching.every((other) => isNewer(serial(server), serial(other))),
   )
   const apart = serversApart(matching, without)
+  const isLagging = !apart && !recordIsOlder && !sameSerial
+  const refresh = without.flatMap((server) => server.soa?.refresh ?? [])
   const fix = apart
     ? `These are two zones at two places: the servers with the record name only ${apart.with.join(', ')}, the others only ${apart.without.join(', ')}. Waiting does not help: add the record at both, or have one of them taken out of the delegation`
     : recordIsOlder
       ? 'The servers without the record have the newer zone: it was removed there, or they are fed from another place. Add it where the newest zone is edited'
       : sameSerial
         ? 'Wait a little. If it stays so, the servers are not copies of each other although their serials agree: add the record at every provider that serves this zone'
-        : 'Wait until the other name servers have copied the zone; if it takes longer than the time given, ask the DNS provider why they do not'
+        : 'Wait until the other name servers have copied the zone: seconds where they are notified of the change, else up to the time given (the refresh time of the SOA record). If it takes longer, ask the DNS provider why they do not'
   return {
     code: 'partial_propagation',
     severity: apart ? 'error' : 'warning',
     message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map(place).join(', ')}`,
     fix,
+    ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(without) ?? 0) } : {}),
     details: {
       with: matching.map((server) => ({ ...who(server), serial: serial(server) })),
       without: without.map((server) => ({

@@ -1,5 +1,8 @@
 import { groupByOutcome, type Observation, type Observations } from '../observation/observations.ts'
-import { isRegistry } from '../wire/name.ts'
+import { isRegistry } from '../resolution/registry.ts'
+import { formatDnsAddress } from '../wire/address.ts'
+import { isWithin } from '../wire/name.ts'
+import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { providersOf } from './providers.ts'
 
@@ -10,7 +13,7 @@ const MANY_RECORDS = 40
 
 /** What is wrong with the name servers themselves, whatever the record. */
 export function serverFindings(observations: Observations): Finding[] {
-  const { matching, without, lame, silent, unchecked } = groupByOutcome(observations.servers)
+  const { matching, without, lame: failing, silent, unchecked } = groupByOutcome(observations.servers)
   const findings: (Finding | undefined)[] = []
   const answering = matching.length + without.length
   if (
@@ -19,18 +22,30 @@ export function serverFindings(observations: Observations): Finding[] {
     findings.push(noNameservers(observations))
     return findings.filter((finding) => finding !== undefined)
   }
+  const refusing = [...failing, ...silent].filter(failsTxtOnly)
+  const lame = failing.filter((server) => !refusing.includes(server))
   const cut = silent.filter((server) => server.tcpFailure !== undefined && server.aliases.length === 0)
   // A server that answered with an alias is not dead, whatever became of the alias.
-  const dead = silent.filter((server) => server.tcpFailure === undefined && server.aliases.length === 0)
-  const aliased = silent.length - dead.length - cut.length
-  if (isIntercepted(observations.servers)) findings.push(intercepted(observations, lame))
+  const dead = silent.filter(
+    (server) => server.tcpFailure === undefined && server.aliases.length === 0 && !refusing.includes(server),
+  )
+  const aliased = silent.filter((server) => server.aliases.length > 0).length
+  if (isIntercepted(observations)) findings.push(intercepted(observations, lame))
   else if (lame.length > 0)
-    findings.push(lameServers(observations, lame, answering === 0 && silent.length === 0))
+    findings.push(
+      lameServers(observations, lame, answering === 0 && silent.length === 0 && refusing.length === 0),
+    )
+  if (refusing.length > 0) findings.push(txtRefused(observations, refusing, answering === 0))
   if (cut.length > 0 || [...matching, ...without].some((server) => server.tcpFailure !== undefined))
     findings.push(tcpBlocked(observations, cut, answering > 0))
-  const heard = answering + lame.length + cut.length + aliased
+  const heard = answering + lame.length + refusing.length + cut.length + aliased
   if (dead.length > 0 || heard === 0) findings.push(unreachable(observations, dead, unchecked, heard === 0))
-  findings.push(parentChild(observations), tooManyTxt(observations))
+  findings.push(
+    dropping(observations, 'udp'),
+    dropping(observations, 'edns'),
+    parentChild(observations),
+    tooManyTxt(observations),
+  )
   return findings.filter((finding) => finding !== undefined)
 }
 
@@ -58,40 +73,95 @@ function describeAll(servers: readonly Observation[]) {
   }))
 }
 
+/** Without an address, nobody can ask any of them: there is none, the glue is missing, or look-ups for it fail. */
 function noNameservers(observations: Observations): Finding {
-  const hosts = observations.servers.map((server) => server.host)
+  const { zone, parent, servers } = observations
+  const hosts = servers.map((server) => server.host)
+  const own = hosts.filter((host) => isWithin(host, zone))
+  const missesGlue = own.length > 0 && own.length === hosts.length
+  const place = delegationPlace(observations)
   return {
     code: 'no_nameservers',
     severity: 'error',
-    message: `None of the name servers of ${observations.zone} (${hosts.join(', ')}) has an address, so nobody can look anything up in this zone`,
-    fix: `Set name servers for ${observations.zone} that exist, ${delegationPlace(observations)}; the DNS provider lists them`,
-    details: { zone: observations.zone, hosts },
+    message: missesGlue
+      ? `The name servers of ${zone} (${hosts.join(', ')}) are in the zone itself, and the delegation${parent === undefined ? '' : ` in ${parent.zone}`} has no address for them (glue), so nobody can find them`
+      : `None of the name servers of ${zone} (${hosts.join(', ')}) has an address that can be looked up, so nobody can look anything up in this zone`,
+    fix: missesGlue
+      ? `Add the addresses of ${own.join(', ')} ${place} (glue records, also called host records)`
+      : `Set name servers for ${zone} that exist and can be looked up without ${zone} itself, ${place}; the DNS provider lists them`,
+    details: { zone, hosts, glue_missing: missesGlue },
   }
 }
 
-/** Every server recurses and none speaks with authority: someone on the way answers in their place. */
-function isIntercepted(servers: readonly Observation[]): boolean {
+/**
+ * Somebody on the way answers in the servers' place: all offer recursion and none has authority. A resolver that refuses
+ * questions without recursion looks like a lame server; it gives itself away where it "is" the servers of the zones above
+ * as well.
+ */
+function isIntercepted({ servers, recursionAbove }: Observations): boolean {
   const answered = servers.filter((server) => server.rcode !== undefined)
-  return (
-    answered.length > 0 &&
-    answered.every(
-      (server) =>
-        !server.authoritative &&
-        server.recursionAvailable &&
-        (server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN'),
-    )
-  )
+  const isRecursion = answered.every((server) => !server.authoritative && server.recursionAvailable)
+  const isData = answered.every((server) => server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN')
+  return answered.length > 0 && isRecursion && (isData || recursionAbove === true)
 }
 
 function intercepted(observations: Observations, servers: readonly Observation[]): Finding {
+  const hasRecord = servers.some((server) => hasText(server.values, observations.expected))
   return {
     code: 'dns_intercepted',
     severity: 'error',
-    message: `Questions to the name servers of ${observations.zone} are answered by something that is none of them: every answer offers recursion and none is authoritative`,
+    message: `Questions to the name servers of ${observations.zone} are answered by something else: every answer offers recursion and none is authoritative. ${hasRecord ? 'What answers in their place has the record, but what the name servers have is not known' : 'That says nothing about the record'}`,
     fix: 'This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network’s administrator to let DNS through',
     certain: false,
-    details: { servers: describeAll(servers) },
+    details: { servers: describeAll(servers), has_record: hasRecord },
   }
+}
+
+/** It serves the zone, as its SOA record shows, and fails for TXT questions alone. */
+function failsTxtOnly(server: Observation): boolean {
+  if (server.soa === undefined || server.tcpFailure !== undefined || server.aliases.length > 0) return false
+  return server.rcode !== 'NOERROR' && server.rcode !== 'NXDOMAIN'
+}
+
+function txtRefused(observations: Observations, servers: readonly Observation[], all: boolean): Finding {
+  const one = servers.length === 1
+  const silent = servers.every((server) => server.rcode === undefined)
+  const said = [...new Set(servers.map((server) => server.rcode ?? 'silence'))].join(', ')
+  return {
+    code: 'txt_refused',
+    severity: all ? 'error' : 'warning',
+    message: `${list(servers)} ${one ? 'serves' : 'serve'} ${observations.zone}, but ${silent ? `${one ? 'does' : 'do'} not answer TXT questions` : `${one ? 'answers' : 'answer'} TXT questions with ${said}`}. Other questions are answered`,
+    fix: `Ask whoever runs ${one ? 'this server' : 'these servers'} to answer TXT questions: the cause is the server itself, or a filter in front of it`,
+    // Silence may be a filter on the way from here.
+    certain: !silent,
+    details: { zone: observations.zone, servers: describeAll(servers) },
+  }
+}
+
+/** Servers that leave questions unanswered which resolvers ask in the first place. */
+function dropping(observations: Observations, what: 'edns' | 'udp'): Finding | undefined {
+  const { servers, resolvers } = observations
+  const dropping = servers.filter((server) => server.dropped === what)
+  if (dropping.length === 0) return undefined
+  const all = servers.every((server) => server.dropped !== undefined)
+  const fails = resolvers.length > 0 && resolvers.every(isFailure)
+  const one = dropping.length === 1
+  const answers = one ? 'does' : 'do'
+  return {
+    code: `${what}_dropped`,
+    severity: all && fails ? 'error' : 'warning',
+    message:
+      what === 'udp'
+        ? `${list(dropping)} ${answers} not answer over UDP, only over TCP`
+        : `${list(dropping)} ${answers} not answer questions with EDNS (RFC 6891), only those without`,
+    fix: `${what === 'udp' ? 'Let UDP port 53 through to' : 'Update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}: resolvers give up before they get an answer${fails ? `, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did` : ''}`,
+    details: { servers: describeAll(dropping) },
+  }
+}
+
+/** A resolver got nothing, by its own account or by its silence. */
+export function isFailure({ outcome }: Observation): boolean {
+  return outcome === 'timeout' || outcome === 'servfail'
 }
 
 function lameServers(observations: Observations, servers: readonly Observation[], all: boolean): Finding {

@@ -1,6 +1,7 @@
 import { groupByOutcome, type Observations } from '../observation/observations.ts'
 import type { Finding } from './finding.ts'
 import { causeFindings } from './findings-cause.ts'
+import { dnssecFindings } from './findings-dnssec.ts'
 import { resolverFindings } from './findings-resolver.ts'
 import { serverFindings } from './findings-server.ts'
 import type { Verdict } from './report.ts'
@@ -12,6 +13,7 @@ import type { Verdict } from './report.ts'
 export function diagnose(observations: Observations): { verdict: Verdict; findings: Finding[] } {
   const findings = [
     ...causeFindings(observations),
+    ...dnssecFindings(observations),
     ...serverFindings(observations),
     ...resolverFindings(observations),
   ]
@@ -20,7 +22,12 @@ export function diagnose(observations: Observations): { verdict: Verdict; findin
   return { verdict: verdictOf(observations, findings), findings }
 }
 
-const WAITING: readonly Finding['code'][] = ['partial_propagation', 'cached_absence', 'cached_old_value']
+const WAITING: readonly Finding['code'][] = [
+  'partial_propagation',
+  'cached_absence',
+  'cached_old_value',
+  'stale_delegation',
+]
 
 function verdictOf(observations: Observations, findings: readonly Finding[]): Verdict {
   const { matching, without } = groupByOutcome(observations.servers)

@@ -5,6 +5,9 @@ import { isWithin } from '../wire/name.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Observation } from './observations.ts'
 
+/** Copies of one zone have one alias at a name; a server may lie differently each time. */
+const MOST_PATHS = 4
+
 /** Follows aliases that leave what a server could tell by itself, and classifies those servers by where they lead. */
 export async function throughAliases(
   servers: readonly Observation[],
@@ -30,6 +33,8 @@ export async function throughAliases(
       const isOwn = server.aliases.every((target) => isWithin(target, located.delegation.zone))
       const final = known.end === 'loop' || (isOwn && known.end !== 'unknown')
       const key = server.aliases.join(' ')
+      if (!final && !paths.has(key) && paths.size >= MOST_PATHS)
+        return { ...server, outcome: 'not_checked' as const }
       const path = final
         ? known
         : await (paths.get(key) ?? remember(paths, key, followAlias([name, ...server.aliases], context)))

@@ -1,6 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
+import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
 import { throughAliases } from './aliased-servers.ts'
 import { probeMisplacedRecords, probeWildcard } from './misplaced-records.ts'
@@ -12,6 +13,7 @@ import {
   type Observations,
   type ResolverObservation,
 } from './observations.ts'
+import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
 
 /** After this, resolvers are asked even while some server is still silent. */
@@ -33,20 +35,34 @@ export interface ObservedRecord {
   readonly start: number
 }
 
-/** Asks everybody who has to be asked, each kind of question as soon as its condition holds. */
+/**
+ * Asks everybody who has to be asked, each kind of question as soon as its condition holds.
+ *
+ * @param context for the name servers, with its share of the questions.
+ * @param effects for what is asked beside them.
+ */
 export async function gatherObservations(
   located: Located,
   { name, expected, resolvers, start }: ObservedRecord,
   context: ResolutionContext,
+  effects: DnsEffects,
 ): Promise<Observations> {
   const { clock } = context.effects
+  const rest: ResolutionContext = { ...context, effects }
   const { zone } = located.delegation
   const spent = clock.monotonic() - start
   const serverMs = Math.max(SERVER_LEAST_MS, Math.min(SERVER_MS, DEAD_SERVER_END_MS - spent))
   const survey = surveyNameServers(located, { name, expected, serverMs }, context)
   survey.done.catch(() => undefined)
-  const askResolvers = () =>
-    Promise.all(resolvers.map((resolver) => observeResolver(resolver, name, expected, context)))
+  const signers = observeDelegationSigners(located, rest)
+  signers.catch(() => undefined)
+  const askResolvers = () => {
+    // A server that drops questions is why a resolver is slow; waiting longer for it tells nothing new.
+    const isExplained = survey.seen().some((server) => server.dropped !== undefined)
+    const patienceMs = isExplained ? undefined : context.deadline - clock.monotonic()
+    const question = { name, zone, expected, patienceMs }
+    return Promise.all(resolvers.map((resolver) => observeResolver(resolver, question, rest)))
+  }
 
   const patience = linkedAbort(context.effects.signal)
   let early: Promise<ResolverObservation[]> | undefined
@@ -71,13 +87,22 @@ export async function gatherObservations(
   const [withoutRecord] = without
   const probeOtherNames = async () => {
     if (withRecord !== undefined)
-      return name === zone ? undefined : await probeWildcard(withRecord, name, zone, context)
+      return name === zone ? undefined : await probeWildcard(withRecord, name, zone, rest)
     return withoutRecord === undefined
       ? undefined
-      : await probeMisplacedRecords(withoutRecord, name, zone, expected, context)
+      : await probeMisplacedRecords(withoutRecord, name, zone, expected, rest)
   }
   const probes = probeOtherNames()
   probes.catch(() => undefined)
+  const checkSignatures = async () => {
+    const [best] = [...matching, ...without]
+    const known = best?.server === undefined ? undefined : await signers
+    return known === undefined || best?.server === undefined
+      ? undefined
+      : await observeDnssec(zone, known, best.server, rest)
+  }
+  const dnssec = checkSignatures()
+  dnssec.catch(() => undefined)
   // A cut answer proves that there are TXT records at the name: no cache can learn that there are none.
   const unreadable =
     matching.length === 0 && without.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
@@ -88,10 +113,12 @@ export async function gatherObservations(
     zone,
     servers,
     parent: located.parent,
+    recursionAbove: located.recursionAbove ?? false,
     childHosts: survey.childHosts(),
     alias: seen.alias,
     resolvers: wanted ? await (early ?? askResolvers()) : [],
     probes: await probes,
+    dnssec: await dnssec,
   }
 }
 

@@ -1,13 +1,13 @@
 import type { DnsAddress } from '../../context.ts'
+import { MOST_HOSTS } from '../resolution/delegation.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
-import { askForHost, unique } from '../resolution/host-addresses.ts'
+import { askForHost, type HostAddresses, unique } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import type { Observation } from './observations.ts'
 import { observeServer, type SurveyQuestion, withoutAddress } from './observe-server.ts'
 
-/** No honest zone has more; a hostile one could make a check ask thousands of servers. */
-const MOST_HOSTS = 26
-const MOST_ADDRESSES = 40
+/** Each is asked three questions and more; the rest of a zone with so many servers tells nothing new. */
+const MOST_ADDRESSES = 24
 
 /** Every server of a zone, from both sides of the delegation, while the answers come in. */
 export interface NameServerSurvey {
@@ -43,6 +43,10 @@ export function surveyNameServers(
     pending.push(...tasks)
   }
 
+  // A resolver that fails says nothing where the whole network may fail; with a registry within reach, it does not.
+  const isAFact = ({ lack }: HostAddresses) =>
+    lack === 'none' || (lack === 'failed' && located.parent !== undefined)
+
   const observe = (host: string, server: DnsAddress): Promise<void> => {
     const key = `${server.address} ${server.port}`
     if (!started.has(key) && started.size >= MOST_ADDRESSES) {
@@ -73,7 +77,7 @@ export function surveyNameServers(
         ...(found.addresses.length + known.length > 0 ? [] : await askForHost(host, servers, context)),
       ])
       if (addresses.length === 0)
-        observations.set(host, withoutAddress(host, found.certain ? 'unreachable' : 'timeout'))
+        observations.set(host, withoutAddress(host, isAFact(found) ? 'unreachable' : 'timeout'))
       track(...addresses.map((server) => observe(host, server)))
     })()
     hosts.set(host, task)

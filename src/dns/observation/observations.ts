@@ -1,8 +1,10 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd, AliasPath } from '../resolution/alias.ts'
+import type { ParentSide } from '../resolution/delegation-walk.ts'
 import type { Message, Soa } from '../wire/message.ts'
 import type { TxtValue } from '../wire/txt-answer.ts'
 import type { ProbeResult } from './misplaced-records.ts'
+import type { DnssecObservation } from './observe-dnssec.ts'
 
 export type Outcome =
   | 'match'
@@ -45,12 +47,29 @@ export interface Observation {
   readonly dname: string | undefined
   /** The zone's NS set as this server has it. */
   readonly nsSet: readonly string[] | undefined
+  /** What the server lets pass in silence: questions with EDNS over UDP, or all UDP. It answers otherwise. */
+  readonly dropped: 'edns' | 'udp' | undefined
 }
 
 /** What a recursive resolver said, and what it said with checking disabled after a SERVFAIL. */
 export interface ResolverObservation extends Observation {
   readonly resolver: DnsAddress
+  /** Whether it says that it has validated the answer. */
+  readonly authenticated: boolean
   readonly unchecked: Observation | undefined
+  /** What it knows of the zone; asked where it lacks a record that the zone's servers have. */
+  readonly zoneView: ZoneView | undefined
+}
+
+/** The zone as a resolver sees it. */
+export interface ZoneView {
+  readonly soa: Soa | undefined
+  /** The NS set and the seconds that are left of it. */
+  readonly nsSet:
+    | { readonly hosts: readonly string[]; readonly ttl: number; readonly isPrivate: boolean }
+    | undefined
+  /** Asked once more after more than a second, the resolver gave the very same TTL: no cache counts it down. */
+  readonly steadyTtl: boolean
 }
 
 /** Everything that was seen of a zone that could be found; the findings are made of nothing else. */
@@ -60,11 +79,15 @@ export interface Observations {
   readonly expected: string
   readonly zone: string
   readonly servers: readonly Observation[]
-  readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | undefined
+  readonly parent: Pick<ParentSide, 'zone' | 'hosts'> | undefined
+  /** Servers of zones above answered as recursive resolvers do, and none of them as a server of its zone. */
+  readonly recursionAbove?: boolean
   readonly childHosts: readonly string[] | undefined
   readonly alias: AliasPath | undefined
   readonly probes: ProbeResult | undefined
   readonly resolvers: readonly ResolverObservation[]
+  /** Undefined where it could not be asked. */
+  readonly dnssec: DnssecObservation | undefined
 }
 
 /** The servers by what their answers are worth. */

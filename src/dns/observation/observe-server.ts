@@ -1,7 +1,8 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd } from '../resolution/alias.ts'
+import { firstUseful } from '../resolution/race.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
-import { ask, type Reply } from '../wire/exchange.ts'
+import { ask, probeUdp, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
 import { MAX_NAME_LENGTH } from '../wire/name.ts'
 import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
@@ -16,7 +17,15 @@ export interface SurveyQuestion {
   readonly serverMs: number
 }
 
-/** Asks one server everything at once: the name's TXT set, the zone's SOA and NS set. */
+/** Longer than one silent question may last, so that nothing is asked a second time. */
+const NO_RETRY_MS = 60_000
+/** A server that has just answered answers again within this. */
+const PROBE_MS = 1000
+
+/**
+ * Asks one server everything at once: the name's TXT set, the zone's SOA and NS set. The last two are asked again only
+ * once the first has been answered.
+ */
 export async function observeServer(
   host: string,
   server: DnsAddress,
@@ -24,18 +33,60 @@ export async function observeServer(
   context: ResolutionContext,
 ): Promise<Observation> {
   const { name, zone, expected, serverMs } = question
-  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + serverMs)
-  const [txt, soa, ns] = await Promise.all([
-    ask(server, { name, type: 'TXT' }, { deadline }, context.effects),
-    ask(server, { name: zone, type: 'SOA' }, { deadline }, context.effects),
-    ask(server, { name: zone, type: 'NS' }, { deadline }, context.effects),
+  const { clock } = context.effects
+  const now = clock.monotonic()
+  const deadline = Math.min(context.deadline, now + serverMs)
+  const aboutZone = (type: 'SOA' | 'NS', retryAfterMs: number) =>
+    ask(server, { name: zone, type }, { deadline, retryAfterMs }, context.effects)
+  const early = { SOA: aboutZone('SOA', NO_RETRY_MS), NS: aboutZone('NS', NO_RETRY_MS) }
+  let answersFirstTries = false
+  for (const reply of Object.values(early))
+    reply.then(
+      ({ kind }) => {
+        answersFirstTries ||= kind === 'answer'
+      },
+      () => undefined,
+    )
+  const txt = await ask(server, { name, type: 'TXT' }, { deadline }, context.effects)
+  const needsSecondTry = txt.kind === 'answer' && txt.secondTry && !answersFirstTries
+  // Only a server that is alive is asked again, so that a dead one costs few questions.
+  const insist = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
+    if (txt.kind !== 'answer') return await early[type]
+    const again = async () => {
+      await clock.sleep(needsSecondTry ? 0 : RETRY_AFTER_MS, context.effects.signal)
+      return await aboutZone(type, needsSecondTry ? 0 : NO_RETRY_MS)
+    }
+    return await firstUseful(
+      [() => early[type], again].map((task) => async () => {
+        const reply = await task()
+        return reply.kind === 'answer' ? reply : undefined
+      }),
+    )
+  }
+  const [soa, ns, dropped] = await Promise.all([
+    insist('SOA'),
+    insist('NS'),
+    needsSecondTry ? droppedBy(server, zone, context) : undefined,
   ])
-  const zoneSoa = soa.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
+  const zoneSoa = soa?.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
   return {
     ...classifyAuthoritative(host, server, txt, name, expected),
     soa: zoneSoa?.zone === zone ? zoneSoa : undefined,
-    nsSet: ns.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
+    nsSet: ns?.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
+    dropped,
   }
+}
+
+/** What a server leaves unanswered that has answered second tries alone; undefined where it was only slow or far away. */
+async function droppedBy(
+  server: DnsAddress,
+  zone: string,
+  { deadline, effects }: ResolutionContext,
+): Promise<Observation['dropped']> {
+  const until = Math.min(deadline, effects.clock.monotonic() + PROBE_MS)
+  const { withEdns, plain } = await probeUdp(server, { name: zone, type: 'SOA' }, until, effects)
+  if (withEdns) return undefined
+  return plain ? 'edns' : 'udp'
 }
 
 function nsHosts(message: Message, zone: string): string[] | undefined {
@@ -58,6 +109,7 @@ const NOTHING = {
   aliasEnd: undefined,
   dname: undefined,
   nsSet: undefined,
+  dropped: undefined,
 } as const satisfies Partial<Observation>
 
 /** A host without an address, or (`timeout`) one for which nobody could say whether it has any. */
@@ -77,8 +129,7 @@ function classifyAuthoritative(
   expected: string,
 ): Observation {
   const base = { ...NOTHING, host, server }
-  if (reply.kind !== 'answer')
-    return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
+  if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
   const answer = classifyAnswer(reply.message, name, expected)
   const observation = { ...base, ...answer, ms: reply.ms, tcpFailure: reply.tcpFailure }
   if (!reply.message.aa && isDnsData(answer.outcome)) return { ...observation, outcome: 'lame' }
@@ -93,8 +144,7 @@ export function classifyResolver(
   expected: string,
 ): Observation {
   const base = { ...NOTHING, host: server.address, server }
-  if (reply.kind !== 'answer')
-    return { ...base, outcome: failureOutcome(reply.kind), ms: reply.kind === 'no-route' ? null : reply.ms }
+  if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
   const answer = classifyAnswer(reply.message, name, expected)
   // Neither recursion nor authority: it was of use on the way to the zone, but of this name it knows nothing.
   // Nor does one without recursion know where an alias leads to that it does not follow.
@@ -111,8 +161,12 @@ export function classifyResolver(
   return cutShort(observation, reply.message)
 }
 
-function failureOutcome(kind: 'silent' | 'unreachable' | 'no-route'): Outcome {
-  if (kind === 'no-route') return 'not_checked'
+function failureMs({ kind, ms }: Reply): number | null {
+  return kind === 'no-route' || kind === 'not-asked' ? null : ms
+}
+
+function failureOutcome(kind: Exclude<Reply['kind'], 'answer'>): Outcome {
+  if (kind === 'no-route' || kind === 'not-asked') return 'not_checked'
   return kind === 'silent' ? 'timeout' : 'unreachable'
 }
 

@@ -1,10 +1,11 @@
 import type { DnsAddress } from '../../context.ts'
 import { ask } from '../wire/exchange.ts'
 import { type Message, type Soa, soaOf } from '../wire/message.ts'
-import { ancestors, isRegistry, isWithin, registeredDomain } from '../wire/name.ts'
+import { ancestors, isWithin } from '../wire/name.ts'
 import { type Delegation, delegationFrom, referralFrom } from './delegation.ts'
 import { askForHost, LEVEL_MS, unique } from './host-addresses.ts'
-import { firstUseful } from './race.ts'
+import { bestOf, firstUseful } from './race.ts'
+import { isRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
 export interface Located {
@@ -13,11 +14,29 @@ export interface Located {
   readonly delegation: Delegation
   readonly soa: Soa | undefined
   /** The delegation as the parent zone's own servers give it; undefined where no parent was to be seen. */
-  readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | undefined
+  readonly parent: ParentSide | undefined
   /** Whether a server answered with authority for the zone. */
   readonly verified: boolean
   /** No zone was found: the server that was named as a resolver but offers no recursion stands in for its servers. */
   readonly standIn?: true
+  /** Servers of zones above answered as recursive resolvers do, and none of them as a server of its zone. */
+  readonly recursionAbove?: boolean
+}
+
+/** The delegation as the parent zone has it. */
+export interface ParentSide {
+  readonly zone: string
+  readonly hosts: readonly string[]
+  /** The server of the parent zone that gave the delegation. */
+  readonly server: DnsAddress
+}
+
+/** What the walk tells while it is under way. */
+export interface WalkProgress {
+  /** A zone on the way to the name was found. */
+  readonly onDelegation: (zone: string) => void
+  /** Whoever answered for a zone's servers offers recursion and has no authority. */
+  readonly onRecursion: (zone: string) => void
 }
 
 /** The registry, or the resolver where no registry can be reached, says that the domain does not exist. */
@@ -32,6 +51,9 @@ export interface NoDomain {
 /** A lost datagram must not end the walk: a zone further down would be missed, and its servers' referrals look lame. */
 const RETRY_AFTER_MS = LEVEL_MS / 2
 
+/** How long the servers of the domain itself may take. */
+const OWN_LEVEL_MS = 2500
+
 /** Further servers of a zone are asked when the first ones have been silent for so long. */
 const NEXT_SERVERS_AFTER_MS = 400
 
@@ -43,13 +65,12 @@ export async function walkDelegations(
   name: string,
   start: Delegation,
   context: ResolutionContext,
-  onDelegation: (zone: string) => void,
+  progress: WalkProgress,
 ): Promise<Located | NoDomain | 'useless' | undefined> {
   let delegation = start
   let parent: Located['parent']
   for (let step = 0; step < 24; step += 1) {
-    const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LEVEL_MS)
-    const answer = await askAnyOf(delegation, name, deadline, context)
+    const answer = await askAnyOf(delegation, name, context, progress)
     if (answer === undefined || answer === 'useless') {
       const worthAsking = delegation.zone !== '.' && !isRegistry(delegation.zone)
       return worthAsking ? { kind: 'located', delegation, soa: undefined, parent, verified: false } : answer
@@ -59,16 +80,15 @@ export async function walkDelegations(
       ? undefined
       : referralFrom(message, delegation.zone, name, context.authoritativePort)
     if (referral !== undefined) {
-      parent = { zone: delegation.zone, hosts: [...referral.hosts.keys()] }
+      parent = { zone: delegation.zone, hosts: [...referral.hosts.keys()], server }
       delegation = referral
-      onDelegation(delegation.zone)
+      progress.onDelegation(delegation.zone)
       continue
     }
     // With an alias at the name, code and SOA are those of the zone where it leads (RFC 6604 section 3).
     const isAlias = message.answers.some((record) => record.type === 'CNAME' || record.type === 'DNAME')
     const soa =
-      (isAlias ? undefined : soaOf(message)) ??
-      (await enclosingSoa(name, delegation.zone, server, deadline, context))
+      (isAlias ? undefined : soaOf(message)) ?? (await enclosingSoa(name, delegation.zone, server, context))
     const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : delegation.zone
     if (!isAlias && message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
       return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
@@ -86,24 +106,33 @@ export async function walkDelegations(
   return undefined
 }
 
+interface StepAnswer {
+  readonly message: Message
+  readonly server: DnsAddress
+}
+
 /**
- * Asks the servers of a zone for the SOA of the name, three at a time; the first answer that leads on counts. Hosts
- * without glue are looked up on the way.
+ * Asks the servers of a zone for the SOA of the name, three at a time; the first answer that leads on counts. Where a
+ * registry's servers disagree about a domain, it is new to some of them: a referral goes before NXDOMAIN. Hosts without
+ * glue are looked up on the way.
  */
 async function askAnyOf(
   delegation: Delegation,
   name: string,
-  deadline: number,
   context: ResolutionContext,
-): Promise<{ message: Message; server: DnsAddress } | 'useless' | undefined> {
+  progress: WalkProgress,
+): Promise<StepAnswer | 'useless' | undefined> {
   const { effects } = context
-  let isAnswered = false
-  const askOne = async (server: DnsAddress) => {
+  const seen: Message[] = []
+  // The domain's own servers are the last ones that can tell, so they get more time.
+  const patienceMs = isRegistry(delegation.zone) || delegation.zone === '.' ? LEVEL_MS : OWN_LEVEL_MS
+  const askOne = async (server: DnsAddress): Promise<StepAnswer | undefined> => {
+    const deadline = Math.min(context.deadline, effects.clock.monotonic() + patienceMs)
     const options = { deadline, retryAfterMs: RETRY_AFTER_MS }
     const reply = await ask(server, { name, type: 'SOA' }, options, effects)
     if (reply.kind !== 'answer') return undefined
-    isAnswered = true
     const { message } = reply
+    seen.push(message)
     const leadsOn =
       message.aa || referralFrom(message, delegation.zone, name, context.authoritativePort) !== undefined
     const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
@@ -128,7 +157,12 @@ async function askAnyOf(
     const { addresses } = await context.resolveHost(host)
     return await firstUseful(addresses.slice(0, 3).map((server) => () => askOne(server)))
   })
-  return (await firstUseful([...glued, ...looked])) ?? (isAnswered ? 'useless' : undefined)
+  const isDenial = ({ message }: StepAnswer) =>
+    message.rcode === 'NXDOMAIN' && (delegation.zone === '.' || isRegistry(delegation.zone))
+  const best = await bestOf([...glued, ...looked], (answer) => (isDenial(answer) ? 1 : 0), effects)
+  if (best !== undefined || seen.length === 0) return best
+  if (seen.every((message) => message.ra && !message.aa)) progress.onRecursion(delegation.zone)
+  return 'useless'
 }
 
 /**
@@ -161,9 +195,9 @@ async function enclosingSoa(
   name: string,
   zone: string,
   server: DnsAddress,
-  deadline: number,
   context: ResolutionContext,
 ): Promise<Soa | undefined> {
+  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LEVEL_MS)
   const above = ancestors(name)
     .filter((level) => isWithin(level, zone))
     .reverse()

@@ -9,11 +9,14 @@ export interface Delegation {
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
 }
 
+/** No zone that works has more; a hostile one could name thousands. */
+export const MOST_HOSTS = 26
+
 /** NS records of exactly this zone, in the answer or, from a server without recursion, as a referral. */
 export function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const answer = [...message.answers, ...message.authority].filter((r) => r.type === 'NS' && r.name === zone)
-  const hosts = answer.flatMap((record) => (record.type === 'NS' ? [record.target] : []))
+  const hosts = answer.slice(0, MOST_HOSTS).flatMap((record) => (record.type === 'NS' ? [record.target] : []))
   if (hosts.length === 0) return undefined
   return { zone, hosts: new Map(hosts.map((host) => [host, addressesIn(message, host, port)])) }
 }

@@ -1,7 +1,8 @@
 import type { DnsAddress } from '../../context.ts'
-import { type AskOptions, ask } from '../wire/exchange.ts'
+import { ask } from '../wire/exchange.ts'
 import type { Message, ResourceRecord } from '../wire/message.ts'
 import { isAskable } from '../wire/name.ts'
+import { askResolver } from './ask-resolver.ts'
 import { bestOf } from './race.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
@@ -10,39 +11,45 @@ export const LEVEL_MS = 1500
 
 export interface HostAddresses {
   readonly addresses: readonly DnsAddress[]
-  /** Whether somebody said so: no address is then a fact and no time-out. */
-  readonly certain: boolean
+  /**
+   * Without an address: whether there is `none`, a resolver tried and `failed` (missing glue, name servers in a circle, a
+   * zone that is down), or nobody answered in time.
+   */
+  readonly lack: 'none' | 'failed' | 'silence' | undefined
 }
+
+/** A resolver with a cold cache may need as long for a zone with slow servers. */
+const LOOKUP_MS = 5500
 
 /** Addresses of a name server host, v4 and v6, through the resolvers. */
 export async function queryHostAddresses(
   host: string,
   context: Omit<ResolutionContext, 'resolveHost'>,
 ): Promise<HostAddresses> {
-  if (!isAskable(host)) return { addresses: [], certain: true }
-  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + 2500)
-  const options: AskOptions = { recursionDesired: true, checkingDisabled: true, deadline }
+  if (!isAskable(host)) return { addresses: [], lack: 'none' }
+  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LOOKUP_MS)
   const families = await Promise.all(
     (['A', 'AAAA'] as const).map((type) =>
       bestOf(
         context.resolvers.map((resolver) => async () => {
-          const reply = await ask(resolver, { name: host, type }, options, context.effects)
+          const reply = await askResolver(resolver, { name: host, type }, { ...context, deadline })
           if (reply.kind !== 'answer') return undefined
           const { rcode, ra } = reply.message
-          const addresses =
+          const found =
             rcode === 'NOERROR' ? answeredAddresses(reply.message, host, context.authoritativePort) : []
-          const certain = ra && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
-          return addresses.length > 0 || certain ? addresses : undefined
+          // Without recursion on offer, it does not know what is elsewhere.
+          if (found.length > 0 || !ra) return found.length > 0 ? found : undefined
+          return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? found : ('failed' as const)
         }),
-        (addresses) => (addresses.length > 0 ? 0 : 1),
+        (addresses) => (addresses === 'failed' ? 2 : addresses.length > 0 ? 0 : 1),
         context.effects,
       ),
     ),
   )
-  return {
-    addresses: unique(families.flatMap((addresses) => addresses ?? [])),
-    certain: families.every((addresses) => addresses !== undefined),
-  }
+  const addresses = unique(families.flatMap((found) => (found === 'failed' ? [] : (found ?? []))))
+  if (addresses.length > 0) return { addresses, lack: undefined }
+  if (families.includes(undefined)) return { addresses, lack: 'silence' }
+  return { addresses, lack: families.includes('failed') ? 'failed' : 'none' }
 }
 
 /** Addresses of a host inside a zone, from the zone's own servers: where no resolver knows the zone, they still do. */

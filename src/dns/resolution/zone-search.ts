@@ -1,11 +1,13 @@
 import type { DnsAddress } from '../../context.ts'
-import { ask, type Reply } from '../wire/exchange.ts'
+import type { Reply } from '../wire/exchange.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
 import { type Message, type Soa, soaOf } from '../wire/message.ts'
-import { ancestors, isRegistry, labelCount, registeredDomain } from '../wire/name.ts'
+import { ancestors, labelCount } from '../wire/name.ts'
+import { askResolver } from './ask-resolver.ts'
 import { type Delegation, delegationFrom } from './delegation.ts'
-import { type Located, type NoDomain, walkDelegations } from './delegation-walk.ts'
+import { type Located, type NoDomain, type WalkProgress, walkDelegations } from './delegation-walk.ts'
 import { bestOf } from './race.ts'
+import { isRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
 export type Location =
@@ -49,12 +51,16 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   const onDelegation = (zone: string) => {
     if (zone !== '.' && !isRegistry(zone)) ways.length = 0
   }
+  const recursing = new Set<string>()
+  const onRecursion = (zone: string) => {
+    recursing.add(zone)
+  }
   try {
     while (clock.monotonic() < context.deadline) {
       const next = ways[0]
       if (next !== undefined && (running.size === 0 || clock.monotonic() >= nextAt)) {
         ways.shift()
-        const way = tryWay(name, next, inner, { replies, onDelegation })
+        const way = tryWay(name, next, inner, { replies, onDelegation, onRecursion })
         // It may be withdrawn while nobody waits for it any more.
         way.catch(() => undefined)
         running.add(way)
@@ -67,7 +73,10 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
       if (outcome === 'time' || outcome === undefined) continue
       if (outcome.kind === 'located') {
         // Who serves the zone is known then, even where those servers say nothing.
-        if (outcome.standIn === undefined) return outcome
+        if (outcome.standIn === undefined) {
+          const { zone } = outcome.delegation
+          return { ...outcome, recursionAbove: [...recursing].some((above) => above !== zone) }
+        }
         candidate = outcome
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
@@ -104,10 +113,8 @@ async function firstOf(
 }
 
 /** What the ways tell while they are under way. */
-interface SearchProgress {
+interface SearchProgress extends WalkProgress {
   readonly replies: ResolverReply[]
-  /** A zone on the way to the name was found. */
-  readonly onDelegation: (zone: string) => void
 }
 
 /** One way down: the NS records of `level` from the resolvers, then from server to server to the name. */
@@ -119,14 +126,13 @@ async function tryWay(
 ): Promise<Location | undefined> {
   const found = await bestOf(
     context.resolvers.map((resolver) => async () => {
-      const reply = await ask(
-        resolver,
-        { name: level, type: 'NS' },
-        { recursionDesired: true, checkingDisabled: true, deadline: context.deadline },
-        context.effects,
-      )
+      const reply = await askResolver(resolver, { name: level, type: 'NS' }, context)
       progress.replies.push({ resolver, question: `${level} NS`, reply })
-      return reply.kind === 'answer' ? readResolver(level, resolver, reply.message, context) : undefined
+      if (reply.kind !== 'answer') return undefined
+      const { message } = reply
+      return message.ra && (message.rcode === 'REFUSED' || message.rcode === 'NOTIMP')
+        ? await primaryServer(level, resolver, context)
+        : readResolver(level, resolver, message, context)
     }),
     worth,
     context.effects,
@@ -142,7 +148,7 @@ async function tryWay(
       : undefined
   }
   progress.onDelegation(found.delegation.zone)
-  const end = await walkDelegations(name, found.delegation, context, progress.onDelegation)
+  const end = await walkDelegations(name, found.delegation, context, progress)
   if (end === 'useless') {
     if (found.delegation.zone !== '.' || found.refused === true) return undefined
   } else if (end !== undefined || found.delegation.zone !== '.') return end
@@ -165,6 +171,18 @@ type Start =
 function worth(start: Start): number {
   if (start.kind === 'delegation' && start.delegation.zone !== '.') return 0
   return start.kind === 'delegation' && start.refused ? 2 : 1
+}
+
+/** Where a resolver refuses NS questions, its SOA record names at least one server of a zone: the primary. */
+async function primaryServer(
+  level: string,
+  resolver: DnsAddress,
+  context: ResolutionContext,
+): Promise<Start | undefined> {
+  const reply = await askResolver(resolver, { name: level, type: 'SOA' }, context)
+  const soa = reply.kind === 'answer' ? soaOf(reply.message) : undefined
+  if (soa?.zone !== level) return undefined
+  return { kind: 'delegation', delegation: { zone: level, hosts: new Map([[soa.primary, []]]) } }
 }
 
 /** What a resolver's answer about the NS records of an ancestor is good for. */

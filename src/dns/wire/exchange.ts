@@ -7,6 +7,8 @@ import { decodeAnswer, encodeQuery, type Message, type Question } from './messag
 export interface AskOptions {
   readonly recursionDesired?: boolean
   readonly checkingDisabled?: boolean
+  /** Asks for the signatures as well. */
+  readonly dnssecOk?: boolean
   /** When the wait is over at the latest, on `clock.monotonic()`. */
   readonly deadline: number
   /** Silence for so long starts a second try, in milliseconds; two seconds where not given. */
@@ -21,15 +23,18 @@ export type Reply =
       readonly ms: number
       /** Set where the answer did not fit UDP and TCP did not work: the message lacks records then, unless TC is clear. */
       readonly tcpFailure: DnsTransportError['kind'] | undefined
+      /** The first question stayed silent, and what answered is the second try: without EDNS, or over TCP. */
+      readonly secondTry: boolean
     }
-  | { readonly kind: 'silent' | 'unreachable' | 'no-route'; readonly ms: number }
+  /** `not-asked`: the check has asked all the questions that it may ask. */
+  | { readonly kind: 'silent' | 'unreachable' | 'no-route' | 'not-asked'; readonly ms: number }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
 /** What is tried where TCP is closed: fragments may still come through. */
 const LARGE_UDP_SIZE = 4096
 /** Silence for so long starts a second try; the first one goes on listening. */
-const RETRY_AFTER_MS = 2000
+export const RETRY_AFTER_MS = 2000
 
 /**
  * Asks one server one question: UDP with EDNS; after two silent seconds (or as told) once more without EDNS, and over TCP
@@ -89,9 +94,13 @@ async function askOnce(
     })()
     // Without a handler of its own, a race lost by rejection would count as unhandled.
     second.catch(() => {})
-    const message = await Promise.any([first, second])
-    if (!message.tc) return { kind: 'answer', message, ms: elapsed(), tcpFailure: undefined }
-    return await askWhole(message, via, elapsed, udpSize)
+    const { message, secondTry } = await Promise.any([
+      first.then((message) => ({ message, secondTry: false })),
+      second.then((message) => ({ message, secondTry: true })),
+    ])
+    const reply = { kind: 'answer', secondTry } as const
+    const whole = message.tc ? await askWhole(message, via, udpSize) : { message, tcpFailure: undefined }
+    return { ...reply, ...whole, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
     return { kind: replyKind(error, isIPv6(server.address)), ms: elapsed() }
@@ -104,15 +113,33 @@ async function askOnce(
 async function askWhole(
   cut: Message,
   via: (transport: 'udp' | 'tcp', size: number | undefined) => Promise<Message>,
-  elapsed: () => number,
   udpSize: number | undefined,
-): Promise<Reply> {
+): Promise<{ message: Message; tcpFailure: DnsTransportError['kind'] | undefined }> {
   // Without EDNS where the server choked on it.
   const tcp = await via('tcp', udpSize).catch((error: unknown) => transportErrorKind(error))
-  if (typeof tcp !== 'string') return { kind: 'answer', message: tcp, ms: elapsed(), tcpFailure: undefined }
-  if (tcp === 'timeout') return { kind: 'answer', message: cut, ms: elapsed(), tcpFailure: tcp }
+  if (typeof tcp !== 'string') return { message: tcp, tcpFailure: undefined }
+  if (tcp === 'timeout') return { message: cut, tcpFailure: tcp }
   const large = await via('udp', LARGE_UDP_SIZE).catch(() => undefined)
-  return { kind: 'answer', message: large ?? cut, ms: elapsed(), tcpFailure: tcp }
+  return { message: large ?? cut, tcpFailure: tcp }
+}
+
+/** Which datagrams a server answers, each asked once; it may be the loss of one of them. */
+export async function probeUdp(
+  server: DnsAddress,
+  question: Question,
+  deadline: number,
+  effects: DnsEffects,
+): Promise<{ readonly withEdns: boolean; readonly plain: boolean }> {
+  const isAnswered = (size: number | undefined) =>
+    send('udp', server, question, { deadline }, effects, size).then(
+      () => true,
+      () => {
+        effects.signal.throwIfAborted()
+        return false
+      },
+    )
+  const [withEdns, plain] = await Promise.all([isAnswered(UDP_SIZE), isAnswered(undefined)])
+  return { withEdns, plain }
 }
 
 /** One message out, its answer in. Rejects with a `DnsTransportError`. */
@@ -129,6 +156,7 @@ async function send(
   const message = encodeQuery(id, question, {
     recursionDesired: options.recursionDesired ?? false,
     checkingDisabled: options.checkingDisabled ?? false,
+    dnssecOk: options.dnssecOk ?? false,
     udpSize,
   })
   const timeoutMs = options.deadline - effects.clock.monotonic()
@@ -152,14 +180,16 @@ function transportErrorKind(error: unknown): DnsTransportError['kind'] {
   if (error instanceof DnsTransportError) return error.kind
   if (error instanceof AggregateError) {
     const kinds = error.errors.map(transportErrorKind)
-    return kinds.includes('timeout') ? 'timeout' : (kinds[0] ?? 'unreachable')
+    const [first = 'unreachable'] = kinds
+    return kinds.includes('timeout') ? 'timeout' : first
   }
   throw error
 }
 
 /** A machine without IPv6 is usual and says nothing about the server; without a route over IPv4 it is offline. */
-function replyKind(error: unknown, ipv6: boolean): 'silent' | 'unreachable' | 'no-route' {
+function replyKind(error: unknown, ipv6: boolean): Exclude<Reply['kind'], 'answer'> {
   const kind = transportErrorKind(error)
+  if (kind === 'over-limit') return 'not-asked'
   if (kind === 'no-route') return ipv6 ? 'no-route' : 'unreachable'
   return kind === 'timeout' || kind === 'aborted' ? 'silent' : 'unreachable'
 }

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { canonicalAddress } from './address.ts'
 
-export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'CNAME'
+export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'CNAME' | 'DS' | 'DNSKEY'
 
 export interface Question {
   /** Lower-case, without the trailing dot; the root is `.`. */
@@ -11,7 +11,11 @@ export interface Question {
 
 export interface Soa {
   readonly zone: string
+  /** The zone's first server (RFC 1035 section 3.3.13): copies of one zone have the same. */
+  readonly primary: string
   readonly serial: number
+  /** Seconds after which a copy asks for changes by itself. */
+  readonly refresh: number
   /** RFC 2308 section 5: a negative answer lives for the smaller of the SOA's own TTL and its last field. */
   readonly negativeTtl: number
 }
@@ -27,6 +31,35 @@ export type ResourceRecord =
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
   | (Base & { readonly type: 'NS' | 'CNAME' | 'DNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
+  | (Base & DelegationSigner)
+  | (Base & ZoneKey)
+  | (Base & Signature)
+
+/** The digest of a key, in the parent zone (RFC 4034 section 5). */
+export interface DelegationSigner {
+  readonly type: 'DS'
+  readonly keyTag: number
+  readonly algorithm: number
+  readonly digestType: number
+  readonly digest: Uint8Array
+}
+
+/** RFC 4034 section 2. */
+export interface ZoneKey {
+  readonly type: 'DNSKEY'
+  readonly flags: number
+  readonly algorithm: number
+  readonly key: Uint8Array
+}
+
+/** RFC 4034 section 3; the times are seconds since 1970, modulo 2^32. */
+export interface Signature {
+  readonly type: 'RRSIG'
+  readonly covers: string
+  readonly keyTag: number
+  readonly inception: number
+  readonly expiration: number
+}
 
 export interface Message {
   /** `NOERROR`, `NXDOMAIN`, … (IANA's names), or `RCODE_n`. */
@@ -34,6 +67,8 @@ export interface Message {
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
+  /** The resolver has validated the answer (RFC 4035 section 3.2.3). */
+  readonly ad: boolean
   /** Whether the answer has an OPT record (RFC 6891). */
   readonly edns: boolean
   /** RFC 8914, the first one. */
@@ -49,6 +84,8 @@ export interface QueryFlags {
   readonly recursionDesired: boolean
   /** RFC 4035 section 3.2.2: hand the data over without validating it. */
   readonly checkingDisabled: boolean
+  /** Asks for signatures (RFC 3225). Only queries with EDNS can. */
+  readonly dnssecOk?: boolean
   /** The largest UDP answer asked for, or undefined for a query without EDNS. */
   readonly udpSize: number | undefined
 }
@@ -61,7 +98,8 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
     type: 'query',
     id,
     flags:
-      (flags.recursionDesired ? packet.RECURSION_DESIRED : 0) |
+      // RFC 6840 section 5.7: a resolver says whether it validated only to those who show that they want to know.
+      (flags.recursionDesired ? packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA : 0) |
       (flags.checkingDisabled ? packet.CHECKING_DISABLED : 0),
     questions: [{ type: question.type, name: question.name, class: 'IN' }],
     additionals:
@@ -74,8 +112,8 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
               udpPayloadSize: flags.udpSize,
               extendedRcode: 0,
               ednsVersion: 0,
-              flags: 0,
-              flag_do: false,
+              flags: flags.dnssecOk === true ? packet.DNSSEC_OK : 0,
+              flag_do: flags.dnssecOk === true,
               options: [],
             },
           ],
@@ -98,6 +136,7 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
     aa: (flags & 0x0400) !== 0,
     tc: (flags & 0x0200) !== 0,
     ra: (flags & 0x0080) !== 0,
+    ad: (flags & 0x0020) !== 0,
     size: wire.length,
   }
   const empty = { edns: false, extendedError: undefined, answers: [], authority: [], additional: [] }
@@ -172,13 +211,27 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
     case 'AAAA':
       return { ...base, type: record.type, address: canonicalAddress(record.data) }
     case 'SOA': {
-      const { serial = 0, minimum = 0 } = record.data
+      const { mname, serial = 0, refresh = 0, minimum = 0 } = record.data
       const soa = {
         zone: base.name,
+        primary: canonicalName(mname),
         serial,
+        refresh,
         negativeTtl: Math.min(ttl, minimum),
       }
       return { ...base, type: 'SOA', soa }
+    }
+    case 'DS': {
+      const { keyTag, algorithm, digestType, digest } = record.data
+      return { ...base, type: 'DS', keyTag, algorithm, digestType, digest }
+    }
+    case 'DNSKEY': {
+      const { flags, algorithm, key } = record.data
+      return { ...base, type: 'DNSKEY', flags, algorithm, key }
+    }
+    case 'RRSIG': {
+      const { typeCovered, keyTag, inception, expiration } = record.data
+      return { ...base, type: 'RRSIG', covers: typeCovered, keyTag, inception, expiration }
     }
     default:
       return undefined

@@ -100,25 +100,3 @@ export function isAskable(name: string): boolean {
     name.split('.').every((label) => label.length >= 1 && label.length <= 63)
   )
 }
-
-// Where registries delegate below a second-level label of a country; a public suffix list would be far larger than its use here.
-const REGISTRY_LABELS = new Set(
-  'ac co com edu gob gov gouv go govt gv id info ltd me mil net ne nom or org plc sch web firm gen ind'.split(
-    ' ',
-  ),
-)
-
-/** Whether names directly below `zone` are registered there: a top-level domain, or one such as `co.uk`. */
-export function isRegistry(zone: string): boolean {
-  const labels = zone.split('.')
-  const [first = '', second = ''] = labels
-  return labels.length === 1 || (labels.length === 2 && second.length === 2 && REGISTRY_LABELS.has(first))
-}
-
-/** The domain that is, or is not, registered below a registry's zone; `co.jp` is a part of the zone `jp`. */
-export function registeredDomain(name: string, zone: string): string {
-  const labels = name.split('.')
-  const depth = Math.max(2, labelCount(zone) + 1)
-  const domain = labels.slice(-depth).join('.')
-  return isRegistry(domain) ? labels.slice(-depth - 1).join('.') : domain
-}

@@ -3,16 +3,19 @@ import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.t
 import type { Verdict } from '../../../src/dns/diagnosis/report.ts'
 import { findingJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
-import type {
-  Observation,
-  Observations,
-  ResolverObservation,
+import {
+  isDnsData,
+  type Observation,
+  type Observations,
+  type ResolverObservation,
 } from '../../../src/dns/observation/observations.ts'
 import type { TxtValue } from '../../../src/dns/wire/txt-answer.ts'
 
 const EXPECTED = 'prefix=token123'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const txt = (text: string, strings = 1): TxtValue => ({ bytes: bytes(text), strings })
+
+const SOA = { zone: 'example.com', primary: 'ns1.example.com', serial: 1, refresh: 7200, negativeTtl: 60 }
 
 function observation(more: Partial<Observation> = {}): Observation {
   return {
@@ -22,7 +25,8 @@ function observation(more: Partial<Observation> = {}): Observation {
     authoritative: true,
     values: [],
     ttl: null,
-    soa: { zone: 'example.com', serial: 1, negativeTtl: 60 },
+    // Who serves the zone not, or says nothing, has none.
+    soa: isDnsData(more.outcome ?? 'absent') ? SOA : undefined,
     negativeTtl: 60,
     ms: 10,
     size: 100,
@@ -34,6 +38,7 @@ function observation(more: Partial<Observation> = {}): Observation {
     aliasEnd: undefined,
     dname: undefined,
     nsSet: undefined,
+    dropped: undefined,
     ...more,
   }
 }
@@ -55,12 +60,19 @@ function observations(more: Partial<Observations> = {}): Observations {
     alias: undefined,
     probes: { places: [], wildcard: [], wildcardAlias: undefined, coversName: false },
     resolvers: [],
+    dnssec: undefined,
     ...more,
   }
 }
 
 function resolver(more: Partial<ResolverObservation>): ResolverObservation {
-  const cache = { authoritative: false, recursionAvailable: true, unchecked: undefined }
+  const cache = {
+    authoritative: false,
+    recursionAvailable: true,
+    unchecked: undefined,
+    authenticated: false,
+    zoneView: undefined,
+  }
   return { ...match(), ...cache, resolver: { address: '9.9.9.9', port: 53 }, ...more }
 }
 
@@ -416,7 +428,7 @@ describe('the advice fits the case', () => {
     ['newer, across the end of the numbers', 4_294_967_290, 1, /have the newer zone/],
   ])('servers without the record whose zone is %s', (_says, serial, other, fix) => {
     const soa = (number: number) => ({
-      soa: { zone: 'example.com', serial: number, negativeTtl: 60 },
+      soa: { ...SOA, serial: number },
     })
     const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
     expect(diagnosed(observations({ servers })).findings).toMatchObject([

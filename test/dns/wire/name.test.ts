@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { canonicalAddress, formatDnsAddress } from '../../../src/dns/wire/address.ts'
-import {
-  ancestors,
-  checkName,
-  isAskable,
-  isRegistry,
-  isWithin,
-  relativeName,
-} from '../../../src/dns/wire/name.ts'
+import { ancestors, checkName, isAskable, isWithin, relativeName } from '../../../src/dns/wire/name.ts'
 
 describe('a name as people type it', () => {
   test.each([
@@ -76,11 +69,6 @@ test('a name is within its own zone and those above', () => {
 test('the host field is the relative name', () => {
   expect(relativeName('example.com', 'example.com')).toBe('@')
   expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
-})
-
-test('registries are top-level domains and what countries have below them', () => {
-  expect(['com', 'co.uk', 'com.au'].every(isRegistry)).toBe(true)
-  expect(['example.com', 'example.co.uk', 'co.example'].some(isRegistry)).toBe(false)
 })
 
 test('names from the wire that cannot be asked for again are known', () => {

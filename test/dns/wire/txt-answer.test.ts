@@ -9,6 +9,7 @@ const message = (...answers: ResourceRecord[]): Message => ({
   aa: true,
   tc: false,
   ra: false,
+  ad: false,
   edns: true,
   extendedError: undefined,
   answers,
