@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { checkDns } from '../../src/dns/check.ts'
 import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
 import {
@@ -19,6 +20,9 @@ export function timedEffects(respond: (asked: Asked) => FakeReply): {
 } {
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock, [])
+  const { signal } = new AbortController()
+  // Questions are asked by the dozen.
+  setMaxListeners(0, signal)
   const slow =
     (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
     async (exchange) => {
@@ -31,7 +35,7 @@ export function timedEffects(respond: (asked: Asked) => FakeReply): {
       clock,
       dns: { ...dns, udp: slow('udp'), tcp: slow('tcp') },
       random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
-      signal: new AbortController().signal,
+      signal,
     },
   }
 }

@@ -3,6 +3,7 @@ import { MOST_HOSTS } from '../resolution/delegation.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import { askForHost, type HostAddresses, unique } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
+import { isWithin } from '../wire/name.ts'
 import type { Observation } from './observations.ts'
 import { observeServer, type SurveyQuestion, withoutAddress } from './observe-server.ts'
 
@@ -43,9 +44,12 @@ export function surveyNameServers(
     pending.push(...tasks)
   }
 
-  // A resolver that fails says nothing where the whole network may fail; with a registry within reach, it does not.
-  const isAFact = ({ lack }: HostAddresses) =>
-    lack === 'none' || (lack === 'failed' && located.parent !== undefined)
+  // A resolver that fails says nothing where the whole network may fail; with a registry within reach, it does not. And
+  // where the registry has no address for servers inside the zone, nobody can find one.
+  const isAFact = ({ lack }: HostAddresses, host: string) =>
+    lack === 'none' ||
+    (located.parent !== undefined &&
+      (lack === 'failed' || (servers.length === 0 && isWithin(host, question.zone))))
 
   const observe = (host: string, server: DnsAddress): Promise<void> => {
     const key = `${server.address} ${server.port}`
@@ -77,7 +81,7 @@ export function surveyNameServers(
         ...(found.addresses.length + known.length > 0 ? [] : await askForHost(host, servers, context)),
       ])
       if (addresses.length === 0)
-        observations.set(host, withoutAddress(host, isAFact(found) ? 'unreachable' : 'timeout'))
+        observations.set(host, withoutAddress(host, isAFact(found, host) ? 'unreachable' : 'timeout'))
       track(...addresses.map((server) => observe(host, server)))
     })()
     hosts.set(host, task)

@@ -34,7 +34,7 @@ export interface ParentSide {
 /** What the walk tells while it is under way. */
 export interface WalkProgress {
   /** A zone on the way to the name was found. */
-  readonly onDelegation: (zone: string) => void
+  readonly onDelegation: (delegation: Delegation, parent: ParentSide | undefined) => void
   /** Whoever answered for a zone's servers offers recursion and has no authority. */
   readonly onRecursion: (zone: string) => void
 }
@@ -82,7 +82,7 @@ export async function walkDelegations(
     if (referral !== undefined) {
       parent = { zone: delegation.zone, hosts: [...referral.hosts.keys()], server }
       delegation = referral
-      progress.onDelegation(delegation.zone)
+      progress.onDelegation(delegation, parent)
       continue
     }
     // With an alias at the name, code and SOA are those of the zone where it leads (RFC 6604 section 3).

@@ -48,8 +48,11 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   let noDomain: Location | undefined
   let nextAt = clock.monotonic()
   // Once the domain's servers are known, resolvers have nothing more to tell: what is below may not exist yet.
-  const onDelegation = (zone: string) => {
-    if (zone !== '.' && !isRegistry(zone)) ways.length = 0
+  let reached: Located | undefined
+  const onDelegation: WalkProgress['onDelegation'] = (delegation, parent) => {
+    if (delegation.zone === '.' || isRegistry(delegation.zone)) return
+    ways.length = 0
+    reached = { kind: 'located', delegation, soa: undefined, parent, verified: false }
   }
   const recursing = new Set<string>()
   const onRecursion = (zone: string) => {
@@ -85,7 +88,8 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
         if (running.size === 0) break
       }
     }
-    return candidate ?? noDomain ?? { kind: 'lost', resolverReplies: replies }
+    // The time is over before its servers were found or have answered.
+    return reached ?? candidate ?? noDomain ?? { kind: 'lost', resolverReplies: replies }
   } finally {
     withdrawn.end()
   }
@@ -147,7 +151,7 @@ async function tryWay(
       ? { kind: 'no-domain', domain, saidBy: 'resolver', soa: found.soa }
       : undefined
   }
-  progress.onDelegation(found.delegation.zone)
+  progress.onDelegation(found.delegation, undefined)
   const end = await walkDelegations(name, found.delegation, context, progress)
   if (end === 'useless') {
     if (found.delegation.zone !== '.' || found.refused === true) return undefined

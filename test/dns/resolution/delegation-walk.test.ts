@@ -24,7 +24,7 @@ async function walk(
   const seen: string[] = []
   const recursion: string[] = []
   const end = await walkDelegations(name, start, context, {
-    onDelegation: (zone) => seen.push(zone),
+    onDelegation: ({ zone }) => seen.push(zone),
     onRecursion: (zone) => recursion.push(zone),
   })
   return { end, seen, recursion, asked, ms: context.effects.clock.monotonic() }

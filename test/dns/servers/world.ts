@@ -9,7 +9,7 @@ import type { CheckReportJson } from '../../../src/dns/diagnosis/report.ts'
 import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { realEffects } from '../real-effects.ts'
 import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
-import { noiseOf, type Relay, refuseEdns, startRelay } from './relay.ts'
+import { dropEdns, noiseOf, type Relay, refuseEdns, refuseTxt, startRelay, stripTxt } from './relay.ts'
 import { delegation, HOSTS, type Holder, masterFile, type TestZone } from './zone-file.ts'
 
 const PARENT = '127.0.53.1'
@@ -154,6 +154,10 @@ async function build(
     startRelay({ address: HOSTS.noedns, port, upstream: HOSTS.a, reply: refuseEdns }),
     startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
     startRelay({ address: HOSTS.interceptor, port, upstream: UNBOUND, rewrite: withRecursion }),
+    startRelay({ address: HOSTS.dropsEdns, port, upstream: HOSTS.a, reply: dropEdns }),
+    startRelay({ address: HOSTS.refusesTxt, port, upstream: HOSTS.a, reply: refuseTxt }),
+    startRelay({ address: HOSTS.recursor, port, upstream: UNBOUND }),
+    startRelay({ address: HOSTS.stripper, port, upstream: UNBOUND, answer: stripTxt }),
     startRelay({ address: HOSTS.silent, port, silentTcp: true }),
     startRelay({ address: HOSTS.silent2, port, silentTcp: true }),
   ])

@@ -148,6 +148,11 @@ const servers: readonly TestZone[] = [
   { domain: 'tcpclosed.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'], resolveAt: 'udponly' },
   { domain: 'tcpclosedhere.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'] },
   { domain: 'intercepted.test', on: { a: RIGHT }, ns: ['interceptor'] },
+  { domain: 'dropsedns.test', on: { a: RIGHT }, ns: ['dropsEdns'], resolveAt: 'dropsEdns' },
+  { domain: 'refusestxt.test', on: { a: RIGHT }, ns: ['refusesTxt'], resolveAt: 'refusesTxt' },
+  // Named by mistake: it is a resolver, but nothing on the way answers in anybody's place.
+  { domain: 'recursor.test', on: { a: RIGHT }, ns: ['recursor'], resolveAt: 'a' },
+  { domain: 'noglue.test', on: { a: RIGHT }, ns: ['a'], withoutGlue: true, resolveAt: 'dead' },
   onA('many.test', `${RIGHT}\n${fillers(60)}`),
 ]
 
@@ -155,7 +160,28 @@ const resolvers: readonly TestZone[] = [
   onA('cachedabsence.test', 'www A 192.0.2.1', { soaTtl: 3600, minimum: 77 }),
   onA('cachedapex.test', `${SPF}\n@ TXT "${OTHER_TOKEN}"`, { ttl: 222 }),
   onA('cachedbind.test', 'www A 192.0.2.1', { soaTtl: 88, minimum: 3600 }),
+  // Inside, resolvers are told to ask another server, which has a zone of its own.
+  {
+    domain: 'split.test',
+    on: { a: RIGHT, b: '' },
+    ns: ['a'],
+    resolveAt: 'b',
+    primaries: { b: 'dc1' },
+    minimum: 900,
+  },
+  // The resolver asks the servers of before a move.
+  {
+    domain: 'left.test',
+    on: { a: `@ NS ns-a\n${RIGHT}`, b: `@ 86400 NS ns-b\nns-b A 127.0.53.12\n${SPF}` },
+    ns: [],
+    parentNs: ['a'],
+    resolveAt: 'b',
+  },
+  onA('striptxt.test', RIGHT),
   onA('bogus.test', RIGHT),
+  onA('dsleft.test', RIGHT, { ds: `12345 13 2 ${'ab'.repeat(32)}` }),
+  onA('dsleftmissing.test', SPF, { ds: `12345 13 2 ${'ab'.repeat(32)}` }),
+  onA('wrongds.test', RIGHT, { signed: true, ds: `12345 13 2 ${'ab'.repeat(32)}` }),
   onA('brokenresolver.test', RIGHT, { resolveAt: 'dead' }),
 ]
 
