@@ -478,3 +478,132 @@ describe('silence is no answer', () => {
     })
   })
 })
+
+describe('who is at fault', () => {
+  const refused = observation({
+    outcome: 'refused',
+    rcode: 'REFUSED',
+    authoritative: false,
+    recursionAvailable: true,
+  })
+
+  test('a resolver in the place of all servers, the registry’s included, is an interception', () => {
+    const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: true }))
+    expect({ verdict, codes: findings.map(({ code }) => code) }).toEqual({
+      verdict: 'unknown',
+      codes: ['dns_intercepted'],
+    })
+  })
+
+  test('a resolver in the place of this server alone is a lame server', () => {
+    const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: false }))
+    expect({ verdict, codes: findings.map(({ code }) => code) }).toEqual({
+      verdict: 'fix',
+      codes: ['lame_nameserver'],
+    })
+  })
+
+  test('a resolver that fails where the server drops its questions is not broken', () => {
+    const { findings } = diagnosed(
+      observations({
+        servers: [match({ dropped: 'udp' })],
+        resolvers: [resolver({ outcome: 'timeout', rcode: undefined })],
+      }),
+    )
+    expect(findings).toMatchObject([{ code: 'udp_dropped', severity: 'error' }])
+  })
+
+  test('a server that drops questions without harm to a resolver is a warning', () => {
+    const { verdict } = diagnosed(
+      observations({ servers: [match({ dropped: 'edns' })], resolvers: [resolver({ outcome: 'match' })] }),
+    )
+    expect(verdict).toBe('ready_with_warning')
+  })
+})
+
+describe('what is no cache is not waited for', () => {
+  const current = { soa: SOA, nsSet: undefined, steadyTtl: false }
+  const lacking = (zoneView: ResolverObservation['zoneView'], more: Partial<ResolverObservation> = {}) =>
+    diagnosed(
+      observations({
+        childHosts: ['ns1.example.com'],
+        resolvers: [resolver({ outcome: 'absent', negativeTtl: 900, zoneView, ...more })],
+      }),
+    )
+
+  test('an absence that is counted down is a cache', () => {
+    const { verdict, findings } = lacking(current)
+    expect(verdict).toBe('wait')
+    expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 900 } }])
+  })
+
+  test.each([
+    ['another primary server', { ...current, soa: { ...SOA, primary: 'dc1.example.com' } }],
+    ['a TTL that stays the same', { ...current, steadyTtl: true }],
+    [
+      'name servers in a private network',
+      { ...current, nsSet: { hosts: ['dc1.example.com'], ttl: 3600, isPrivate: true } },
+    ],
+  ])('%s is split DNS', (_what, zoneView) => {
+    const { verdict, findings } = lacking(zoneView)
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([{ code: 'split_dns' }])
+    expect(findings[0]?.fix).not.toMatch(/^Wait/)
+  })
+
+  test('other name servers are those of before a move, for as long as their NS set is held', () => {
+    const zoneView = { ...current, nsSet: { hosts: ['ns.old.net'], ttl: 80_000, isPrivate: false } }
+    const { verdict, findings } = lacking(zoneView)
+    expect(verdict).toBe('wait')
+    expect(findings).toMatchObject([{ code: 'stale_delegation', evidence: { seconds_left: 80_000 } }])
+  })
+
+  test('no SOA record, neither with the absence nor for itself, is a filter', () => {
+    const { findings } = lacking({ ...current, soa: undefined }, { negativeTtl: undefined })
+    expect(findings).toMatchObject([{ code: 'txt_filtered' }])
+  })
+})
+
+describe('DNSSEC', () => {
+  const dnssec = (state: NonNullable<Observations['dnssec']>['state']) => ({
+    state,
+    keyTags: [12345],
+    date: state === 'expired' ? 1_700_000_000 : undefined,
+  })
+
+  test.each([
+    ['no-key', /not signed/, /Remove the DS record/],
+    ['wrong-ds', /matches no key/, /Replace the DS record/],
+    ['expired', /expired on 2023-11-14/, /sign the zone example\.com again/],
+  ] as const)('%s says what is the matter and what to do', (state, message, fix) => {
+    const { verdict, findings } = diagnosed(observations({ dnssec: dnssec(state) }))
+    expect(verdict).toBe('fix')
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus' }])
+    expect(findings[0]?.message).toMatch(message)
+    expect(findings[0]?.fix).toMatch(fix)
+  })
+
+  test('what an extended error says is passed on where nothing else shows the cause', () => {
+    const rejecting = resolver({
+      outcome: 'servfail',
+      rcode: 'SERVFAIL',
+      unchecked: match(),
+      extendedError: { code: 7, text: '' },
+    })
+    const { findings } = diagnosed(observations({ resolvers: [rejecting] }))
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus', evidence: { reason: 'rejected' } }])
+    expect(findings[0]?.message).toContain('a signature has expired')
+  })
+
+  test('a signed zone that nobody has validated is a remark, and one that somebody has is none', () => {
+    const seenBy = (authenticated: boolean) =>
+      diagnosed(
+        observations({ dnssec: dnssec('ok'), resolvers: [resolver({ outcome: 'match', authenticated })] }),
+      )
+    expect(seenBy(false)).toMatchObject({
+      verdict: 'ready',
+      findings: [{ code: 'not_validated', severity: 'info' }],
+    })
+    expect(seenBy(true)).toMatchObject({ verdict: 'ready', findings: [] })
+  })
+})
