@@ -280,7 +280,7 @@ test.each([
     expect(report).toMatchObject({
       verdict: 'ready_with_warning',
       retry_after_seconds: null,
-      findings: [{ code: 'resolver_broken', details: { authoritative: true } }],
+      findings: [{ code: 'split_dns', details: { authoritative: true } }],
     })
   },
 )

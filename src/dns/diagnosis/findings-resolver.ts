@@ -55,7 +55,8 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
       resolver,
       `answers from another zone of this name, whose SOA record names ${primary}`,
     )
-  if (resolver.outcome === 'absent' && resolver.negativeTtl === undefined && zoneView?.soa === undefined)
+  const isEmpty = resolver.outcome === 'absent' && resolver.aliases.length === 0
+  if (isEmpty && resolver.negativeTtl === undefined && zoneView?.soa === undefined)
     return filtered(observations, resolver)
   if (zoneView?.steadyTtl === true)
     return otherView(observations, resolver, 'does not answer from a cache: its TTL stays the same')

@@ -9,6 +9,8 @@ import { observeServer, type SurveyQuestion, withoutAddress } from './observe-se
 
 /** Each is asked three questions and more; the rest of a zone with so many servers tells nothing new. */
 const MOST_ADDRESSES = 24
+/** So long the survey waits for more addresses of a host that has some. */
+const MORE_ADDRESSES_MS = 2500
 
 /** Every server of a zone, from both sides of the delegation, while the answers come in. */
 export interface NameServerSurvey {
@@ -51,6 +53,13 @@ export function surveyNameServers(
     (located.parent !== undefined &&
       (lack === 'failed' || (servers.length === 0 && isWithin(host, question.zone))))
 
+  const { clock, signal } = context.effects
+  const withPatience = (looked: Promise<HostAddresses>): Promise<HostAddresses> =>
+    Promise.race([
+      looked,
+      clock.sleep(MORE_ADDRESSES_MS, signal).then((): HostAddresses => ({ addresses: [], lack: 'silence' })),
+    ])
+
   const observe = (host: string, server: DnsAddress): Promise<void> => {
     const key = `${server.address} ${server.port}`
     if (!started.has(key) && started.size >= MOST_ADDRESSES) {
@@ -74,7 +83,9 @@ export function surveyNameServers(
     // Two servers may name each other: nothing here waits for a host that waits for it.
     const task = (async () => {
       track(...known.map((server) => observe(host, server)))
-      const found = await context.resolveHost(host)
+      const found = await (known.length > 0
+        ? withPatience(context.resolveHost(host))
+        : context.resolveHost(host))
       const addresses = unique([
         ...known,
         ...found.addresses,
