@@ -195,11 +195,12 @@ export interface DnsNetwork {
 /**
  * No accepted answer came. `no-route` means that nothing could leave this machine towards that address (a machine
  * without IPv6, say); `refused` that the other side says that nobody listens there; `unreachable` any other refusal
- * of the network; `closed` a connection that ended before an answer was there.
+ * of the network; `closed` a connection that ended before an answer was there; `over-limit` that one check may not ask
+ * that many questions.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
-  readonly kind: 'timeout' | 'no-route' | 'refused' | 'unreachable' | 'closed' | 'aborted'
+  readonly kind: 'timeout' | 'no-route' | 'refused' | 'unreachable' | 'closed' | 'aborted' | 'over-limit'
 
   constructor(kind: DnsTransportError['kind'], message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })

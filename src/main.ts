@@ -187,7 +187,7 @@ function bootId(): string | undefined {
 
 /** Loads the DNS client when the first question is asked. */
 function lazyDns(): DnsNetwork {
-  const load = () => import('./dns/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
+  const load = () => import('./dns/wire/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
   return {
     udp: async (exchange) => (await load()).udp(exchange),
     tcp: async (exchange) => (await load()).tcp(exchange),

@@ -1,6 +1,4 @@
-import type { Context } from '../context.ts'
 import type { CheckRequest } from '../dns/check.ts'
-import type { DnsEffects } from '../dns/exchange.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** What DNS is asked about a record, from where the settings say. */
@@ -12,10 +10,4 @@ export function checkRequest(record: { name: string; value: string }, settings: 
     authoritativePort: settings.authoritativePort,
     publicResolvers: false,
   }
-}
-
-/** The part of the context that DNS takes. */
-export function dnsEffects(context: Context): DnsEffects {
-  const { clock, random, dns, interrupts } = context
-  return { clock, random, dns, signal: interrupts.signal }
 }

@@ -1,4 +1,4 @@
-import { relativeName } from '../dns/name.ts'
+import { relativeName } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import { posixQuote } from '../shell-quote.ts'
 import { quoteValue, quoteValueOctal, type TxtRecord, USUAL_TTL } from './record.ts'

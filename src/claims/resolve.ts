@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { checkName } from '../dns/name.ts'
+import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { warn } from '../terminal/notices.ts'

@@ -1,7 +1,9 @@
 import type { Context } from '../context.ts'
-import { failureOf } from '../dns/conclusion.ts'
-import type { CheckReport } from '../dns/report.ts'
+import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
+import type { CheckReportJson } from '../dns/diagnosis/report.ts'
+import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
+import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit } from '../errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
@@ -9,7 +11,7 @@ import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { readLedger, recordClaim } from './ledger.ts'
 import { endedError, nameOf, standingOf } from './lifecycle.ts'
-import { checkRequest, dnsEffects } from './precheck.ts'
+import { checkRequest } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
 
@@ -26,7 +28,7 @@ export type RoadEvent =
       readonly at: string
       readonly message: string
       readonly claim: DomainClaim
-      readonly report?: CheckReport
+      readonly report?: CheckReportJson
     }
   | { readonly event: 'warning'; readonly at: string; readonly message: string; readonly claim: DomainClaim }
 
@@ -144,7 +146,7 @@ async function* waitForDns(
   for (;;) {
     const step = await checks.next()
     const report = step.done ? step.value : step.value.report
-    const failure = failureOf(report)
+    const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', at: stamp(), message: `the record is visible at ${report.name}`, claim }
       return
@@ -160,6 +162,6 @@ async function* waitForDns(
       return
     }
     if (step.done) throw failure
-    yield { event: 'waiting', at: stamp(), message: failure.message, claim, report }
+    yield { event: 'waiting', at: stamp(), message: failure.message, claim, report: reportJson(report) }
   }
 }

@@ -1,6 +1,6 @@
 import { type CheckRequest, checkDns } from './check.ts'
-import type { DnsEffects } from './exchange.ts'
-import type { CheckReport } from './report.ts'
+import type { CheckReport } from './diagnosis/report.ts'
+import type { DnsEffects } from './wire/effects.ts'
 
 /** Pauses between two checks, in milliseconds; the last one repeats. */
 const PAUSES_MS = [5_000, 10_000, 20_000, 30_000] as const

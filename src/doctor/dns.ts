@@ -1,7 +1,8 @@
 import { type Context, type DnsAddress, DnsTransportError } from '../context.ts'
-import { formatDnsAddress } from '../dns/address.ts'
-import { ask, type DnsEffects } from '../dns/exchange.ts'
-import { decodeAnswer, encodeQuery, type Message } from '../dns/message.ts'
+import { formatDnsAddress } from '../dns/wire/address.ts'
+import { dnsEffects } from '../dns/wire/effects.ts'
+import { ask } from '../dns/wire/exchange.ts'
+import { decodeAnswer, encodeQuery, type Message } from '../dns/wire/message.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Diagnosis, ok, skipped, warning } from './report.ts'
 
@@ -23,11 +24,15 @@ export async function examineResolvers(context: Context, settings: Settings): Pr
   const choose =
     'name one that answers with --resolver, MAILCLAIM_RESOLVER or: mailclaim config set resolver 9.9.9.9'
   if (resolvers.length === 0) return warning(check, 'the system names no usable resolver', choose)
-  const { clock, random, dns, interrupts } = context
-  const effects: DnsEffects = { clock, random, dns, signal: interrupts.signal }
+  const effects = dnsEffects(context)
   const replies = await Promise.all(
     resolvers.map((resolver) =>
-      ask(resolver, ROOT, { recursionDesired: true, deadline: clock.monotonic() + ANSWER_MS }, effects),
+      ask(
+        resolver,
+        ROOT,
+        { recursionDesired: true, deadline: context.clock.monotonic() + ANSWER_MS },
+        effects,
+      ),
     ),
   )
   const silent = resolvers.filter((_resolver, at) => replies[at]?.kind !== 'answer').map(formatDnsAddress)

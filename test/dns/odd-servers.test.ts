@@ -1,8 +1,8 @@
 import type { Answer } from 'dns-packet'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
-import { renderMarkdown } from '../../src/dns/markdown.ts'
-import { renderReport } from '../../src/dns/render.ts'
+import { renderMarkdown } from '../../src/dns/diagnosis/markdown.ts'
+import { renderReport } from '../../src/dns/diagnosis/render.ts'
 import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
 import { createVirtualClock } from './virtual-clock.ts'
@@ -60,7 +60,7 @@ test.each([
     const report = await check(() => ({ flags }))
     expect(report).toMatchObject({ verdict: 'unknown', zone: null, nameservers: [] })
     expect(report.findings).toMatchObject([
-      { code: 'resolver_broken', evidence: { replies: [{ answer: rcode }, {}] } },
+      { code: 'resolver_broken', details: { replies: [{ answer: rcode }, {}] } },
     ])
   },
 )
@@ -180,7 +180,7 @@ test.each([
     '192.0.2.53',
     `app.${domain}`,
   )
-  expect(report.findings).toMatchObject([{ code: 'domain_not_found', evidence: { domain, said_by: top } }])
+  expect(report.findings).toMatchObject([{ code: 'domain_not_found', details: { domain, said_by: top } }])
 })
 
 test('an alias leads through a zone of which one name server is dead', async () => {
@@ -235,7 +235,7 @@ test('servers are listed by name, whichever answers first', async () => {
   )
   const names = hosts.map(([name]) => name)
   expect(report.nameservers.map((server) => server.host)).toEqual(names)
-  expect(report.findings.at(-1)?.evidence['nameservers']).toEqual(names)
+  expect(report.findings.at(-1)?.details['nameservers']).toEqual(names)
 })
 
 test('a dozen aliases in a row are no circle', async () => {
@@ -280,7 +280,7 @@ test.each([
     expect(report).toMatchObject({
       verdict: 'ready_with_warning',
       retry_after_seconds: null,
-      findings: [{ code: 'resolver_broken', evidence: { authoritative: true } }],
+      findings: [{ code: 'split_dns', details: { authoritative: true } }],
     })
   },
 )
@@ -314,4 +314,76 @@ test('one lost datagram on the way does not hide that a part of the zone is dele
     'app.example.com',
   )
   expect(report).toMatchObject({ verdict: 'ready', zone: 'app.example.com', findings: [] })
+})
+
+describe('aliases without end', () => {
+  /** The zone example.com, with these records as the answer for every name below `shop.example.com`. */
+  const shop =
+    (answers: (name: string) => Answer[]) =>
+    (asked: Asked): FakeReply => {
+      const isBelow = asked.server === '192.0.2.2' && asked.name.endsWith('.shop.example.com')
+      return isBelow ? { flags: AA, answers: answers(asked.name) } : healthy(asked)
+    }
+
+  test.each([
+    ['eu.shop.example.com', 'app.shop.example.com → app.eu.shop.example.com → …'],
+    ['shop.example.com', 'app.shop.example.com → app.shop.example.com → …'],
+  ])('a DNAME below itself, at %s, is named as what it is', async (target, chain) => {
+    const dname: Answer = { name: 'shop.example.com', type: 'DNAME', ttl: 60, data: target }
+    const report = await check(
+      shop(() => [dname]),
+      '192.0.2.53',
+      'app.shop.example.com',
+    )
+    expect(report.verdict).toBe('fix')
+    expect(report.findings).toMatchObject([{ code: 'cname_loop', details: { dname: 'shop.example.com' } }])
+    expect(report.findings[0]?.message).toBe(
+      `app.shop.example.com is an alias (by the DNAME at shop.example.com) that leads below shop.example.com itself, where the same DNAME applies again, without end: ${chain}`,
+    )
+    expect(report.findings[0]?.fix).toContain('Remove the DNAME at shop.example.com')
+  })
+
+  test('two DNAMEs that make the name longer in turn end as well', async () => {
+    const report = await check(
+      shop(() => [
+        { name: 'shop.example.com', type: 'DNAME', ttl: 60, data: 'a.store.example.com' },
+        { name: 'store.example.com', type: 'DNAME', ttl: 60, data: 'b.shop.example.com' },
+      ]),
+      '192.0.2.53',
+      'app.shop.example.com',
+    )
+    expect(report.findings).toMatchObject([{ code: 'cname_loop' }])
+    expect(report.findings[0]?.message).toContain('leads on without end')
+  })
+
+  test('a name that leads to another new name each time ends after as many as resolvers follow', async () => {
+    const next = (name: string): Answer => ({ name, type: 'CNAME', ttl: 60, data: `1${name}` })
+    const report = await check(
+      shop((name) => [next(name)]),
+      '192.0.2.53',
+      'app.shop.example.com',
+    )
+    expect(report.findings).toMatchObject([{ code: 'cname_loop' }])
+    expect(report.findings[0]?.message).toContain('leads on without end')
+  })
+
+  test('a name that becomes longer than DNS allows is an alias of nothing (YXDOMAIN)', async () => {
+    const target = `${Array(3).fill('x'.repeat(60)).join('.')}.example.com`
+    const dname: Answer = { name: 'shop.example.com', type: 'DNAME', ttl: 60, data: target }
+    const report = await check(
+      (asked) => {
+        const reply = shop(() => [dname])(asked)
+        return typeof reply !== 'string' && reply.answers?.[0] === dname ? { ...reply, flags: AA | 6 } : reply
+      },
+      '192.0.2.53',
+      `${'y'.repeat(63)}.shop.example.com`,
+    )
+    expect(report.verdict).toBe('fix')
+    expect(report.findings).toMatchObject([
+      {
+        code: 'cname_dangling',
+        message: expect.stringContaining('a name of 258 characters, which cannot exist'),
+      },
+    ])
+  })
 })

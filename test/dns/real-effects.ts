@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { DnsEffects } from '../../src/dns/exchange.ts'
-import { createDnsNetwork } from '../../src/dns/network.ts'
+import type { DnsEffects } from '../../src/dns/wire/effects.ts'
+import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 
 /** Real sockets and real time, for tests against servers on loopback. */
 export function realEffects(signal: AbortSignal = new AbortController().signal): DnsEffects {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
-import { ask } from '../../src/dns/exchange.ts'
-import type { CheckReport, FindingCode, Verdict } from '../../src/dns/report.ts'
+import type { FindingCode } from '../../src/dns/diagnosis/finding.ts'
+import type { CheckReportJson, Verdict } from '../../src/dns/diagnosis/report.ts'
+import { ask } from '../../src/dns/wire/exchange.ts'
 import { needs } from '../requirements.ts'
 import { realEffects } from './real-effects.ts'
 import { startWorld, type World } from './servers/world.ts'
@@ -340,7 +341,7 @@ const SERVERS: readonly Scenario[] = [
       with: [{ host: 'ns-a.partial.test', serial: 42 }],
       without: [{ host: 'ns-b.partial.test', serial: 41, outcome: 'mismatch' }],
     },
-    report: { retry_after_seconds: 400, resolvers: [] },
+    report: { retry_after_seconds: 7200, resolvers: [] },
   },
   {
     says: 'one of two servers has the name',
@@ -348,7 +349,36 @@ const SERVERS: readonly Scenario[] = [
     verdict: 'wait',
     code: 'partial_propagation',
     evidence: { without: [{ host: 'ns-b.partialnx.test', serial: 6, outcome: 'nxdomain' }] },
-    report: { retry_after_seconds: 90 },
+    report: { retry_after_seconds: 7200 },
+  },
+  {
+    says: 'a server that drops questions with EDNS',
+    name: 'dropsedns.test',
+    // The resolver gets no answer either.
+    verdict: 'fix',
+    code: 'edns_dropped',
+    evidence: { servers: [{ host: 'ns-dropsedns.dropsedns.test', outcome: 'match' }] },
+  },
+  {
+    says: 'a server that refuses TXT questions and no others',
+    name: 'refusestxt.test',
+    verdict: 'fix',
+    code: 'txt_refused',
+    evidence: { servers: [{ outcome: 'refused' }] },
+  },
+  {
+    says: 'a resolver named as a server, where nobody redirects questions',
+    name: 'recursor.test',
+    verdict: 'fix',
+    code: 'lame_nameserver',
+    evidence: { servers: [{ outcome: 'refused' }] },
+  },
+  {
+    says: 'a server in its own zone whose address the registry lacks',
+    name: 'noglue.test',
+    verdict: 'fix',
+    code: 'no_nameservers',
+    evidence: { hosts: ['ns-a.noglue.test'], glue_missing: true },
   },
   {
     says: 'two servers that are no copies of each other',
@@ -520,6 +550,29 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
       expect(finding?.fix).toMatch(`Remove the DNAME at ${name.slice(4)}`)
     })
 
+    test.each(['dnameself.test', 'dnameselfbind.test'])(
+      'of a DNAME below itself in %s, which makes longer and longer names',
+      async (zone) => {
+        const { report, ms } = await timed(() => world.check(`app.shop.${zone}`, EXPECTED))
+        expect(ms).toBeLessThan(5000)
+        expect(report.verdict).toBe('fix')
+        expect(report.findings).toMatchObject([{ code: 'cname_loop', evidence: { dname: `shop.${zone}` } }])
+        expect(report.findings[0]?.message).toContain(`leads below shop.${zone} itself`)
+      },
+    )
+
+    test.each(['dnamelong.test', 'dnamelongbind.test'])(
+      'of a DNAME in %s that makes a name longer than DNS allows',
+      async (zone) => {
+        const report = await world.check(`${'y'.repeat(63)}.far.${zone}`, EXPECTED)
+        expect(report.verdict).toBe('fix')
+        expect(report.findings).toMatchObject([
+          { code: 'cname_dangling', evidence: { dname: `far.${zone}` } },
+        ])
+        expect(report.findings[0]?.message).toContain('which cannot exist: DNS allows 253')
+      },
+    )
+
     test('bytes that are no text come through as they are', async () => {
       const report = await world.check('binary.test', EXPECTED)
       expect(report.nameservers[0]?.values).toEqual(['\xff\xfe\0\x1b[31m'])
@@ -664,7 +717,76 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
         name: 'bogus.test',
         verdict: 'fix',
         code: 'dnssec_bogus',
-        evidence: { with_checking: 'SERVFAIL', with_checking_disabled: 'match' },
+        evidence: {
+          reason: 'rejected',
+          resolvers: [{ with_checking: 'SERVFAIL', with_checking_disabled: 'match' }],
+        },
+      })
+    })
+
+    test('a DS record that a move has left behind, with a resolver that does not validate', async () => {
+      expectScenario(await world.check('dsleft.test', EXPECTED), {
+        says: '',
+        name: 'dsleft.test',
+        verdict: 'fix',
+        code: 'dnssec_bogus',
+        evidence: { reason: 'ds_without_key', key_tags: [12345] },
+      })
+    })
+
+    test('a DS record that a move has left behind, where the record is missing as well', async () => {
+      const report = await world.check('dsleftmissing.test', EXPECTED)
+      expect(report.findings.map((finding) => finding.code)).toEqual([
+        'missing',
+        'dnssec_bogus',
+        'wrong_provider_hint',
+      ])
+    })
+
+    test('a DS record of another key; no error for those who see the zone by another one', async () => {
+      expectScenario(await world.check('wrongds.test', EXPECTED), {
+        says: '',
+        name: 'wrongds.test',
+        verdict: 'ready_with_warning',
+        code: 'dnssec_bogus',
+        evidence: { reason: 'wrong_ds' },
+      })
+    })
+
+    test('a resolver that is told to ask a server inside: there is nothing to wait for', async () => {
+      const report = await world.check('split.test', EXPECTED)
+      expectScenario(report, {
+        says: '',
+        name: 'split.test',
+        verdict: 'ready_with_warning',
+        code: 'split_dns',
+        evidence: { authoritative: false, primary: 'dc1.split.test' },
+        report: { retry_after_seconds: null },
+      })
+    })
+
+    test('a resolver that asks the name servers of before a move, for as long as it holds their NS set', async () => {
+      const report = await world.check('left.test', EXPECTED)
+      expectScenario(report, {
+        says: '',
+        name: 'left.test',
+        verdict: 'wait',
+        code: 'stale_delegation',
+        evidence: { previous: ['ns-b.left.test'], current: ['ns-a.left.test'] },
+      })
+      expect(report.retry_after_seconds).toBeGreaterThan(86_000)
+    })
+
+    test('a router that takes TXT records out of answers', async () => {
+      const report = await world.check('striptxt.test', EXPECTED, {
+        resolvers: [{ address: HOSTS.stripper, port: world.port }],
+      })
+      expectScenario(report, {
+        says: '',
+        name: 'striptxt.test',
+        verdict: 'ready_with_warning',
+        code: 'txt_filtered',
+        evidence: { outcome: 'absent' },
       })
     })
 
@@ -740,7 +862,7 @@ async function primeResolver(world: World, name: string, which: 'unbound' | 'bin
   expect(reply.kind).toBe('answer')
 }
 
-function expectScenario(report: CheckReport, scenario: Scenario): void {
+function expectScenario(report: CheckReportJson, scenario: Scenario): void {
   const others = report.findings.filter(
     (finding) => finding.severity === 'error' && finding.code !== scenario.code,
   )
@@ -753,7 +875,7 @@ function expectScenario(report: CheckReport, scenario: Scenario): void {
   if (scenario.report !== undefined) expect(report).toMatchObject(scenario.report)
 }
 
-async function timed(work: () => Promise<CheckReport>): Promise<{ report: CheckReport; ms: number }> {
+async function timed(work: () => Promise<CheckReportJson>): Promise<{ report: CheckReportJson; ms: number }> {
   const start = performance.now()
   const report = await work()
   return { report, ms: performance.now() - start }

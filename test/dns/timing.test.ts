@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
-import type { CheckReport } from '../../src/dns/report.ts'
+import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, smallWorld } from './fake-dns.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 

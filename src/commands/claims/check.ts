@@ -1,14 +1,16 @@
-import { checkRequest, dnsEffects } from '../../claims/precheck.ts'
+import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import type { Context } from '../../context.ts'
-import { formatDnsAddress } from '../../dns/address.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
-import { failureOf } from '../../dns/conclusion.ts'
-import { renderMarkdown } from '../../dns/markdown.ts'
-import { renderReport } from '../../dns/render.ts'
-import type { CheckReport } from '../../dns/report.ts'
+import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
+import { duration } from '../../dns/diagnosis/labels.ts'
+import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
+import { renderReport } from '../../dns/diagnosis/render.ts'
+import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { reportJson } from '../../dns/diagnosis/report-json.ts'
 import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
-import { duration } from '../../dns/words.ts'
+import { formatDnsAddress } from '../../dns/wire/address.ts'
+import { dnsEffects } from '../../dns/wire/effects.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -74,7 +76,7 @@ export const command = defineCommand<Options>({
       ? await waited(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
       : await once(request, context, settings)
     await writeReport(report, request, context, settings)
-    const failure = failureOf(report, settings.format === 'table' || settings.format === 'markdown')
+    const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
   },
 })
@@ -190,7 +192,7 @@ async function writeReport(
     const palette = await stdoutPalette(context, settings)
     await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
   } else {
-    await writeObject(context, settings, report, COLUMNS)
+    await writeObject(context, settings, reportJson(report), COLUMNS)
   }
 }
 

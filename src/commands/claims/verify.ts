@@ -2,12 +2,13 @@ import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, standingOf } from '../../claims/lifecycle.ts'
-import { checkRequest, dnsEffects } from '../../claims/precheck.ts'
+import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
-import { failureOf } from '../../dns/conclusion.ts'
+import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
+import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim, verifyClaim } from '../../service/claims.ts'
 import type { DomainClaim } from '../../service/types.ts'
@@ -83,7 +84,7 @@ A mistake in the record stops it before the service is asked (exit 8). With --wa
  */
 async function look(claim: DomainClaim, force: boolean, context: Context, settings: Settings): Promise<void> {
   const report = await checkDns(checkRequest(recordOf(claim), settings), dnsEffects(context))
-  const failure = failureOf(report)
+  const failure = exitErrorOf(report)
   if (failure === undefined) return note(`DNS: the record is visible at ${report.name}.`, context, settings)
   const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service all the same`
   if (report.verdict === 'fix' && !force) {

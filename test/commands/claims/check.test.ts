@@ -82,6 +82,19 @@ describe('claims check --json', () => {
     },
   )
 
+  test('has the evidence of each finding: what was compared, then what else is known', async () => {
+    const { stdout } = await check(wrong, OPTIONS, { global: { json: true } })
+    const [stale] = JSON.parse(stdout).findings
+    expect(Object.keys(stale)).toEqual(['code', 'severity', 'message', 'fix', 'evidence'])
+    expect(Object.entries(stale.evidence)).toEqual([
+      ['expected', 'prefix=token'],
+      ['seen', 'prefix=older'],
+      ['difference', { at: 8, expected: 'token', seen: 'older' }],
+      ['seen_hex', Buffer.from('prefix=older').toString('hex')],
+      ['old_state_ttl', 300],
+    ])
+  })
+
   test('is unknown, exit 7, where nobody answers', async () => {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(() => 'silent', clock) })

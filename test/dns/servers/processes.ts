@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
-import { ask } from '../../../src/dns/exchange.ts'
+import { ask } from '../../../src/dns/wire/exchange.ts'
 import { realEffects } from '../real-effects.ts'
 
 /** A server that runs until it is stopped; what it wrote is kept for the error message. */

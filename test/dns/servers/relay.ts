@@ -9,8 +9,8 @@ export interface RelayOptions {
   /** The real server behind it, at the same port; without one the relay is silent. */
   readonly upstream?: string
   readonly delayMs?: number
-  /** What comes back instead of asking upstream; undefined passes the question on. */
-  readonly reply?: (query: Buffer) => Buffer | undefined
+  /** What comes back instead of asking upstream: `drop` for nothing; undefined passes the question on. */
+  readonly reply?: (query: Buffer) => Buffer | 'drop' | undefined
   /** What is sent in front of the true answer. */
   readonly noise?: (query: Buffer, answer: Buffer) => Buffer[]
   /** Changes the question on its way. */
@@ -35,6 +35,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     if (from.port === 0) return
     const respond = (answer: Buffer) => front.send(answer, from.port, from.address)
     const reply = options.reply?.(query)
+    if (reply === 'drop') return
     if (reply !== undefined) return respond(reply)
     if (upstream === undefined) return
     const back = createSocket('udp4')
@@ -85,6 +86,33 @@ export function refuseEdns(query: Buffer): Buffer | undefined {
   reply.writeUInt16BE(0x8001, 2)
   reply.fill(0, 4)
   return reply
+}
+
+/** No answer to any question with EDNS, as some firewalls have it. */
+export function dropEdns(query: Buffer): 'drop' | undefined {
+  return query.readUInt16BE(10) === 0 ? undefined : 'drop'
+}
+
+/** REFUSED to TXT questions. */
+export function refuseTxt(query: Buffer): Buffer | undefined {
+  const { id = 0, questions = [] } = packet.decode(query)
+  if (questions[0]?.type !== 'TXT') return undefined
+  return packet.encode({ type: 'response', id, flags: 5, questions })
+}
+
+/** Takes TXT and SOA records out of an answer. */
+export function stripTxt(answer: Buffer): Buffer {
+  const { id = 0, questions = [], answers = [], authorities = [] } = packet.decode(answer)
+  const kept = (records: packet.Answer[]) => records.filter(({ type }) => type !== 'TXT' && type !== 'SOA')
+  const flags = answer.readUInt16BE(2) & 0x7fff
+  return packet.encode({
+    type: 'response',
+    id,
+    flags,
+    questions,
+    answers: kept(answers),
+    authorities: kept(authorities),
+  })
 }
 
 /** Answers that are none: another id, another question, a query, a compression loop, nothing at all, random bytes. */

@@ -5,18 +5,17 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { DnsAddress } from '../../../src/context.ts'
 import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
-import type { CheckReport } from '../../../src/dns/report.ts'
+import type { CheckReportJson } from '../../../src/dns/diagnosis/report.ts'
+import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { realEffects } from '../real-effects.ts'
 import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
-import { noiseOf, type Relay, refuseEdns, startRelay } from './relay.ts'
+import { dropEdns, noiseOf, type Relay, refuseEdns, refuseTxt, startRelay, stripTxt } from './relay.ts'
 import { delegation, HOSTS, type Holder, masterFile, type TestZone } from './zone-file.ts'
 
 const PARENT = '127.0.53.1'
 const UNBOUND = '127.0.53.53'
 /** Knows the zones of the tests, but no registry and no root: private DNS. */
 const LONELY = '127.0.53.55'
-/** BIND listens on addresses that an interface has by name: of loopback that is this one. */
-const BIND = '127.0.0.1'
 
 /** A small DNS of its own on loopback: a registry for `test.`, authoritative servers, two recursive resolvers. */
 export interface World {
@@ -25,7 +24,7 @@ export interface World {
   readonly bind: DnsAddress
   /** An unbound that knows the zones of the tests but whose registry never answers, as behind a firewall. */
   readonly lonely: DnsAddress
-  check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReport>
+  check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   /** What unbound was asked by clients: `name. TYPE`. */
@@ -53,7 +52,7 @@ async function build(
   stops: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<World> {
-  const port = await freePort([PARENT, UNBOUND, LONELY, BIND, ...Object.values(HOSTS)])
+  const port = await freePort([PARENT, UNBOUND, LONELY, ...Object.values(HOSTS)])
   const run = (command: string, args: readonly string[]): ServerProcess => {
     const server = startProcess(command, args)
     stops.push(() => server.stop())
@@ -141,13 +140,24 @@ async function build(
     '-c',
     place('lonely.conf', unboundConfig({ ...common, address: LONELY, log: lonelyLog, registry: false })),
   ])
-  const named = run('named', ['-g', '-c', place('named.conf', namedConfig(directory, port, zones))])
+  const bindZones = heldBy('bind').map(
+    (zone) => [zone.domain, place(`${zone.domain}.bind`, masterFile(zone, 'bind'))] as const,
+  )
+  const named = run('named', [
+    '-g',
+    '-c',
+    place('named.conf', namedConfig(directory, port, zones, bindZones)),
+  ])
   const relays: Relay[] = await Promise.all([
     startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
     startRelay({ address: HOSTS.slow, port, upstream: HOSTS.a, delayMs: 3000 }),
     startRelay({ address: HOSTS.noedns, port, upstream: HOSTS.a, reply: refuseEdns }),
     startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
     startRelay({ address: HOSTS.interceptor, port, upstream: UNBOUND, rewrite: withRecursion }),
+    startRelay({ address: HOSTS.dropsEdns, port, upstream: HOSTS.a, reply: dropEdns }),
+    startRelay({ address: HOSTS.refusesTxt, port, upstream: HOSTS.a, reply: refuseTxt }),
+    startRelay({ address: HOSTS.recursor, port, upstream: UNBOUND }),
+    startRelay({ address: HOSTS.stripper, port, upstream: UNBOUND, answer: stripTxt }),
     startRelay({ address: HOSTS.silent, port, silentTcp: true }),
     startRelay({ address: HOSTS.silent2, port, silentTcp: true }),
   ])
@@ -157,27 +167,25 @@ async function build(
   await Promise.all([
     untilAnswering(UNBOUND, port, 'test', unbound),
     untilAnswering(LONELY, port, probe('a'), lonely),
-    untilAnswering(BIND, port, 'test', named),
+    untilAnswering(HOSTS.bind, port, 'test', named),
   ])
 
   const resolver = { address: UNBOUND, port }
   return {
     port,
     unbound: resolver,
-    bind: { address: BIND, port },
+    bind: { address: HOSTS.bind, port },
     lonely: { address: LONELY, port },
-    check: (name, expected, options) =>
-      checkDns(
-        {
-          name,
-          expected,
-          resolvers: [resolver],
-          authoritativePort: port,
-          publicResolvers: false,
-          ...options,
-        },
-        realEffects(),
-      ),
+    check: async (name, expected, options) => {
+      const request = {
+        name,
+        expected,
+        resolvers: [resolver],
+        authoritativePort: port,
+        publicResolvers: false,
+      }
+      return reportJson(await checkDns({ ...request, ...options }, realEffects()))
+    },
     change: async (domain, ...commands) => {
       const knotc = (...args: readonly string[]) => runKnot('knotc', ['-c', knotConfig, ...args])
       await knotc('zone-begin', domain)
@@ -241,7 +249,7 @@ function nsdConfig(
 
 /** Where resolvers find a zone: delegations say nothing of ports, so each zone is configured. */
 function resolveAddress(zone: TestZone): string {
-  const holder = (['a', 'b', 'c'] as const).find((candidate) => zone.on[candidate] !== undefined)
+  const holder = (['a', 'b', 'c', 'bind'] as const).find((candidate) => zone.on[candidate] !== undefined)
   return HOSTS[zone.resolveAt ?? holder ?? 'dead']
 }
 
@@ -291,7 +299,12 @@ function unboundConfig({ address: own, port, log, zones, anchors, registry }: Un
   ].join('\n')
 }
 
-function namedConfig(directory: string, port: number, zones: readonly TestZone[]): string {
+function namedConfig(
+  directory: string,
+  port: number,
+  zones: readonly TestZone[],
+  own: readonly (readonly [domain: string, file: string])[],
+): string {
   const forward = (domain: string, address: string) =>
     `zone "${domain}" { type forward; forward only; forwarders { ${address} port ${port}; }; };`
   return [
@@ -300,7 +313,7 @@ function namedConfig(directory: string, port: number, zones: readonly TestZone[]
     `  directory "${directory}";`,
     `  pid-file "${directory}/named.pid";`,
     `  session-keyfile "${directory}/named.session";`,
-    `  listen-on port ${port} { ${BIND}; };`,
+    `  listen-on port ${port} { ${HOSTS.bind}; };`,
     '  listen-on-v6 { none; };',
     '  recursion yes;',
     '  allow-query { any; };',
@@ -309,7 +322,10 @@ function namedConfig(directory: string, port: number, zones: readonly TestZone[]
     '  empty-zones-enable no;',
     '};',
     forward('test', PARENT),
-    ...zones.map((zone) => forward(zone.domain, resolveAddress(zone))),
+    ...zones
+      .filter((zone) => zone.on.bind === undefined)
+      .map((zone) => forward(zone.domain, resolveAddress(zone))),
+    ...own.map(([domain, file]) => `zone "${domain}" { type primary; file "${file}"; };`),
     '',
   ].join('\n')
 }

@@ -6,6 +6,11 @@ export const OTHER_TOKEN = 'mc-verify=A1b2C3d4E5f6G7h8J9'
 const SPF = '@ TXT "v=spf1 include:_spf.example.net ~all"'
 const RIGHT = `@ TXT "${EXPECTED}"`
 
+/** An easy mistake: the target is below the DNAME, which replaces it again. */
+const BELOW_ITSELF = 'shop DNAME eu.shop'
+/** With 63 characters in front, the name that this makes has more than DNS allows. */
+const TOO_LONG = `far DNAME ${Array(3).fill('x'.repeat(60)).join('.')}`
+
 const onA = (domain: string, records: string, more: Partial<TestZone> = {}): TestZone => ({
   domain,
   on: { a: records },
@@ -79,6 +84,10 @@ const causes: readonly TestZone[] = [
   onBoth('cnameout.test', 'app CNAME www.target.test.'),
   onBoth('dnamegone.test', 'old DNAME new\nnew A 192.0.2.1'),
   onBoth('dnameloop.test', 'old DNAME older\nolder DNAME old'),
+  onBoth('dnameself.test', BELOW_ITSELF),
+  { domain: 'dnameselfbind.test', on: { bind: BELOW_ITSELF }, ns: ['bind'] },
+  onBoth('dnamelong.test', TOO_LONG),
+  { domain: 'dnamelongbind.test', on: { bind: TOO_LONG }, ns: ['bind'] },
   onBoth('dangling.test', 'app CNAME gone'),
   onBoth('danglingout.test', 'app CNAME nobody.nosuchdomain.test.'),
   onBoth('loop.test', 'app CNAME two\ntwo CNAME three\nthree CNAME app'),
@@ -139,6 +148,11 @@ const servers: readonly TestZone[] = [
   { domain: 'tcpclosed.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'], resolveAt: 'udponly' },
   { domain: 'tcpclosedhere.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'] },
   { domain: 'intercepted.test', on: { a: RIGHT }, ns: ['interceptor'] },
+  { domain: 'dropsedns.test', on: { a: RIGHT }, ns: ['dropsEdns'], resolveAt: 'dropsEdns' },
+  { domain: 'refusestxt.test', on: { a: RIGHT }, ns: ['refusesTxt'], resolveAt: 'refusesTxt' },
+  // Named by mistake: it is a resolver, but nothing on the way answers in anybody's place.
+  { domain: 'recursor.test', on: { a: RIGHT }, ns: ['recursor'], resolveAt: 'a' },
+  { domain: 'noglue.test', on: { a: RIGHT }, ns: ['a'], withoutGlue: true, resolveAt: 'dead' },
   onA('many.test', `${RIGHT}\n${fillers(60)}`),
 ]
 
@@ -146,7 +160,28 @@ const resolvers: readonly TestZone[] = [
   onA('cachedabsence.test', 'www A 192.0.2.1', { soaTtl: 3600, minimum: 77 }),
   onA('cachedapex.test', `${SPF}\n@ TXT "${OTHER_TOKEN}"`, { ttl: 222 }),
   onA('cachedbind.test', 'www A 192.0.2.1', { soaTtl: 88, minimum: 3600 }),
+  // Inside, resolvers are told to ask another server, which has a zone of its own.
+  {
+    domain: 'split.test',
+    on: { a: RIGHT, b: '' },
+    ns: ['a'],
+    resolveAt: 'b',
+    primaries: { b: 'dc1' },
+    minimum: 900,
+  },
+  // The resolver asks the servers of before a move.
+  {
+    domain: 'left.test',
+    on: { a: `@ NS ns-a\n${RIGHT}`, b: `@ 86400 NS ns-b\nns-b A 127.0.53.12\n${SPF}` },
+    ns: [],
+    parentNs: ['a'],
+    resolveAt: 'b',
+  },
+  onA('striptxt.test', RIGHT),
   onA('bogus.test', RIGHT),
+  onA('dsleft.test', RIGHT, { ds: `12345 13 2 ${'ab'.repeat(32)}` }),
+  onA('dsleftmissing.test', SPF, { ds: `12345 13 2 ${'ab'.repeat(32)}` }),
+  onA('wrongds.test', RIGHT, { signed: true, ds: `12345 13 2 ${'ab'.repeat(32)}` }),
   onA('brokenresolver.test', RIGHT, { resolveAt: 'dead' }),
 ]
 

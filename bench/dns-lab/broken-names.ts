@@ -1,0 +1,298 @@
+import packet from 'dns-packet'
+import { NSD } from './network.ts'
+import { relay } from './relay.ts'
+import { EXPECTED, RIGHT, SPF, txt } from './setup.ts'
+import type { Broken, Truth } from './truth.ts'
+import { type Holder, zone } from './zone.ts'
+
+const AT = (host: string) => `${host} TXT "${EXPECTED}"`
+
+function place(
+  id: string,
+  what: string,
+  name: string,
+  domain: string,
+  records: string,
+  truth: Omit<Truth, 'verdicts'> = {},
+): Broken {
+  return { id, what, name, zones: [zone(domain, records)], truth: { verdicts: ['fix'], ...truth } }
+}
+
+const OTHER = { codes: ['other_name', 'doubled_name'] }
+
+/** The right value at a wrong place. */
+export const NAMES: readonly Broken[] = [
+  place('n-doubled', 'the domain doubled', 'doubled.com', 'doubled.com', AT('doubled.com'), {
+    codes: ['doubled_name'],
+  }),
+  place(
+    'n-doubledsub',
+    'the domain doubled below the apex',
+    'app.doubledsub.com',
+    'doubledsub.com',
+    AT('app.doubledsub.com'),
+    { codes: ['doubled_name'] },
+  ),
+  place('n-doubledtwice', 'the domain doubled twice', 'twice.com', 'twice.com', AT('twice.com.twice.com'), {
+    codes: ['doubled_name'],
+  }),
+  place(
+    'n-firstlabel',
+    'the first label of the domain typed as the host',
+    'hostonly.com',
+    'hostonly.com',
+    AT('hostonly'),
+    OTHER,
+  ),
+  place(
+    'n-firstlabelsub',
+    'the host typed again below itself',
+    'shop.again.com',
+    'again.com',
+    AT('shop.shop'),
+    OTHER,
+  ),
+  place(
+    'n-quotedat',
+    '"@" with its quotation marks typed as the host',
+    'quotedat.com',
+    'quotedat.com',
+    AT('\\034\\064\\034'),
+    { says: /@/ },
+  ),
+  place('n-at', '@ stored as a name', 'literalat.com', 'literalat.com', AT('\\064'), { says: /@/ }),
+  place('n-www', 'at www', 'atwww.com', 'atwww.com', AT('www'), OTHER),
+  place('n-parent', 'at the parent', 'app.atparent.com', 'atparent.com', `app A 192.0.2.1\n${RIGHT}`, OTHER),
+  place(
+    'n-underscore',
+    'at a label with an underscore',
+    'atlabel.com',
+    'atlabel.com',
+    AT('_mc-verify'),
+    OTHER,
+  ),
+  place('n-wildbelow', 'at a wildcard below the name', 'app.wildbelow.com', 'wildbelow.com', AT('*.app'), {
+    codes: ['other_name', 'wildcard_answer'],
+  }),
+  place('n-wildcard', 'a wildcard answers', 'app.wildcard.com', 'wildcard.com', '* TXT "v=spf1 -all"', {
+    codes: ['wildcard_answer'],
+  }),
+  {
+    id: 'n-givendoubled',
+    what: 'the right record; the given name has the domain twice',
+    name: 'given.com.given.com',
+    zones: [zone('given.com', RIGHT)],
+    truth: { verdicts: ['fix'], says: /twice|doubled|--name|you (typed|gave)|given name/i, never: /remove/i },
+  },
+  {
+    id: 'n-occluded',
+    what: 'at the parent of a delegation, which hides it',
+    name: 'app.team.hidden.dev',
+    zones: [
+      zone('hidden.dev', `app.team TXT "${EXPECTED}"`, { at: ['knot'] }),
+      zone('team.hidden.dev', '', { at: ['nsd'] }),
+    ],
+    truth: { verdicts: ['fix'], codes: ['missing', 'other_name'] },
+  },
+]
+
+const looped = (holder: Holder): Broken => ({
+  id: `a-dnameself-${holder}`,
+  what: `a DNAME below itself (${holder})`,
+  name: `app.shop.dname-${holder}.com`,
+  zones: [zone(`dname-${holder}.com`, 'shop DNAME eu.shop', { at: [holder] })],
+  truth: { verdicts: ['fix'], codes: ['cname_loop', 'cname_dangling'], says: /DNAME/ },
+})
+
+/** A CNAME where an apex has its SOA: BIND, Knot and NSD refuse to load it, but some providers' servers do answer so. */
+const apexAlias = relay({
+  upstream: NSD,
+  own: ({ name, type, packet: query }) =>
+    name === 'apexalias.com' && type !== 'SOA' && type !== 'NS'
+      ? packet.encode({
+          type: 'response',
+          id: query.id ?? 0,
+          flags: packet.AUTHORITATIVE_ANSWER,
+          questions: query.questions ?? [],
+          answers: [{ type: 'CNAME', name, ttl: 300, data: 'web.apexalias.com' }],
+        })
+      : undefined,
+})
+
+/** Aliases on the way. */
+export const ALIASES: readonly Broken[] = [
+  looped('knot'),
+  looped('nsd'),
+  looped('bind'),
+  place(
+    'a-dnamegrow',
+    'two DNAMEs that lengthen each other',
+    'x.one.grow.com',
+    'grow.com',
+    'one DNAME a.two\ntwo DNAME b.one',
+    { codes: ['cname_loop', 'cname_dangling'], says: /DNAME/ },
+  ),
+  place(
+    'a-dnameloop',
+    'two DNAMEs in a circle',
+    'app.old.dnameloop.com',
+    'dnameloop.com',
+    'old DNAME older\nolder DNAME old',
+    { codes: ['cname_loop'] },
+  ),
+  place(
+    'a-cname',
+    'an alias at the name',
+    'app.aliased.com',
+    'aliased.com',
+    'app CNAME web\nweb A 192.0.2.1',
+    { codes: ['cname_at_name', 'cname_dangling'] },
+  ),
+  place('a-dangling', 'an alias to nowhere', 'app.dangling.com', 'dangling.com', 'app CNAME gone', {
+    codes: ['cname_dangling'],
+  }),
+  place('a-loop', 'aliases in a circle', 'app.circle.com', 'circle.com', 'app CNAME two\ntwo CNAME app', {
+    codes: ['cname_loop'],
+  }),
+  place(
+    'a-instead',
+    'a CNAME chosen instead of TXT',
+    'app.instead.com',
+    'instead.com',
+    `app CNAME ${EXPECTED.replace('=', '\\061')}`,
+    {
+      codes: ['cname_dangling', 'cname_at_name', 'cname_instead'],
+      says: /instead of|as a CNAME|type TXT|record type|kind of record/i,
+    },
+  ),
+  {
+    id: 'a-apex',
+    what: 'a CNAME at the apex',
+    name: 'apexalias.com',
+    zones: [zone('apexalias.com', txt(SPF), { at: ['nsd'], ns: { ns1: [apexAlias.address] } })],
+    truth: {
+      verdicts: ['fix'],
+      codes: ['cname_at_name', 'cname_dangling', 'cname_at_apex'],
+      says: /apex|top of|not allowed|itself/i,
+    },
+  },
+]
+
+const registered = (id: string, what: string, name: string, truth: Partial<Truth>): Broken => ({
+  id,
+  what,
+  name,
+  zones: [],
+  truth: { verdicts: ['fix'], ...truth },
+})
+
+/** Names where it matters who is a registry and who is a company. */
+export const REGISTRY_NAMES: readonly Broken[] = [
+  {
+    id: 'r-idme',
+    what: 'at the apex of a company domain that looks like a registry',
+    name: 'new.ind.me',
+    zones: [zone('ind.me', RIGHT)],
+    truth: { verdicts: ['fix'], codes: ['other_name'] },
+  },
+  {
+    id: 'r-webde',
+    what: 'missing below a company domain that looks like a registry',
+    name: 'a.b.firm.de',
+    zones: [zone('firm.de', txt(SPF), { at: ['bind'] })],
+    truth: { verdicts: ['fix'], codes: ['missing'] },
+  },
+  {
+    id: 'r-comde',
+    what: 'missing in a company domain com.de',
+    name: 'verify.com.de',
+    zones: [zone('com.de', txt(SPF))],
+    truth: { verdicts: ['fix'], codes: ['missing'] },
+  },
+  {
+    id: 'r-goio',
+    what: 'missing at the apex of a short company domain',
+    name: 'go.io',
+    zones: [zone('go.io', txt(SPF))],
+    truth: { verdicts: ['fix'], codes: ['missing'] },
+  },
+  registered('r-nobody', 'not registered', 'app.nobody.com', {
+    codes: ['domain_not_found'],
+    says: /domain nobody\.com/,
+  }),
+  registered('r-tld', 'a typo in the top-level domain', 'example.con', { codes: ['domain_not_found'] }),
+  registered('r-couk', 'not registered below co.uk', 'app.nobody.co.uk', {
+    codes: ['domain_not_found'],
+    says: /domain nobody\.co\.uk/,
+  }),
+  registered('r-cojp', 'not registered below co.jp', 'app.nobody.co.jp', {
+    codes: ['domain_not_found'],
+    says: /domain nobody\.co\.jp/,
+  }),
+  registered('r-comau', 'not registered below com.au', 'nobody.com.au', {
+    codes: ['domain_not_found'],
+    says: /domain nobody\.com\.au/,
+  }),
+  registered('r-k12', 'not registered below pvt.k12.ma.us', 'app.nobody.pvt.k12.ma.us', {
+    codes: ['domain_not_found'],
+    says: /nobody\.pvt\.k12\.ma\.us/,
+  }),
+  registered('r-own', "in a registry's own zone", 'co.uk', { says: /registr/i, never: /Add (a|the) TXT/i }),
+  registered('r-own2', "in a registry's own zone that is no zone of its own", 'co.jp', {
+    says: /registr/i,
+    never: /Add (a|the) TXT/i,
+  }),
+  {
+    id: 'r-ukcom',
+    what: 'not registered at a private registry',
+    name: 'nobody.eu.com',
+    zones: [zone('eu.com', '')],
+    truth: {
+      verdicts: ['fix'],
+      codes: ['domain_not_found', 'missing'],
+      says: /regist/i,
+      never: /Add (a|the) TXT/i,
+    },
+  },
+  {
+    id: 'r-github',
+    what: 'missing in the zone of a host for everybody',
+    name: 'nobody.gitlab.io',
+    zones: [zone('gitlab.io', '* A 192.0.2.1')],
+    truth: { verdicts: ['fix'], codes: ['missing', 'domain_not_found'] },
+  },
+  {
+    id: 'r-disagree',
+    what: 'registry servers that disagree about a new domain',
+    name: 'fresh.org',
+    zones: [zone('fresh.org', RIGHT, { delegationAt: { tldB: 'none' } })],
+    truth: {
+      verdicts: ['ready', 'ready_with_warning', 'wait'],
+      codes: [
+        'no finding',
+        'registry_disagrees',
+        'parent_disagrees',
+        'partial_delegation',
+        'resolver_broken',
+        'cached_absence',
+      ],
+    },
+  },
+  {
+    id: 'r-disagree2',
+    what: 'the same the other way round',
+    name: 'fresh2.org',
+    zones: [zone('fresh2.org', RIGHT, { delegationAt: { tldA: 'none' } })],
+    truth: {
+      verdicts: ['ready', 'ready_with_warning', 'wait'],
+      codes: [
+        'no finding',
+        'registry_disagrees',
+        'parent_disagrees',
+        'partial_delegation',
+        'resolver_broken',
+        'cached_absence',
+      ],
+    },
+  },
+]

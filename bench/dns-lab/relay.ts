@@ -1,0 +1,197 @@
+import { createSocket } from 'node:dgram'
+import { connect, createServer, type Socket } from 'node:net'
+import packet from 'dns-packet'
+
+export interface Query {
+  readonly raw: Buffer
+  readonly packet: packet.DecodedPacket
+  readonly name: string
+  readonly type: string
+  readonly edns: boolean
+  readonly transport: 'udp' | 'tcp'
+  /** How many questions this relay had before. */
+  readonly count: number
+}
+
+/** What stands between everybody and a real server, with the fault of one. */
+export interface Behavior {
+  /** The real server behind it; without one it says nothing. */
+  readonly upstream?: string
+  readonly delayMs?: number | ((query: Query) => number)
+  /** An answer of its own; `drop` says nothing, undefined asks upstream. */
+  readonly own?: (query: Query) => Buffer | 'drop' | undefined
+  /** Changes the question on its way. */
+  readonly rewrite?: (query: Query) => Buffer
+  /** Changes the answer on its way back. */
+  readonly change?: (answer: Buffer, query: Query) => Buffer
+  /** TCP: closed, or open without an answer. */
+  readonly tcp?: 'closed' | 'hangs'
+}
+
+export interface Relay {
+  readonly address: string
+  behavior: Behavior
+  count: number
+}
+
+const relays: Relay[] = []
+
+/** A relay at an address of its own; it starts with the laboratory. */
+export function relay(behavior: Behavior): Relay {
+  const index = relays.length
+  const made = { address: `198.18.${16 + Math.floor(index / 200)}.${1 + (index % 200)}`, behavior, count: 0 }
+  relays.push(made)
+  return made
+}
+
+export async function startRelays(): Promise<void> {
+  await Promise.all(relays.map(startRelay))
+}
+
+async function startRelay(relay: Relay): Promise<void> {
+  const front = createSocket('udp4')
+  front.on('message', async (raw, from) => {
+    const answer = await respond(relay, raw, 'udp')
+    if (answer !== undefined) front.send(answer, from.port, from.address)
+  })
+  await new Promise<void>((resolve, reject) => {
+    front.once('error', reject)
+    front.bind(53, relay.address, resolve)
+  })
+  if (relay.behavior.tcp === 'closed') return
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    if (relay.behavior.tcp === 'hangs') return
+    onFrames(socket, async (raw) => {
+      const answer = await respond(relay, raw, 'tcp')
+      if (answer === undefined) socket.destroy()
+      else if (socket.writable) socket.write(framed(answer))
+    })
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(53, relay.address, resolve)
+  })
+}
+
+async function respond(relay: Relay, raw: Buffer, transport: 'udp' | 'tcp'): Promise<Buffer | undefined> {
+  const query = read(raw, transport, relay.count)
+  relay.count += 1
+  if (query === undefined) return undefined
+  const { behavior } = relay
+  const delay = typeof behavior.delayMs === 'function' ? behavior.delayMs(query) : (behavior.delayMs ?? 0)
+  if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
+  const own = behavior.own?.(query)
+  if (own === 'drop') return undefined
+  if (own !== undefined) return own
+  if (behavior.upstream === undefined) return undefined
+  const asked = behavior.rewrite?.(query) ?? raw
+  const answer = await (transport === 'udp' ? askUdp : askTcp)(behavior.upstream, asked)
+  return answer === undefined ? undefined : (behavior.change?.(answer, query) ?? answer)
+}
+
+function read(raw: Buffer, transport: 'udp' | 'tcp', count: number): Query | undefined {
+  try {
+    const decoded = packet.decode(raw)
+    const [asked] = decoded.questions ?? []
+    if (asked === undefined) return undefined
+    const edns = raw.readUInt16BE(10) > 0
+    return { raw, packet: decoded, name: asked.name.toLowerCase(), type: asked.type, edns, transport, count }
+  } catch {
+    return undefined
+  }
+}
+
+function askUdp(upstream: string, raw: Buffer): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const socket = createSocket('udp4')
+    const end = (answer?: Buffer) => {
+      clearTimeout(timer)
+      socket.close()
+      resolve(answer)
+    }
+    const timer = setTimeout(end, 3000)
+    socket.on('error', () => end())
+    socket.on('message', (answer) => end(answer))
+    socket.connect(53, upstream, () => socket.send(raw))
+  })
+}
+
+function askTcp(upstream: string, raw: Buffer): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(53, upstream, () => socket.write(framed(raw)))
+    socket.setTimeout(3000, () => socket.destroy())
+    onFrames(socket, (answer) => {
+      resolve(answer)
+      socket.destroy()
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(undefined))
+  })
+}
+
+export function framed(message: Buffer): Buffer {
+  const length = Buffer.alloc(2)
+  length.writeUInt16BE(message.length)
+  return Buffer.concat([length, message])
+}
+
+/** Calls back for each DNS message of a TCP connection (RFC 1035 section 4.2.2). */
+export function onFrames(socket: Socket, each: (message: Buffer) => unknown): void {
+  let received = Buffer.alloc(0)
+  socket.on('data', (piece) => {
+    received = Buffer.concat([received, piece])
+    while (received.length >= 2 && received.length >= 2 + received.readUInt16BE(0)) {
+      const end = 2 + received.readUInt16BE(0)
+      each(received.subarray(2, end))
+      received = received.subarray(end)
+    }
+  })
+}
+
+export const RCODES = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 }
+
+/** An empty answer with this code, without EDNS. */
+export function rcode(
+  query: Query,
+  code: keyof typeof RCODES,
+  more: { aa?: boolean; ra?: boolean } = {},
+): Buffer {
+  const flags = RCODES[code] | (more.aa ? 0x0400 : 0) | (more.ra ? 0x0080 : 0)
+  return packet.encode({
+    type: 'response',
+    id: query.packet.id ?? 0,
+    flags: flags | ((query.packet.flag_rd ?? false) ? 0x0100 : 0),
+    questions: query.packet.questions ?? [],
+  })
+}
+
+/** The answer without the records that a filter takes out. */
+export function without(answer: Buffer, filter: (record: packet.Answer) => boolean): Buffer {
+  const decoded = packet.decode(answer)
+  return packet.encode({
+    type: 'response',
+    id: decoded.id ?? 0,
+    flags: answer.readUInt16BE(2) & 0x7fff,
+    questions: decoded.questions ?? [],
+    answers: (decoded.answers ?? []).filter((record) => !filter(record)),
+    authorities: (decoded.authorities ?? []).filter((record) => !filter(record)),
+    additionals: (decoded.additionals ?? []).filter((record) => !filter(record)),
+  })
+}
+
+/** The header with TC set and nothing else: "ask over TCP". */
+export function cut(query: Query): Buffer {
+  const answer = rcode(query, 'NOERROR', { aa: true })
+  answer.writeUInt16BE(answer.readUInt16BE(2) | 0x0200, 2)
+  return answer
+}
+
+/** The same question without its OPT record, as a server that has never heard of EDNS reads it. */
+export function withoutEdns(query: Query): Buffer {
+  return packet.encode({
+    type: 'query',
+    id: query.packet.id ?? 0,
+    flags: query.raw.readUInt16BE(2),
+    questions: query.packet.questions ?? [],
+  })
+}

@@ -1,0 +1,70 @@
+import type { Finding, Run } from './program.ts'
+import type { Setup } from './setup.ts'
+
+/** What is true of a set-up, written down before anybody asked the program. */
+export interface Truth {
+  readonly verdicts: readonly string[]
+  /** The first finding's code is one of these; without any, each but those that name no cause. */
+  readonly codes?: readonly string[]
+  /** What the first finding has to say, in its message, its fix or its evidence. */
+  readonly says?: RegExp
+  /** What some finding has to say. */
+  readonly mentions?: RegExp
+  /** What no finding may say: it sends people in the wrong direction. */
+  readonly misleads?: RegExp
+  /** Advice that would do harm. */
+  readonly never?: RegExp
+  /** Bounds of `retry_after_seconds`. */
+  readonly seconds?: readonly [least: number, most: number]
+  /** Names that do not exist, so that no resolver may be asked about them. */
+  readonly unasked?: readonly string[]
+}
+
+export interface Broken extends Setup {
+  readonly truth: Truth
+}
+
+export type Grade = 'right' | 'wrong' | 'generic' | 'harmful'
+
+/** True of many set-ups: they tell that something is wrong, not what. */
+const GENERIC = new Set(['missing', 'stale_token', 'nameserver_unreachable', 'resolver_broken'])
+
+export interface Judgement {
+  readonly grade: Grade
+  /** What is not as it should be. */
+  readonly why: string
+}
+
+/** Compares a run with the truth. */
+export function grade({ truth, zones }: Broken, run: Run, asked: readonly string[]): Judgement {
+  const { report } = run
+  if (report === undefined)
+    return { grade: 'wrong', why: `no report, exit ${run.exit}: ${run.stderr.slice(0, 200)}` }
+  // Names of the laboratory tell what it is about; that the program repeats them is no diagnosis.
+  const words = ({ message, fix }: Finding) =>
+    zones.reduce((text, { apex }) => text.replaceAll(apex, 'DOMAIN'), `${message}\n→ ${fix}`)
+  const [first] = report.findings
+  const all = report.findings.map(words).join('\n')
+  const harm = truth.never?.exec(all)
+  if (harm) return { grade: 'harmful', why: `says "${harm[0]}"` }
+  const planted = truth.unasked?.filter((name) => asked.includes(name)) ?? []
+  if (planted.length > 0) return { grade: 'harmful', why: `asked the resolver about ${planted.join(', ')}` }
+  const misled = truth.misleads?.exec(all)
+  if (misled) return { grade: 'wrong', why: `says "${misled[0]}"` }
+  const code = first?.code ?? 'no finding'
+  const isCode = truth.codes?.includes(code) ?? !GENERIC.has(code)
+  if (!isCode) return { grade: GENERIC.has(code) ? 'generic' : 'wrong', why: `${report.verdict} ${code}` }
+  if (truth.says !== undefined && !truth.says.test(first === undefined ? '' : words(first)))
+    return { grade: 'generic', why: `${code} does not say ${truth.says}` }
+  if (truth.mentions !== undefined && !truth.mentions.test(all))
+    return { grade: 'generic', why: `nothing says ${truth.mentions}` }
+  if (!truth.verdicts.includes(report.verdict))
+    return { grade: 'wrong', why: `${code}, but verdict ${report.verdict}` }
+  const seconds = report.retry_after_seconds
+  if (
+    truth.seconds !== undefined &&
+    (seconds === null || seconds < truth.seconds[0] || seconds > truth.seconds[1])
+  )
+    return { grade: 'wrong', why: `${code}, but ${seconds} seconds instead of ${truth.seconds.join(' to ')}` }
+  return { grade: 'right', why: `${report.verdict} ${code}` }
+}

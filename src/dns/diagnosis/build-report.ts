@@ -1,0 +1,136 @@
+import type { DnsAddress } from '../../context.ts'
+import {
+  groupByOutcome,
+  type Observation,
+  type Observations,
+  oldStateTtl,
+} from '../observation/observations.ts'
+import type { Located } from '../resolution/delegation-walk.ts'
+import type { Location } from '../resolution/zone-search.ts'
+import { formatDnsAddress } from '../wire/address.ts'
+import { decodeValue } from '../wire/txt-answer.ts'
+import type { Finding } from './finding.ts'
+import type { CheckReport, ResolverReport, Verdict } from './report.ts'
+
+/** A script that waits for as long as the report says must not spin. */
+const LEAST_WAIT_SECONDS = 1
+
+/** What the check was asked for. */
+interface Asked {
+  readonly name: string
+  readonly expected: string
+}
+
+/** The report of a check that came as far as the zone. */
+export function reportOf(
+  observations: Observations,
+  verdict: Verdict,
+  findings: Finding[],
+  expected: string,
+): CheckReport {
+  const texts = (observation: Observation) => observation.values.map((value) => decodeValue(value.bytes))
+  return {
+    name: observations.name,
+    expected,
+    verdict,
+    ready: verdict === 'ready' || verdict === 'ready_with_warning',
+    retry_after_seconds: retryAfter(observations, verdict, findings),
+    zone: observations.zone,
+    nameservers: observations.servers.map((server) => ({
+      host: server.host,
+      address: server.server?.address ?? null,
+      outcome: server.outcome,
+      authoritative: server.authoritative,
+      values: texts(server),
+      ttl: server.ttl,
+      serial: server.soa?.serial ?? null,
+      ms: server.ms,
+    })),
+    resolvers: observations.resolvers.map(
+      (resolver): ResolverReport => ({
+        address: formatDnsAddress(resolver.resolver),
+        outcome: resolver.outcome,
+        values: texts(resolver),
+        ttl: resolver.ttl,
+        ms: resolver.ms,
+      }),
+    ),
+    findings,
+  }
+}
+
+/** What caches may still hold: at resolvers by what they say is left, else by what the servers without it gave out. */
+function retryAfter(
+  observations: Observations,
+  verdict: Verdict,
+  findings: readonly Finding[],
+): number | null {
+  if (verdict === 'ready' || verdict === 'ready_with_warning' || verdict === 'unknown') return null
+  const left = findings.flatMap(({ secondsLeft }) => secondsLeft ?? [])
+  if (left.length > 0) return Math.max(LEAST_WAIT_SECONDS, ...left)
+  const { without } = groupByOutcome(observations.servers)
+  const seconds = oldStateTtl(without)
+  return verdict === 'wait' ? Math.max(seconds ?? 0, LEAST_WAIT_SECONDS) : seconds
+}
+
+/** A report that ends before any name server was asked. */
+function shape(asked: Asked, name: string, verdict: Verdict, finding: Finding): CheckReport {
+  return {
+    name,
+    expected: asked.expected,
+    verdict,
+    ready: false,
+    retry_after_seconds: null,
+    zone: null,
+    nameservers: [],
+    resolvers: [],
+    findings: [finding],
+  }
+}
+
+/** The report on something that is no name. */
+export function invalidName(asked: Asked, problem: string, fix: string): CheckReport {
+  return shape(asked, asked.name, 'fix', {
+    code: 'invalid_name',
+    severity: 'error',
+    message: problem,
+    fix,
+    details: { input: asked.name },
+  })
+}
+
+/** The report of a check that found no zone. */
+export function withoutZone(
+  asked: Asked,
+  name: string,
+  location: Exclude<Location, Located>,
+  resolvers: readonly DnsAddress[],
+): CheckReport {
+  if (location.kind === 'no-domain')
+    return {
+      ...shape(asked, name, 'fix', {
+        code: 'domain_not_found',
+        severity: 'error',
+        message: `The domain ${location.domain} does not exist: ${location.saidBy === 'resolver' ? 'the resolver' : `the registry (${location.saidBy})`} answers NXDOMAIN`,
+        fix: `Check the spelling of ${location.domain}. If it is right, the domain is not registered, has expired, or has no name servers set at the registrar`,
+        details: { domain: location.domain, said_by: location.saidBy },
+      }),
+      retry_after_seconds: location.soa?.negativeTtl ?? null,
+    }
+  const replies = location.resolverReplies.map(({ resolver, question, reply }) => ({
+    resolver: formatDnsAddress(resolver),
+    question,
+    answer: reply.kind === 'answer' ? reply.message.rcode : reply.kind,
+  }))
+  const addresses = resolvers.map(formatDnsAddress)
+  return shape(asked, name, 'unknown', {
+    code: 'resolver_broken',
+    severity: 'error',
+    message:
+      addresses.length === 0
+        ? 'No DNS resolver is configured on this machine, so the name servers could not be found'
+        : `The name servers of ${name} could not be found: ${addresses.join(', ')} ${replies.some((reply) => reply.answer !== 'silent' && reply.answer !== 'unreachable') ? 'gave no usable answer' : 'did not answer'}. That says nothing about the record`,
+    fix: 'Check the network of this machine, or name a resolver that works: --resolver 9.9.9.9',
+    details: { resolvers: addresses, replies },
+  })
+}

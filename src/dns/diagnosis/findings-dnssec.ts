@@ -1,0 +1,147 @@
+import {
+  groupByOutcome,
+  isDnsData,
+  type Observations,
+  type ResolverObservation,
+} from '../observation/observations.ts'
+import type { DnssecObservation } from '../observation/observe-dnssec.ts'
+import { formatDnsAddress } from '../wire/address.ts'
+import { isWithin } from '../wire/name.ts'
+import type { Finding } from './finding.ts'
+
+/** What validating resolvers make of the zone, told from its keys, its signatures and the parent zone; and from resolvers. */
+export function dnssecFindings(observations: Observations): Finding[] {
+  const { dnssec, resolvers } = observations
+  const failing = resolvers.filter(failsValidation)
+  const cause = dnssec === undefined ? undefined : causeOf(dnssec, observations)
+  if (cause !== undefined) return [bogus(observations, cause, failing)]
+  if (groupByOutcome(observations.servers).matching.length === 0) return []
+  if (failing.length > 0)
+    return failing.map((resolver) => bogus(observations, saidBy(observations, resolver), [resolver]))
+  return unvalidated(observations)
+}
+
+/** The resolver has the answer, but gives it only to those who do not want it validated. */
+export function failsValidation(resolver: ResolverObservation): boolean {
+  return (
+    resolver.outcome === 'servfail' &&
+    resolver.unchecked !== undefined &&
+    isDnsData(resolver.unchecked.outcome)
+  )
+}
+
+interface Cause {
+  readonly reason: string
+  readonly message: string
+  readonly fix: string
+}
+
+const day = (seconds: number | undefined) =>
+  seconds === undefined ? '' : new Date(seconds * 1000).toISOString().slice(0, 10)
+
+/** What the keys and signatures themselves show; undefined where they show no fault. */
+function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observations): Cause | undefined {
+  const ds = `${keyTags.length === 1 ? 'The DS record' : 'The DS records'} of ${zone} at the registry (key tag ${keyTags.join(', ')})`
+  switch (state) {
+    case 'no-key':
+      return {
+        reason: 'ds_without_key',
+        message: `${ds} ${keyTags.length === 1 ? 'says' : 'say'} that the zone is signed, but it is not signed: its servers have no DNSKEY record. A DS record left behind by a move to another provider does that`,
+        fix: `Remove the DS record of ${zone} at the registrar, or turn DNSSEC on at the DNS provider and enter its DS record there`,
+      }
+    case 'wrong-ds':
+      return {
+        reason: 'wrong_ds',
+        message: `${ds} ${keyTags.length === 1 ? 'matches' : 'match'} no key of the zone`,
+        fix: `Replace the DS record of ${zone} at the registrar by the one that the DNS provider shows, or remove it`,
+      }
+    case 'no-signature':
+      return {
+        reason: 'signature_missing',
+        message: `The zone ${zone} has a DS record and keys, but its records are not signed`,
+        fix: `Have the DNS provider sign the zone ${zone} again, or remove the DS record at the registrar`,
+      }
+    case 'expired':
+      return {
+        reason: 'signature_expired',
+        message: `The DNSSEC signatures of ${zone} expired on ${day(date)}`,
+        fix: `Have the DNS provider sign the zone ${zone} again, and see why that did not happen by itself`,
+      }
+    case 'not-yet-valid':
+      return {
+        reason: 'signature_not_yet_valid',
+        message: `The DNSSEC signatures of ${zone} are not valid before ${day(date)}`,
+        fix: `Check the clocks of this machine and of the server that signs ${zone}, and have the zone signed again`,
+      }
+    default:
+      return undefined
+  }
+}
+
+/** RFC 8914 section 4. */
+const EXTENDED_ERRORS: Readonly<Record<number, string>> = {
+  7: 'a signature has expired',
+  8: 'a signature is not valid yet',
+  9: 'no key matches the DS record',
+  10: 'signatures are missing',
+  11: 'no key may sign the zone',
+  12: 'proof of what does not exist is missing',
+}
+
+/** What is left where a resolver rejects what looks right from here. */
+function saidBy(observations: Observations, resolver: ResolverObservation): Cause {
+  // Which of the two is not signed well, the resolver does not say.
+  const target = observations.alias?.targets.at(-1)
+  const other = target !== undefined && !isWithin(target, observations.zone)
+  const zones = `${observations.zone}${other ? `, or of the zone of ${target}` : ''}`
+  const why = EXTENDED_ERRORS[resolver.extendedError?.code ?? -1]
+  return {
+    reason: 'rejected',
+    message: `The DNSSEC signatures of ${zones}${other ? ',' : ''} are not valid${why === undefined ? '' : `: ${why}`}`,
+    fix: `Repair DNSSEC of ${zones}: have the zone signed again, or correct or remove the DS record at the registrar`,
+  }
+}
+
+function bogus(observations: Observations, cause: Cause, failing: readonly ResolverObservation[]): Finding {
+  const isThere = groupByOutcome(observations.servers).matching.length > 0
+  const resolvers = failing.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')
+  const rejected =
+    failing.length === 0
+      ? ''
+      : `. ${resolvers} ${failing.length === 1 ? 'answers' : 'answer'} SERVFAIL, and ${failing.length === 1 ? 'gives' : 'give'} the record only with checking disabled`
+  return {
+    code: 'dnssec_bogus',
+    // Where a resolver has just validated the answer, it is not broken for everybody.
+    severity: observations.resolvers.some((resolver) => resolver.authenticated) ? 'warning' : 'error',
+    message: `${isThere ? 'The record is there, but validating resolvers reject it. ' : ''}${cause.message}${rejected}`,
+    fix: `${cause.fix}. Until then, validating resolvers see nothing of this zone`,
+    details: {
+      reason: cause.reason,
+      zone: observations.zone,
+      key_tags: [...(observations.dnssec?.keyTags ?? [])],
+      resolvers: failing.map((resolver) => ({
+        resolver: formatDnsAddress(resolver.resolver),
+        with_checking: 'SERVFAIL',
+        with_checking_disabled: resolver.unchecked?.outcome ?? null,
+        extended_error: resolver.extendedError ?? null,
+      })),
+    },
+  }
+}
+
+/** Dates and digests were compared, signatures were not verified: that is the resolver's part. */
+function unvalidated({ dnssec, resolvers, alias, zone }: Observations): Finding[] {
+  const answering = resolvers.filter((resolver) => resolver.outcome === 'match')
+  const isSigned = dnssec?.state === 'ok' && alias === undefined
+  if (!isSigned || answering.length === 0 || answering.some((resolver) => resolver.authenticated)) return []
+  const addresses = answering.map((resolver) => formatDnsAddress(resolver.resolver))
+  return [
+    {
+      code: 'not_validated',
+      severity: 'info',
+      message: `The zone ${zone} is signed with DNSSEC, but ${addresses.join(', ')} ${addresses.length === 1 ? 'does' : 'do'} not say that the answer was validated, so nobody has verified the signatures`,
+      fix: 'Nothing has to be done. To have them verified, name a validating resolver: --resolver 9.9.9.9',
+      details: { zone, resolvers: addresses },
+    },
+  ]
+}

@@ -1,0 +1,174 @@
+import { domainToUnicode } from 'node:url'
+import type { Palette } from '../../terminal/color.ts'
+import { type Column, DASH } from '../../terminal/columns.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
+import { TableRenderer } from '../../terminal/table.ts'
+import { widthOf, wrap } from '../../terminal/width.ts'
+import type { Outcome } from '../observation/observations.ts'
+import type { Finding } from './finding.ts'
+import { duration, OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
+import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
+import { difference } from './value-comparison.ts'
+
+/** How a report is laid out: for a terminal of a width in columns, or without limit. */
+export interface Layout {
+  readonly palette: Palette
+  readonly width: number
+}
+
+const outcomeColumn: Column = {
+  field: 'outcome',
+  title: 'Answer',
+  text: (value) => OUTCOME_LABELS[value as Outcome],
+  paint: (value, palette) =>
+    value === 'match' ? palette.good : value === 'not_checked' ? palette.faint : palette.bad,
+}
+const valuesColumn: Column = {
+  field: 'values',
+  title: 'TXT values',
+  text: (value) => {
+    const values = value as readonly string[]
+    const shown = values.slice(0, 4).map(shorten)
+    return values.length === 0
+      ? DASH
+      : [...shown, ...(values.length > 4 ? [`and ${values.length - 4} more`] : [])].join(' | ')
+  },
+}
+const numbers: readonly Column[] = [
+  { field: 'ttl', title: 'TTL', kind: 'number' },
+  { field: 'serial', title: 'Serial', kind: 'number' },
+  { field: 'ms', title: 'ms', kind: 'number' },
+]
+const SERVER_COLUMNS: readonly Column[] = [
+  { field: 'host', title: 'Name server' },
+  { field: 'address', title: 'Address', kind: 'id' },
+  outcomeColumn,
+  valuesColumn,
+  ...numbers,
+]
+const RESOLVER_COLUMNS: readonly Column[] = [
+  { field: 'address', title: 'Resolver', kind: 'id' },
+  outcomeColumn,
+  valuesColumn,
+  ...numbers.filter((column) => column.field !== 'serial'),
+]
+
+/** For people at a terminal: what was asked, who answered what, and what it means, most likely cause first. */
+export function renderReport(report: CheckReport, layout: Layout): string {
+  const { palette } = layout
+  const blocks = [headline(report, layout)]
+  const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) => {
+    const renderer = new TableRenderer(columns, palette, { now: undefined }, layout.width)
+    return renderer.render(renderer.read(rows), { widthOf, wrap })
+  }
+  if (report.nameservers.length > 0) blocks.push(table(SERVER_COLUMNS, report.nameservers))
+  if (report.resolvers.length > 0) blocks.push(table(RESOLVER_COLUMNS, report.resolvers))
+  for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))
+  if (report.retry_after_seconds)
+    blocks.push(
+      paragraph(
+        report.verdict === 'wait'
+          ? `Try again in ${duration(report.retry_after_seconds)}.`
+          : `Caches may hold the old state for up to ${duration(report.retry_after_seconds)}.`,
+        '',
+        layout,
+        palette.faint,
+      ),
+    )
+  return blocks.join('\n')
+}
+
+function headline(report: CheckReport, layout: Layout): string {
+  const { palette } = layout
+  const paint = report.ready ? palette.good : report.verdict === 'wait' ? palette.warning : palette.bad
+  const zone =
+    report.zone === null || report.zone === report.name ? '' : ` in the zone ${readableName(report.zone)}`
+  return (
+    paragraph(`${readableName(report.name)}${zone}: TXT ${report.expected}`, '', layout, palette.strong) +
+    paragraph(capital(VERDICT_LABELS[report.verdict]), '', layout, paint)
+  )
+}
+
+/** The name as people write it, with its ASCII form beside it where that differs (RFC 5890 section 2.3.2.1). */
+export function readableName(name: string): string {
+  const unicode = domainToUnicode(name)
+  return unicode === '' || unicode === name ? name : `${unicode} (${name})`
+}
+
+const SIGNS = { error: '✗', warning: '!', info: 'i' } as const
+
+function renderFinding(report: CheckReport, finding: Finding, layout: Layout): string {
+  const { palette } = layout
+  const paint = { error: palette.bad, warning: palette.warning, info: palette.faint }[finding.severity]
+  const sign = SIGNS[finding.severity]
+  return (
+    paragraph(`${capital(finding.message)}. [${finding.code}]`, `${sign} `, layout, paint) +
+    markedDifference(report, finding, layout) +
+    paragraph(sentence(finding.fix, report.expected), '  → ', layout)
+  )
+}
+
+/** Expected above seen, with what differs marked: by colour, and by carets below for those who see none. */
+function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
+  const [seen, ...others] = finding.seen ?? []
+  if (seen === undefined || others.length > 0) return ''
+  const { palette } = layout
+  const { expected, pieces } = marked(report.expected, seen, palette)
+  const line = (paint: (text: string) => string) =>
+    pieces.map(({ text, differs }) => (differs ? paint(text) : text)).join('')
+  if (widthOf(line((text) => text)) + 12 > layout.width) return ''
+  const carets = pieces
+    .map(({ text, differs }) => (differs ? '^' : ' ').repeat(widthOf(text)))
+    .join('')
+    .trimEnd()
+  const missing = `${' '.repeat(widthOf(pieces[0]?.text ?? ''))}^ missing here`
+  return [
+    `  expected  ${expected}`,
+    `  seen      ${line(palette.bad)}`,
+    palette.faint(`            ${carets === '' ? missing : carets}`),
+    '',
+  ].join('\n')
+}
+
+/** A value that holds the whole of what is expected differs around it, any other in between. */
+function marked(expected: string, seen: string, palette: Palette) {
+  const piece = (text: string, differs: boolean) => {
+    const clean = sanitizeLine(text)
+    // Where blanks are the difference, they have to be seen.
+    return { text: differs ? clean.replace(/\p{White_Space}/gu, '␣') : clean, differs }
+  }
+  const at = seen.indexOf(expected)
+  if (at >= 0) {
+    const [before, after] = [seen.slice(0, at), seen.slice(at + expected.length)]
+    const pieces = [piece(before, true), piece(expected, false), piece(after, true)]
+    return { expected: ' '.repeat(widthOf(pieces[0]?.text ?? '')) + sanitizeLine(expected), pieces }
+  }
+  const parts = difference(expected, seen)
+  const pieces = [piece(parts.start, false), piece(parts.seen, true), piece(parts.end, false)]
+  const [start, end] = [sanitizeLine(parts.start), sanitizeLine(parts.end)]
+  return { expected: start + palette.good(sanitizeLine(parts.expected)) + end, pieces }
+}
+
+/** Text with a sign in front, wrapped beside it. */
+function paragraph(text: string, sign: string, layout: Layout, paint = (line: string) => line): string {
+  const width = Math.max(20, layout.width - widthOf(sign))
+  const lines = wrap(sanitizeLine(text), width)
+  return lines
+    .map((line, index) => `${index === 0 ? paint(sign) : ' '.repeat(widthOf(sign))}${paint(line)}\n`)
+    .join('')
+}
+
+function shorten(value: string): string {
+  return value.length > 80 ? `${value.slice(0, 79)}…` : value
+}
+
+/** With a full stop, unless that would stand behind the value and be copied with it. */
+function sentence(text: string, value: string): string {
+  return text.endsWith(value) ? text : `${text}.`
+}
+
+/** A name at the start stays as it is. */
+function capital(text: string): string {
+  if (/^\S*\.\S/.test(text)) return text
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

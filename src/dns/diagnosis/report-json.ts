@@ -1,0 +1,37 @@
+import type { Finding } from './finding.ts'
+import type { CheckReport, CheckReportJson, FindingJson } from './report.ts'
+import { difference, invisibleCharacters } from './value-comparison.ts'
+
+/** The report as scripts read it: everything that a finding knows is in its `evidence`. */
+export function reportJson(report: CheckReport): CheckReportJson {
+  return { ...report, findings: report.findings.map((finding) => findingJson(finding, report.expected)) }
+}
+
+/** @param expected the whole TXT value, for the comparison with what was seen. */
+export function findingJson(finding: Finding, expected: string): FindingJson {
+  const { code, severity, message, fix, seen, secondsLeft, details } = finding
+  const evidence = {
+    ...(seen === undefined ? {} : comparison(expected, seen)),
+    ...details,
+    ...(secondsLeft === undefined ? {} : { seconds_left: secondsLeft }),
+  }
+  return { code, severity, message, fix, evidence }
+}
+
+/** What was expected, what was seen, and where they part, in text and in bytes. */
+function comparison(expected: string, seen: readonly string[]) {
+  const [first = ''] = seen
+  const parting = difference(expected, first)
+  const invisible = invisibleCharacters(first)
+  return {
+    expected,
+    seen: seen.length === 1 ? first : [...seen],
+    difference: {
+      at: Array.from(parting.start).length + 1,
+      expected: parting.expected,
+      seen: parting.seen,
+    },
+    seen_hex: Buffer.from(first).toString('hex'),
+    ...(invisible.length > 0 ? { invisible } : {}),
+  }
+}

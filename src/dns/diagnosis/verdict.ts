@@ -1,0 +1,42 @@
+import { groupByOutcome, type Observations } from '../observation/observations.ts'
+import type { Finding } from './finding.ts'
+import { causeFindings } from './findings-cause.ts'
+import { dnssecFindings } from './findings-dnssec.ts'
+import { resolverFindings } from './findings-resolver.ts'
+import { serverFindings } from './findings-server.ts'
+import type { Verdict } from './report.ts'
+
+/**
+ * What the observations mean: pure, and in the order in which a person should read them. Errors come first, then warnings,
+ * then remarks; within each, causes before consequences.
+ */
+export function diagnose(observations: Observations): { verdict: Verdict; findings: Finding[] } {
+  const findings = [
+    ...causeFindings(observations),
+    ...dnssecFindings(observations),
+    ...serverFindings(observations),
+    ...resolverFindings(observations),
+  ]
+  const rank = { error: 0, warning: 1, info: 2 }
+  findings.sort((a, b) => rank[a.severity] - rank[b.severity])
+  return { verdict: verdictOf(observations, findings), findings }
+}
+
+const WAITING: readonly Finding['code'][] = [
+  'partial_propagation',
+  'cached_absence',
+  'cached_old_value',
+  'stale_delegation',
+]
+
+function verdictOf(observations: Observations, findings: readonly Finding[]): Verdict {
+  const { matching, without } = groupByOutcome(observations.servers)
+  const errors = findings.filter((finding) => finding.severity === 'error')
+  if (errors.some((finding) => finding.certain !== false)) return 'fix'
+  if (errors.length > 0) return 'unknown'
+  if (findings.some((finding) => WAITING.includes(finding.code) && finding.severity === 'warning'))
+    return 'wait'
+  const throughResolver = observations.resolvers.some((resolver) => resolver.outcome === 'match')
+  if (matching.length === 0 && !throughResolver) return without.length > 0 ? 'fix' : 'unknown'
+  return findings.some((finding) => finding.severity === 'warning') ? 'ready_with_warning' : 'ready'
+}

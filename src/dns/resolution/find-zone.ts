@@ -1,0 +1,39 @@
+import type { DnsAddress } from '../../context.ts'
+import type { DnsEffects } from '../wire/effects.ts'
+import { linkedAbort } from '../wire/linked-abort.ts'
+import { createResolutionContext } from './resolution-context.ts'
+import { locateZone } from './zone-search.ts'
+
+/**
+ * The zone that holds a name, or undefined where DNS does not lead to one in time. No recursive resolver is asked about
+ * the name itself unless nothing else is left (see `locateZone`).
+ *
+ * @param timeoutMs the whole search, in milliseconds.
+ */
+export async function findZone(
+  name: string,
+  start: {
+    readonly resolvers: readonly DnsAddress[] | 'system'
+    readonly authoritativePort: number
+    readonly timeoutMs: number
+  },
+  effects: DnsEffects,
+): Promise<string | undefined> {
+  const search = linkedAbort(effects.signal)
+  try {
+    const resolvers = start.resolvers === 'system' ? await effects.dns.systemResolvers() : start.resolvers
+    const context = createResolutionContext({
+      resolvers: resolvers.slice(0, 3),
+      authoritativePort: start.authoritativePort,
+      deadline: effects.clock.monotonic() + start.timeoutMs,
+      effects: { ...effects, signal: search.signal },
+    })
+    const location = await locateZone(name, context)
+    // A server that stands in for an unknown zone, or the zone of a registry, is not where the record goes.
+    return location.kind === 'located' && location.standIn !== true && location.delegation.zone !== '.'
+      ? location.delegation.zone
+      : undefined
+  } finally {
+    search.end()
+  }
+}

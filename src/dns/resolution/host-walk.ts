@@ -1,0 +1,35 @@
+import type { DnsAddress } from '../../context.ts'
+import { askForHost, type HostAddresses, queryHostAddresses } from './host-addresses.ts'
+import { firstUseful } from './race.ts'
+import type { ResolutionContext } from './resolution-context.ts'
+import { locateZone } from './zone-search.ts'
+
+/** A resolver with a cold cache and slow servers to ask may need longer than asking those servers directly. */
+const OWN_WALK_AFTER_MS = 1500
+const OWN_WALK_MS = 4500
+
+/** Addresses of a name server host: from the resolvers, and where they take long, from the servers of its own zone as well. */
+export async function findHostAddresses(host: string, context: ResolutionContext): Promise<HostAddresses> {
+  const { clock, signal } = context.effects
+  const asked = queryHostAddresses(host, context)
+  const early = await Promise.race([asked, clock.sleep(OWN_WALK_AFTER_MS, signal).then(() => undefined)])
+  if (early !== undefined) return early
+  const found = await firstUseful<HostAddresses>([
+    async () => {
+      const answer = await asked
+      return answer.lack === undefined || answer.lack === 'none' ? answer : undefined
+    },
+    async () => {
+      const addresses = await walkToHost(host, context)
+      return addresses.length > 0 ? { addresses, lack: undefined } : undefined
+    },
+  ])
+  return found ?? (await asked)
+}
+
+async function walkToHost(host: string, context: ResolutionContext): Promise<DnsAddress[]> {
+  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + OWN_WALK_MS)
+  const location = await locateZone(host, { ...context, deadline })
+  if (location.kind !== 'located') return []
+  return await askForHost(host, [...location.delegation.hosts.values()].flat(), { ...context, deadline })
+}

@@ -1,0 +1,264 @@
+import packet from 'dns-packet'
+import { canonicalAddress } from './address.ts'
+
+export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'CNAME' | 'DS' | 'DNSKEY'
+
+export interface Question {
+  /** Lower-case, without the trailing dot; the root is `.`. */
+  readonly name: string
+  readonly type: QuestionType
+}
+
+export interface Soa {
+  readonly zone: string
+  /** The zone's first server (RFC 1035 section 3.3.13): copies of one zone have the same. */
+  readonly primary: string
+  readonly serial: number
+  /** Seconds after which a copy asks for changes by itself. */
+  readonly refresh: number
+  /** RFC 2308 section 5: a negative answer lives for the smaller of the SOA's own TTL and its last field. */
+  readonly negativeTtl: number
+}
+
+interface Base {
+  readonly name: string
+  readonly ttl: number
+}
+
+/** What the check reads; other types are left out of a message. Names are lower-case, without the trailing dot. */
+export type ResourceRecord =
+  | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
+  | (Base & { readonly type: 'SOA'; readonly soa: Soa })
+  | (Base & { readonly type: 'NS' | 'CNAME' | 'DNAME'; readonly target: string })
+  | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
+  | (Base & DelegationSigner)
+  | (Base & ZoneKey)
+  | (Base & Signature)
+
+/** The digest of a key, in the parent zone (RFC 4034 section 5). */
+export interface DelegationSigner {
+  readonly type: 'DS'
+  readonly keyTag: number
+  readonly algorithm: number
+  readonly digestType: number
+  readonly digest: Uint8Array
+}
+
+/** RFC 4034 section 2. */
+export interface ZoneKey {
+  readonly type: 'DNSKEY'
+  readonly flags: number
+  readonly algorithm: number
+  readonly key: Uint8Array
+}
+
+/** RFC 4034 section 3; the times are seconds since 1970, modulo 2^32. */
+export interface Signature {
+  readonly type: 'RRSIG'
+  readonly covers: string
+  readonly keyTag: number
+  readonly inception: number
+  readonly expiration: number
+}
+
+export interface Message {
+  /** `NOERROR`, `NXDOMAIN`, … (IANA's names), or `RCODE_n`. */
+  readonly rcode: string
+  readonly aa: boolean
+  readonly tc: boolean
+  readonly ra: boolean
+  /** The resolver has validated the answer (RFC 4035 section 3.2.3). */
+  readonly ad: boolean
+  /** Whether the answer has an OPT record (RFC 6891). */
+  readonly edns: boolean
+  /** RFC 8914, the first one. */
+  readonly extendedError: { readonly code: number; readonly text: string } | undefined
+  readonly answers: readonly ResourceRecord[]
+  readonly authority: readonly ResourceRecord[]
+  readonly additional: readonly ResourceRecord[]
+  /** Size on the wire in bytes. */
+  readonly size: number
+}
+
+export interface QueryFlags {
+  readonly recursionDesired: boolean
+  /** RFC 4035 section 3.2.2: hand the data over without validating it. */
+  readonly checkingDisabled: boolean
+  /** Asks for signatures (RFC 3225). Only queries with EDNS can. */
+  readonly dnssecOk?: boolean
+  /** The largest UDP answer asked for, or undefined for a query without EDNS. */
+  readonly udpSize: number | undefined
+}
+
+const EXTENDED_ERROR = 15
+
+/** The query on the wire. The name must have passed `checkName` or come from a decoded message. */
+export function encodeQuery(id: number, question: Question, flags: QueryFlags): Uint8Array {
+  return packet.encode({
+    type: 'query',
+    id,
+    flags:
+      // RFC 6840 section 5.7: a resolver says whether it validated only to those who show that they want to know.
+      (flags.recursionDesired ? packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA : 0) |
+      (flags.checkingDisabled ? packet.CHECKING_DISABLED : 0),
+    questions: [{ type: question.type, name: question.name, class: 'IN' }],
+    additionals:
+      flags.udpSize === undefined
+        ? []
+        : [
+            {
+              type: 'OPT',
+              name: '.',
+              udpPayloadSize: flags.udpSize,
+              extendedRcode: 0,
+              ednsVersion: 0,
+              flags: flags.dnssecOk === true ? packet.DNSSEC_OK : 0,
+              flag_do: flags.dnssecOk === true,
+              options: [],
+            },
+          ],
+  })
+}
+
+/**
+ * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. A
+ * truncated answer whose records cannot be read still counts, without its records: the header says what to do next.
+ */
+export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
+  if (wire.length < 12) return undefined
+  const buffer = Buffer.from(wire.buffer, wire.byteOffset, wire.length)
+  const flags = buffer.readUInt16BE(2)
+  const isResponse = (flags & 0x8000) !== 0
+  const opcode = (flags >> 11) & 0xf
+  if (buffer.readUInt16BE(0) !== id || !isResponse || opcode !== 0) return undefined
+  const rcode = flags & 0xf
+  const header = {
+    aa: (flags & 0x0400) !== 0,
+    tc: (flags & 0x0200) !== 0,
+    ra: (flags & 0x0080) !== 0,
+    ad: (flags & 0x0020) !== 0,
+    size: wire.length,
+  }
+  const empty = { edns: false, extendedError: undefined, answers: [], authority: [], additional: [] }
+
+  const questions = buffer.readUInt16BE(4)
+  // A server that cannot parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
+  // unbound does so where it refuses a client.
+  if (questions === 0 && (rcode === 1 || rcode === 4 || rcode === 5))
+    return { ...header, ...empty, rcode: rcodeName(rcode) }
+  if (questions !== 1) return undefined
+  if (!asksSame(buffer, question)) return undefined
+  try {
+    const decoded = packet.decode(buffer)
+    // dns-packet reads past the end without complaint (and then counts to NaN); a message must end where it says.
+    if (!(packet.decode.bytes <= buffer.length)) throw new RangeError('records run past the end')
+    return { ...header, ...readRecords(decoded, rcode) }
+  } catch {
+    return header.tc ? { ...header, ...empty, rcode: rcodeName(rcode) } : undefined
+  }
+}
+
+/** Whether the question that the answer repeats is the one that was asked. */
+function asksSame(buffer: Buffer, question: Question): boolean {
+  const withoutRecords = Buffer.from(buffer)
+  withoutRecords.fill(0, 6, 12)
+  try {
+    const asked = packet.decode(withoutRecords).questions?.[0]
+    return (
+      asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
+    )
+  } catch {
+    return false
+  }
+}
+
+function readRecords(decoded: packet.DecodedPacket, headerRcode: number) {
+  const opt = decoded.additionals?.find((record): record is packet.OptAnswer => record.type === 'OPT')
+  const rcode = headerRcode | ((opt?.extendedRcode ?? 0) << 4)
+  const error = opt?.options.find((option) => Number(option.code) === EXTENDED_ERROR)?.data
+  return {
+    rcode: rcodeName(rcode),
+    edns: opt !== undefined,
+    extendedError:
+      error && error.length >= 2
+        ? { code: error.readUInt16BE(0), text: error.subarray(2).toString('utf8') }
+        : undefined,
+    answers: section(decoded.answers),
+    authority: section(decoded.authorities),
+    additional: section(decoded.additionals),
+  }
+}
+
+function section(records: readonly packet.Answer[] | undefined): ResourceRecord[] {
+  return (records ?? []).map(toRecord).filter((record) => record !== undefined)
+}
+
+function toRecord(record: packet.Answer): ResourceRecord | undefined {
+  if (record.type === 'OPT' || (record.class ?? 'IN') !== 'IN') return undefined
+  // RFC 2181 section 8: a TTL with the highest bit set is to be taken as 0.
+  const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
+  const base = { name: canonicalName(record.name), ttl }
+  switch (record.type) {
+    case 'TXT': {
+      const strings = Array.isArray(record.data) ? record.data : [record.data]
+      return { ...base, type: 'TXT', strings: strings.map((piece) => Buffer.from(piece)) }
+    }
+    case 'NS':
+    case 'CNAME':
+    case 'DNAME':
+      return { ...base, type: record.type, target: canonicalName(record.data) }
+    case 'A':
+    case 'AAAA':
+      return { ...base, type: record.type, address: canonicalAddress(record.data) }
+    case 'SOA': {
+      const { mname, serial = 0, refresh = 0, minimum = 0 } = record.data
+      const soa = {
+        zone: base.name,
+        primary: canonicalName(mname),
+        serial,
+        refresh,
+        negativeTtl: Math.min(ttl, minimum),
+      }
+      return { ...base, type: 'SOA', soa }
+    }
+    case 'DS': {
+      const { keyTag, algorithm, digestType, digest } = record.data
+      return { ...base, type: 'DS', keyTag, algorithm, digestType, digest }
+    }
+    case 'DNSKEY': {
+      const { flags, algorithm, key } = record.data
+      return { ...base, type: 'DNSKEY', flags, algorithm, key }
+    }
+    case 'RRSIG': {
+      const { typeCovered, keyTag, inception, expiration } = record.data
+      return { ...base, type: 'RRSIG', covers: typeCovered, keyTag, inception, expiration }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** DNS names compare without regard to ASCII case (RFC 4343). */
+function canonicalName(name: string): string {
+  const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+  return lower === '.' || lower === '' ? '.' : lower.replace(/\.$/, '')
+}
+
+const RCODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET']
+const MORE_RCODES: ReadonlyMap<number, string> = new Map([
+  [8, 'NXRRSET'],
+  [9, 'NOTAUTH'],
+  [10, 'NOTZONE'],
+  [16, 'BADVERS'],
+  [23, 'BADCOOKIE'],
+])
+
+function rcodeName(rcode: number): string {
+  return RCODES[rcode] ?? MORE_RCODES.get(rcode) ?? `RCODE_${rcode}`
+}
+
+export function soaOf(message: Message): Soa | undefined {
+  for (const record of [...message.answers, ...message.authority])
+    if (record.type === 'SOA') return record.soa
+  return undefined
+}

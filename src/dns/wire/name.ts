@@ -1,0 +1,102 @@
+import { isIP } from 'node:net'
+import { domainToASCII, domainToUnicode } from 'node:url'
+
+/** Of a name's text form without the trailing dot: 255 octets on the wire (RFC 1035 section 2.3.4). */
+export const MAX_NAME_LENGTH = 253
+
+export type NameCheck =
+  | { readonly ok: true; readonly ascii: string; readonly unicode: string }
+  | { readonly ok: false; readonly problem: string; readonly fix: string }
+
+/**
+ * Reads a domain name as a person types it. IDNs become their ASCII form (RFC 5891); a trailing dot and underscore
+ * labels are fine. A pasted address is named as what it is, with the name that was probably meant.
+ */
+export function checkName(input: string): NameCheck {
+  const text = input.trim()
+  const refuse = (problem: string, fix: string): NameCheck => ({ ok: false, problem, fix })
+  const meant = (name: string): string => {
+    const inner = name === text ? undefined : checkName(name)
+    return inner?.ok ? `Use the name alone: ${inner.unicode}` : 'Use a domain name such as example.com'
+  }
+  if (text === '') return refuse('The name is empty', 'Give a domain name such as example.com')
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || /[/?#]/.test(text))
+    return refuse(`"${text}" is a web address, not a domain name`, meant(hostOf(text)))
+  if (text.includes('@'))
+    return refuse(
+      `"${text}" is an e-mail address, not a domain name`,
+      meant(text.slice(text.lastIndexOf('@') + 1)),
+    )
+  if (isIP(text.replace(/^\[|\]$/g, '')) !== 0)
+    return refuse(`"${text}" is an IP address`, 'Give the domain name itself, such as example.com')
+  if (/:\d+$/.test(text)) return refuse(`"${text}" has a port`, meant(text.replace(/:\d+$/, '')))
+  if (/\s/.test(text))
+    return refuse(`"${text}" has a space in it`, 'Give one domain name such as example.com')
+  if (text.startsWith('*.'))
+    return refuse(`"${text}" is a wildcard`, 'Give the name itself, without the asterisk')
+
+  const bare = text.endsWith('.') && text !== '.' ? text.slice(0, -1) : text
+  if (bare.split(/[.\u3002\uff0e\uff61]/).some((label) => label === ''))
+    return refuse(
+      `"${text}" has an empty label: two dots in a row, or a dot at its start`,
+      meant(bare.replace(/\.{2,}/g, '.').replace(/^\./, '')),
+    )
+  const ascii = domainToASCII(bare).toLowerCase()
+  const unicode = domainToUnicode(ascii)
+  // Newer releases of Node let an IDN label pass that stands for nothing, as it is.
+  if (ascii === '' || isIP(ascii) !== 0 || /(^|\.)xn--/.test(unicode))
+    return refuse(`"${text}" is not a valid domain name`, 'Give a domain name such as example.com')
+  const labels = ascii.split('.')
+  const long = labels.find((label) => label.length > 63)
+  if (long !== undefined)
+    return refuse(
+      `The label "${long.slice(0, 20)}…" has ${long.length} characters; DNS allows 63`,
+      'Check the name for a missing dot',
+    )
+  if (ascii.length > MAX_NAME_LENGTH)
+    return refuse(`The name has ${ascii.length} characters; DNS allows ${MAX_NAME_LENGTH}`, 'Check the name')
+  const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))
+  if (odd !== undefined)
+    return refuse(
+      `The label "${odd}" has characters that no domain name has`,
+      'Labels have letters, digits, underscores and, inside, hyphens',
+    )
+  if (labels.length < 2)
+    return refuse(`"${text}" is a single label`, 'Give the whole name, such as example.com')
+  return { ok: true, ascii, unicode: unicode || ascii }
+}
+
+function hostOf(text: string): string {
+  const rest = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').split(/[/?#]/)[0] ?? ''
+  return rest.slice(rest.lastIndexOf('@') + 1).replace(/:\d+$/, '')
+}
+
+/** `a.b.example.com` → `com`, `example.com`, `b.example.com`: the strict ancestors below the root, from the top down. */
+export function ancestors(name: string): string[] {
+  const labels = name.split('.')
+  return labels.slice(1).map((_, index) => labels.slice(labels.length - 1 - index).join('.'))
+}
+
+/** Whether `name` is `zone` or below it. Everything is below the root (`.`). */
+export function isWithin(name: string, zone: string): boolean {
+  return zone === '.' || name === zone || name.endsWith(`.${zone}`)
+}
+
+export function labelCount(name: string): number {
+  return name === '.' ? 0 : name.split('.').length
+}
+
+/** What to type into a provider's host field: `@` at the apex, else the name relative to the zone. */
+export function relativeName(name: string, zone: string): string {
+  if (name === zone) return '@'
+  return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
+}
+
+/** Whether a name out of a DNS message can be asked for again: the wire allows bytes that our text form cannot hold. */
+export function isAskable(name: string): boolean {
+  return (
+    name.length <= MAX_NAME_LENGTH &&
+    /^[\x21-\x7e]+$/.test(name) &&
+    name.split('.').every((label) => label.length >= 1 && label.length <= 63)
+  )
+}

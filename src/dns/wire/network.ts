@@ -1,0 +1,129 @@
+import { createSocket } from 'node:dgram'
+import { getServers } from 'node:dns'
+import { connect, isIPv6 } from 'node:net'
+import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
+import { parseServerAddress } from '../../settings/addresses.ts'
+
+/** The real network. Sockets live for one exchange each, so that every query leaves from a port of its own. */
+export function createDnsNetwork(): DnsNetwork {
+  return {
+    udp: exchangeUdp,
+    tcp: exchangeTcp,
+    systemResolvers: async () =>
+      getServers()
+        // What the system is configured with may hold anything; what cannot be used is as good as not there.
+        .flatMap((text) => {
+          try {
+            return [parseServerAddress(text, 'system resolver')]
+          } catch {
+            return []
+          }
+        }),
+  }
+}
+
+/** Node's error codes, as the check tells them apart. */
+function failureKind(code: string | undefined, ipv6: boolean): DnsTransportError['kind'] {
+  switch (code) {
+    case 'ECONNREFUSED':
+      return 'refused'
+    case 'ENETUNREACH':
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EPERM':
+    case 'EACCES':
+      return 'no-route'
+    case 'EHOSTUNREACH':
+      // Without an IPv6 gateway some systems answer this instead of "network unreachable".
+      return ipv6 ? 'no-route' : 'unreachable'
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return 'closed'
+    case 'ETIMEDOUT':
+      return 'timeout'
+    default:
+      return 'unreachable'
+  }
+}
+
+function toTransportError(error: NodeJS.ErrnoException, server: DnsAddress): DnsTransportError {
+  return new DnsTransportError(
+    failureKind(error.code, isIPv6(server.address)),
+    `${server.address}: ${error.message}`,
+    error,
+  )
+}
+
+/** Settles once: clears the timer, the abort listener and the socket, whichever of them ends the exchange. */
+function settleOnce<T>(
+  exchange: DnsExchange,
+  close: () => void,
+  resolve: (value: T) => void,
+  reject: (error: DnsTransportError) => void,
+): { done: (value: T) => void; fail: (error: DnsTransportError) => void } {
+  let settled = false
+  const finish = (then: () => void) => {
+    if (settled) return
+    settled = true
+    clearTimeout(timer)
+    exchange.signal?.removeEventListener('abort', onAbort)
+    close()
+    then()
+  }
+  const fail = (error: DnsTransportError) => finish(() => reject(error))
+  const onAbort = () => fail(new DnsTransportError('aborted', 'the question was withdrawn'))
+  const timer = setTimeout(
+    () => fail(new DnsTransportError('timeout', `${exchange.server.address}: no answer`)),
+    Math.max(1, exchange.timeoutMs),
+  )
+  exchange.signal?.addEventListener('abort', onAbort, { once: true })
+  if (exchange.signal?.aborted) queueMicrotask(onAbort)
+  return { done: (value) => finish(() => resolve(value)), fail }
+}
+
+function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const { server, message, accept } = exchange
+    const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
+    const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.close(), resolve, reject)
+    socket.on('error', (error) => fail(toTransportError(error, server)))
+    socket.on('message', (datagram) => {
+      if (accept(datagram)) done(datagram)
+    })
+    socket.on('connect', () => {
+      socket.send(message, (error) => {
+        if (error) fail(toTransportError(error, server))
+      })
+    })
+    // A connected socket lets the kernel drop datagrams of any other source, and reports a closed port.
+    socket.connect(server.port, server.address)
+  })
+}
+
+function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const { server, message, accept } = exchange
+    const socket = connect({ host: server.address, port: server.port, noDelay: true })
+    const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.destroy(), resolve, reject)
+    let received: Buffer = Buffer.alloc(0)
+    socket.on('connect', () => {
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(message.length)
+      socket.write(Buffer.concat([length, message]))
+    })
+    socket.on('data', (piece) => {
+      received = Buffer.concat([received, piece])
+      while (received.length >= 2) {
+        const end = 2 + received.readUInt16BE(0)
+        if (received.length < end) return
+        const answer = received.subarray(2, end)
+        if (accept(answer)) return done(answer)
+        received = received.subarray(end)
+      }
+    })
+    socket.on('error', (error) => fail(toTransportError(error, server)))
+    socket.on('close', () =>
+      fail(new DnsTransportError('closed', `${server.address}: closed the connection without an answer`)),
+    )
+  })
+}

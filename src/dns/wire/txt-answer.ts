@@ -1,0 +1,93 @@
+import type { Message, ResourceRecord } from './message.ts'
+import { isWithin, MAX_NAME_LENGTH } from './name.ts'
+
+/** One TXT record: its strings joined, and how many there were (RFC 1035 section 3.3.14). */
+export interface TxtValue {
+  readonly bytes: Uint8Array
+  readonly strings: number
+}
+
+export function hasValue(values: readonly TxtValue[], bytes: Uint8Array): boolean {
+  return values.some((value) => sameBytes(value.bytes, bytes))
+}
+
+/** Whether one of the values is this text in UTF-8. */
+export function hasText(values: readonly TxtValue[], text: string): boolean {
+  return hasValue(values, Buffer.from(text))
+}
+
+/** Bytes as text: UTF-8 where they are, else one character a byte, so that nothing gets lost. */
+export function decodeValue(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return Buffer.from(bytes).toString('latin1')
+  }
+}
+
+/** Byte for byte: a TXT value has no case, no encoding and no trimming of its own. */
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index])
+}
+
+export interface TxtAnswer {
+  readonly aliases: readonly string[]
+  /** The DNAME that made the first alias. */
+  readonly dname: string | undefined
+  /** The aliases lead in a circle, below themselves, or on for longer than resolvers follow. */
+  readonly loop: boolean
+  readonly values: readonly TxtValue[]
+  readonly ttl: number | null
+}
+
+/** As many aliases as the most patient resolvers follow. */
+export const MAX_ALIASES = 16
+
+/**
+ * Reads the TXT set out of an answer, along CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). Ends after
+ * `MAX_ALIASES`, or at an alias whose name is too long to exist: a DNAME below itself makes a longer name each time.
+ */
+export function readTxt(message: Message, name: string): TxtAnswer {
+  const aliases: string[] = []
+  const visited = new Set([name])
+  let owner = name
+  let aliasTtl: number | null = null
+  const first = { dname: dnameAbove(message, name)?.name }
+  while (aliases.length <= MAX_ALIASES && owner.length <= MAX_NAME_LENGTH) {
+    const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
+    const values = txt.flatMap((record) =>
+      record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings.length }] : [],
+    )
+    if (values.length > 0) return { ...first, aliases, loop: false, values, ttl: txt[0]?.ttl ?? null }
+    const cname = message.answers.find((record) => record.type === 'CNAME' && record.name === owner)
+    const dname = dnameAbove(message, owner)
+    const next =
+      cname?.type === 'CNAME' ? cname.target : dname === undefined ? undefined : substitute(owner, dname)
+    if (next === undefined) return { ...first, aliases, loop: false, values: [], ttl: aliasTtl }
+    aliasTtl ??= cname?.ttl ?? dname?.ttl ?? null
+    aliases.push(next)
+    const isBelowItself = dname !== undefined && isWithin(dname.target, dname.name)
+    if (isBelowItself || visited.has(next))
+      return { ...first, aliases, loop: true, values: [], ttl: aliasTtl }
+    visited.add(next)
+    owner = next
+  }
+  const loop = owner.length <= MAX_NAME_LENGTH
+  return { ...first, aliases, loop, values: [], ttl: aliasTtl }
+}
+
+type DnameRecord = Extract<ResourceRecord, { target: string }>
+
+/** The DNAME that an answer carries for a name; the CNAME beside it is made up by the server (RFC 6672 section 3.1). */
+function dnameAbove(message: Message, name: string): DnameRecord | undefined {
+  return message.answers.find(
+    (record): record is DnameRecord =>
+      record.type === 'DNAME' && record.name !== name && isWithin(name, record.name),
+  )
+}
+
+/** The name with the DNAME's target in place of its owner (RFC 6672 section 2.2); it may be too long to exist. */
+function substitute(name: string, dname: DnameRecord): string {
+  const labels = dname.name === '.' ? name : name.slice(0, -dname.name.length - 1)
+  return dname.target === '.' ? labels : `${labels}.${dname.target}`
+}

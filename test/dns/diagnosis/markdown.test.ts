@@ -1,0 +1,129 @@
+import fc from 'fast-check'
+import { lexer, type Token, type Tokens } from 'marked'
+import { describe, expect, test } from 'vitest'
+import { renderMarkdown } from '../../../src/dns/diagnosis/markdown.ts'
+import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
+import { sanitizeLine } from '../../../src/terminal/sanitize.ts'
+
+function report(name: string, values: string[], message: string): CheckReport {
+  return {
+    name,
+    expected: values[0] ?? '',
+    verdict: 'fix',
+    ready: false,
+    retry_after_seconds: 300,
+    zone: name,
+    nameservers: [
+      {
+        host: name,
+        address: '192.0.2.53',
+        outcome: 'mismatch',
+        authoritative: true,
+        values,
+        ttl: 300,
+        serial: 1,
+        ms: 2,
+      },
+    ],
+    resolvers: [{ address: '192.0.2.54', outcome: 'mismatch', values, ttl: 300, ms: 1 }],
+    findings: [
+      { code: 'missing', severity: 'error', message, fix: message, evidence: { values, [name]: message } },
+    ],
+  }
+}
+
+const render = (given: CheckReport) =>
+  renderMarkdown(given, { at: 0, version: '1.2.3', resolvers: ['9.9.9.9'] })
+
+const childrenOf = (token: Token): Token[] => ('tokens' in token ? (token.tokens ?? []) : [])
+
+/** Every token of a document, those inside others as well. */
+function everyToken(tokens: readonly Token[]): Token[] {
+  return tokens.flatMap((token) => {
+    const cells = token.type === 'table' ? [token.header, ...token.rows].flat() : []
+    const inner = [...childrenOf(token), ...(token.type === 'list' ? token.items : [])]
+    return [
+      token,
+      ...everyToken(inner),
+      ...cells.flatMap((cell: Tokens.TableCell) => everyToken(cell.tokens)),
+    ]
+  })
+}
+
+const hostile = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 6 }),
+      fc.constantFrom('|', '\\', '\\|', '\\\\|', '`', '``', '`|`', '"', "'", ' ', '<br>', '\n', '\u202e'),
+      fc.constantFrom(
+        '![x](https://evil.example/p.png)',
+        '[click](https://evil.example)',
+        '<img src=x>',
+        '<!--',
+      ),
+      fc.constantFrom('https://evil.example/login', 'www.evil.example', '@acme/security', 'a@evil.example'),
+      fc.constantFrom(
+        '#123',
+        'acme/app#1',
+        'GH-12',
+        'deadbeef',
+        '**',
+        '_',
+        '~~',
+        '[^1]',
+        ':tada:',
+        '&amp;',
+        '* ',
+      ),
+    ),
+    { minLength: 1, maxLength: 8 },
+  )
+  .map((pieces) => pieces.join(''))
+
+describe('a Markdown report', () => {
+  test('makes no link, image, mention or markup of what others wrote, wherever it is', () => {
+    fc.assert(
+      fc.property(hostile, fc.array(hostile, { minLength: 1, maxLength: 3 }), (name, values) => {
+        const message = `Expected "${values[0]}", seen "${values.join('", "')}" at ${name}, which (${name}) is other`
+        const tokens = lexer(render(report(name, values, message)), { gfm: true })
+        const all = everyToken(tokens)
+        expect(all.filter(({ type }) => ['link', 'image', 'del', 'em'].includes(type))).toEqual([])
+        const markup = all.filter(({ type }) => type === 'html')
+        expect(markup.filter(({ raw }) => raw !== '<br>')).toEqual([])
+
+        // What GitHub turns into links only after rendering, and not in code.
+        const plain = all.filter((token) => token.type === 'text' && childrenOf(token).length === 0)
+        for (const { raw } of plain) {
+          expect(raw).not.toMatch(/@|#|www\.|:\/\/|\bGH-|\b[0-9a-f]{7}|:[a-z]\w*:/i)
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('shows each value whole, in a code span of its cell', () => {
+    const readable = hostile.filter((value) => sanitizeLine(value).trim() !== '')
+    fc.assert(
+      fc.property(fc.array(readable, { minLength: 1, maxLength: 3 }), (values) => {
+        const tokens = lexer(render(report('example.com', values, 'message')), { gfm: true })
+        const tables = tokens.filter((token): token is Tokens.Table => token.type === 'table')
+        expect(tables.map(({ rows }) => rows.map((row) => row.length))).toEqual([[8], [5]])
+        const shown = everyToken(tables[1]?.rows[0]?.[2]?.tokens ?? []).filter(
+          ({ type }) => type === 'codespan',
+        )
+        expect(shown.map((token) => (token as Tokens.Codespan).text.trim())).toEqual(
+          values.map((value) => sanitizeLine(value).trim().replaceAll('\\|', '\\u{7c}')),
+        )
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('leaves sentences readable', () => {
+    const message =
+      'There is no record at mail.example.com: expected "prefix=token", seen "v=spf1 -all" (1 of 3 servers, ns1.example.com; it’s not the name’s). See https://example.com/?'
+    expect(render(report('example.com', ['v'], message))).toContain(
+      '- **Cause:** There is no record at `mail.example.com`: expected `prefix=token`, seen `v=spf1 -all` (1 of 3 servers, `ns1.example.com`; it’s not the name’s). See `https://example.com/`?\n',
+    )
+  })
+})

@@ -1,0 +1,101 @@
+import type packet from 'dns-packet'
+import { isWithin } from '../../src/dns/wire/name.ts'
+import { AA, type Asked, type FakeReply, RA, RCODE } from './fake-dns.ts'
+
+/** The address of the resolver. */
+export const RESOLVER = '192.0.2.53'
+
+export interface FakeZone {
+  readonly apex: string
+  /** Name servers with their addresses. */
+  readonly servers: Readonly<Record<string, readonly string[]>>
+  /** Beside SOA, NS and the servers' addresses. */
+  readonly records?: readonly packet.Answer[]
+  /** The parent gives no addresses. */
+  readonly withoutGlue?: true
+}
+
+export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT', name, ttl: 300, data })
+
+/**
+ * Authoritative servers that answer by the rules (RFC 1034 section 4.3.2), and a resolver that knows all of their zones
+ * but those whose servers have no address.
+ *
+ * @param odd what some server does instead; undefined where it follows the rules.
+ */
+export function fakeInternet(
+  zones: readonly FakeZone[],
+  odd: (asked: Asked) => FakeReply | undefined = () => undefined,
+): (asked: Asked) => FakeReply {
+  const addresses = (zone: FakeZone) => Object.values(zone.servers).flat()
+  const enclosing = (name: string, among: readonly FakeZone[]) =>
+    among
+      .filter((zone) => isWithin(name, zone.apex))
+      .sort((a, b) => b.apex.length - a.apex.length || (a.apex === '.' ? 1 : -1))[0]
+  const nsOf = (zone: FakeZone): packet.Answer[] =>
+    Object.keys(zone.servers).map((data) => ({ type: 'NS', name: zone.apex, ttl: 3600, data }))
+  const addressesOf = (zone: FakeZone): packet.Answer[] =>
+    Object.entries(zone.servers).flatMap(([name, list]) =>
+      list.map((data): packet.Answer => ({ type: data.includes(':') ? 'AAAA' : 'A', name, ttl: 3600, data })),
+    )
+  const soaOf = (zone: FakeZone): packet.Answer => ({
+    type: 'SOA',
+    name: zone.apex,
+    ttl: 3600,
+    data: {
+      mname: Object.keys(zone.servers)[0] ?? '.',
+      rname: 'hostmaster.test',
+      serial: 9,
+      refresh: 7200,
+      retry: 900,
+      expire: 86_400,
+      minimum: 60,
+    },
+  })
+  const answerFrom = (zone: FakeZone, name: string, type: string): Partial<packet.Packet> => {
+    const all = [
+      soaOf(zone),
+      ...nsOf(zone),
+      ...zones.flatMap(addressesOf).filter((record) => enclosing(record.name, zones) === zone),
+      ...(zone.records ?? []),
+    ]
+    const here = all.filter((record) => record.name === name)
+    const answers = here.filter((record) => record.type === type || record.type === 'CNAME')
+    if (answers.length > 0) return { flags: AA, answers }
+    const exists = all.some((record) => isWithin(record.name, name))
+    return { flags: exists ? AA : AA | RCODE.NXDOMAIN, authorities: [soaOf(zone)] }
+  }
+  const authoritative = (held: readonly FakeZone[], name: string, type: string): FakeReply => {
+    const zone = enclosing(name, held)
+    if (zone === undefined) return { flags: RCODE.REFUSED }
+    const child = enclosing(
+      name,
+      zones.filter((other) => isWithin(other.apex, zone.apex)),
+    )
+    if (child === undefined || child === zone || (type === 'DS' && child.apex === name))
+      return answerFrom(zone, name, type)
+    // The topmost cut on the way down.
+    const cut =
+      zones
+        .filter((other) => other !== zone && isWithin(other.apex, zone.apex) && isWithin(name, other.apex))
+        .sort((a, b) => a.apex.length - b.apex.length)[0] ?? child
+    return { authorities: nsOf(cut), additionals: cut.withoutGlue ? [] : addressesOf(cut) }
+  }
+  const recursive = (name: string, type: string): FakeReply => {
+    const zone = enclosing(name, zones)
+    if (zone === undefined) return { flags: RA | RCODE.NXDOMAIN }
+    if (zone.withoutGlue) return { flags: RA | RCODE.SERVFAIL }
+    const answer = answerFrom(zone, name, type)
+    return { ...answer, flags: RA | ((answer.flags ?? 0) & 0xf) }
+  }
+  return (asked) => {
+    const special = odd(asked)
+    if (special !== undefined) return special
+    if (asked.server === RESOLVER) return recursive(asked.name, asked.type)
+    return authoritative(
+      zones.filter((zone) => addresses(zone).includes(asked.server)),
+      asked.name,
+      asked.type,
+    )
+  }
+}

@@ -1,0 +1,142 @@
+import type packet from 'dns-packet'
+import { describe, expect, test } from 'vitest'
+import { observeDnssec } from '../../../src/dns/observation/observe-dnssec.ts'
+import type { DelegationSigner } from '../../../src/dns/wire/message.ts'
+import { AA, type Asked, type FakeReply } from '../fake-dns.ts'
+import { timedContext } from '../timed-check.ts'
+
+/** The example of RFC 4034 section 5.4. */
+const ZONE = 'dskey.example.com'
+const KEY =
+  'AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvxegXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw=='
+const SIGNER: DelegationSigner = {
+  type: 'DS',
+  keyTag: 60485,
+  algorithm: 5,
+  digestType: 1,
+  digest: Buffer.from('2BB183AF5F22588179A53B0A98631FAD1A292118', 'hex'),
+}
+const DAY = 86_400
+
+const soa: packet.Answer = {
+  type: 'SOA',
+  name: ZONE,
+  ttl: 60,
+  data: {
+    mname: 'ns.example.com',
+    rname: 'h.example.com',
+    serial: 1,
+    refresh: 1,
+    retry: 1,
+    expire: 1,
+    minimum: 1,
+  },
+}
+
+/** Virtual time begins in 1970: dates are seconds from then on. */
+const signature = (inception: number, expiration: number): packet.Answer => ({
+  type: 'RRSIG',
+  name: ZONE,
+  ttl: 60,
+  data: {
+    typeCovered: 'SOA',
+    algorithm: 5,
+    labels: 3,
+    originalTTL: 60,
+    expiration: expiration >>> 0,
+    inception: inception >>> 0,
+    keyTag: 60485,
+    signersName: ZONE,
+    signature: Buffer.alloc(8),
+  },
+})
+
+function server(signatures: packet.Answer[], keys = true): (asked: Asked) => FakeReply {
+  const edns: packet.Answer = {
+    type: 'OPT',
+    name: '.',
+    udpPayloadSize: 1232,
+    extendedRcode: 0,
+    ednsVersion: 0,
+    flags: 0,
+    flag_do: true,
+    options: [],
+  }
+  return ({ type }) => ({
+    flags: AA,
+    additionals: [edns],
+    answers:
+      type === 'SOA'
+        ? [soa, ...signatures]
+        : keys
+          ? [
+              {
+                type: 'DNSKEY',
+                name: ZONE,
+                ttl: 60,
+                data: { flags: 256, algorithm: 5, key: Buffer.from(KEY, 'base64') },
+              },
+            ]
+          : [],
+  })
+}
+
+async function observe(respond: (asked: Asked) => FakeReply, signers = [SIGNER]) {
+  const { context } = timedContext(respond)
+  return await observeDnssec(ZONE, signers, { address: '192.0.2.2', port: 53 }, context)
+}
+
+describe('DNSSEC, as DS records, keys and dates show it', () => {
+  test('a DS record that fits the key, and a signature of today', async () => {
+    expect(await observe(server([signature(-DAY, DAY)]))).toMatchObject({ state: 'ok', keyTags: [60485] })
+  })
+
+  test('one signature of today is enough', async () => {
+    expect(await observe(server([signature(-2 * DAY, -DAY), signature(-DAY, DAY)]))).toMatchObject({
+      state: 'ok',
+    })
+  })
+
+  test('no DS record, nothing to check', async () => {
+    expect(await observe(() => 'silent', [])).toMatchObject({ state: 'unsigned' })
+  })
+
+  test('signatures that have expired', async () => {
+    const seen = await observe(server([signature(-3 * DAY, -2 * DAY), signature(-3 * DAY, -DAY)]))
+    expect(seen).toMatchObject({ state: 'expired', date: -DAY })
+  })
+
+  test('signatures of tomorrow', async () => {
+    expect(await observe(server([signature(DAY, 3 * DAY)]))).toMatchObject({
+      state: 'not-yet-valid',
+      date: DAY,
+    })
+  })
+
+  test('a DS record of another key', async () => {
+    const other = { ...SIGNER, digest: Buffer.alloc(20, 1) }
+    expect(await observe(server([signature(-DAY, DAY)]), [other])).toMatchObject({ state: 'wrong-ds' })
+  })
+
+  test('the DS record of the next key beside the present one', async () => {
+    const next = { ...SIGNER, keyTag: 1, digest: Buffer.alloc(20, 1) }
+    expect(await observe(server([signature(-DAY, DAY)]), [next, SIGNER])).toMatchObject({ state: 'ok' })
+  })
+
+  test('a kind of digest that is not known says nothing', async () => {
+    const unknown = { ...SIGNER, digestType: 99, digest: Buffer.alloc(20, 1) }
+    expect(await observe(server([signature(-DAY, DAY)]), [unknown])).toMatchObject({ state: 'ok' })
+  })
+
+  test('a DS record that was left behind', async () => {
+    expect(await observe(server([], false))).toMatchObject({ state: 'no-key' })
+  })
+
+  test('keys, and records without signatures', async () => {
+    expect(await observe(server([]))).toMatchObject({ state: 'no-signature' })
+  })
+
+  test('silence says nothing', async () => {
+    expect(await observe(() => 'silent')).toBeUndefined()
+  })
+})

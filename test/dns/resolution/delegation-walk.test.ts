@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { walkDelegations } from '../../../src/dns/resolution/delegation-walk.ts'
+import type { Asked, FakeReply } from '../fake-dns.ts'
+import { RA, RCODE } from '../fake-dns.ts'
+import { type FakeZone, fakeInternet } from '../fake-internet.ts'
+import { timedContext } from '../timed-check.ts'
+
+const REGISTRY: FakeZone = { apex: 'me', servers: { 'a.nic.me': ['192.0.2.1'], 'b.nic.me': ['192.0.2.2'] } }
+const COMPANY: FakeZone = { apex: 'id.me', servers: { 'ns.id.me': ['192.0.2.11'] } }
+
+async function walk(
+  name: string,
+  odd?: (asked: Asked) => FakeReply | undefined,
+  zones = [REGISTRY, COMPANY],
+) {
+  const { context, asked } = timedContext(fakeInternet(zones, odd))
+  const start = {
+    zone: 'me',
+    hosts: new Map([
+      ['a.nic.me', [{ address: '192.0.2.1', port: 53 }]],
+      ['b.nic.me', [{ address: '192.0.2.2', port: 53 }]],
+    ]),
+  }
+  const seen: string[] = []
+  const recursion: string[] = []
+  const end = await walkDelegations(name, start, context, {
+    onDelegation: ({ zone }) => seen.push(zone),
+    onRecursion: (zone) => recursion.push(zone),
+  })
+  return { end, seen, recursion, asked, ms: context.effects.clock.monotonic() }
+}
+
+describe('the walk from server to server', () => {
+  test('follows referrals to the zone that holds the name', async () => {
+    const { end, seen } = await walk('new.id.me')
+    expect(seen).toEqual(['id.me'])
+    expect(end).toMatchObject({
+      kind: 'located',
+      verified: true,
+      delegation: { zone: 'id.me' },
+      parent: { zone: 'me', hosts: ['ns.id.me'] },
+    })
+  })
+
+  test('takes no company for a registry because of its name: NXDOMAIN below it is about the name alone', async () => {
+    const { end } = await walk('nobody.there.id.me')
+    expect(end).toMatchObject({ kind: 'located', delegation: { zone: 'id.me' } })
+  })
+
+  test('ends at the registry where it does not know the domain', async () => {
+    const { end } = await walk('app.nobody.me')
+    expect(end).toMatchObject({ kind: 'no-domain', domain: 'nobody.me', saidBy: 'me' })
+  })
+
+  test.each(['192.0.2.1', '192.0.2.2'])(
+    'goes by the referral where %s does not know the domain yet',
+    async (old) => {
+      const fresh = (asked: Asked): FakeReply | undefined =>
+        asked.server === old ? fakeInternet([REGISTRY])(asked) : undefined
+      const { end } = await walk('id.me', fresh)
+      expect(end).toMatchObject({ kind: 'located', delegation: { zone: 'id.me' } })
+    },
+  )
+
+  test('tells who only recurses in the place of a registry', async () => {
+    const refused = () => ({ flags: RA | RCODE.REFUSED })
+    const { end, recursion } = await walk('id.me', refused)
+    expect(end).toBe('useless')
+    expect(recursion).toEqual(['me'])
+  })
+
+  test('knows the zone whose servers are silent, within four seconds', async () => {
+    const { end, ms } = await walk('id.me', ({ server }) => (server === '192.0.2.11' ? 'silent' : undefined))
+    expect(end).toMatchObject({ kind: 'located', verified: false, delegation: { zone: 'id.me' } })
+    expect(ms).toBeLessThanOrEqual(4000)
+  })
+})

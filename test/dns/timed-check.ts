@@ -1,0 +1,76 @@
+import { setMaxListeners } from 'node:events'
+import { checkDns } from '../../src/dns/check.ts'
+import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
+import {
+  createResolutionContext,
+  type ResolutionContext,
+} from '../../src/dns/resolution/resolution-context.ts'
+import type { DnsEffects } from '../../src/dns/wire/effects.ts'
+import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
+import { RESOLVER } from './fake-internet.ts'
+import { createVirtualClock } from './virtual-clock.ts'
+
+/** How long one question takes, in milliseconds of virtual time. */
+export const ROUND_MS = 100
+
+/** Effects in virtual time, where every question takes a round, and the questions as they leave. */
+export function timedEffects(respond: (asked: Asked) => FakeReply): {
+  effects: DnsEffects
+  asked: readonly Asked[]
+} {
+  const clock = createVirtualClock()
+  const dns = createFakeDns(respond, clock, [])
+  const { signal } = new AbortController()
+  // Questions are asked by the dozen.
+  setMaxListeners(0, signal)
+  const slow =
+    (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
+    async (exchange) => {
+      await clock.sleep(ROUND_MS, exchange.signal)
+      return await dns[transport](exchange)
+    }
+  return {
+    asked: dns.asked,
+    effects: {
+      clock,
+      dns: { ...dns, udp: slow('udp'), tcp: slow('tcp') },
+      random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
+      signal,
+    },
+  }
+}
+
+/** Checks in virtual time whether `prefix=token` is at the name. */
+export async function timedCheck(
+  respond: (asked: Asked) => FakeReply,
+  name: string,
+  resolvers: readonly string[] = [RESOLVER],
+): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
+  const { effects, asked } = timedEffects(respond)
+  const report = await checkDns(
+    {
+      name,
+      expected: 'prefix=token',
+      resolvers: resolvers.map((address) => ({ address, port: 53 })),
+      authoritativePort: 53,
+      publicResolvers: false,
+    },
+    effects,
+  )
+  return { report, ms: effects.clock.monotonic(), asked }
+}
+
+/** What the search for a zone goes by, in virtual time. */
+export function timedContext(respond: (asked: Asked) => FakeReply): {
+  context: ResolutionContext
+  asked: readonly Asked[]
+} {
+  const { effects, asked } = timedEffects(respond)
+  const context = createResolutionContext({
+    resolvers: [{ address: RESOLVER, port: 53 }],
+    authoritativePort: 53,
+    deadline: 9000,
+    effects,
+  })
+  return { context, asked }
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { ask } from '../../../src/dns/wire/exchange.ts'
+import { createFakeClock } from '../../fake-context.ts'
+import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
+
+const question = { name: 'example.com', type: 'TXT' } as const
+const answer: FakeReply = {
+  flags: AA,
+  answers: [{ name: 'example.com', type: 'TXT', ttl: 60, data: 'value' }],
+}
+
+async function asking(
+  respond: (asked: Asked) => FakeReply,
+  deadline = 5000,
+  server = { address: '192.0.2.1', port: 53 },
+) {
+  const clock = createFakeClock()
+  const dns = createFakeDns(respond, clock)
+  const signal = new AbortController().signal
+  const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
+  const reply = await ask(server, question, { deadline }, { clock, dns, random, signal })
+  return { reply, asked: dns.asked, clock }
+}
+
+describe('one question to one server', () => {
+  test('goes over UDP with EDNS and without recursion', async () => {
+    const { reply, asked } = await asking(() => answer)
+    expect(reply).toMatchObject({ kind: 'answer', message: { aa: true, answers: [{ type: 'TXT' }] } })
+    expect(asked).toEqual([
+      {
+        transport: 'udp',
+        server: '192.0.2.1',
+        name: 'example.com',
+        type: 'TXT',
+        recursionDesired: false,
+        checkingDisabled: false,
+        edns: 1232,
+      },
+    ])
+  })
+
+  test('goes over TCP where the answer is cut', async () => {
+    const { reply, asked } = await asking(({ transport }) =>
+      transport === 'udp' ? { flags: AA | TC } : answer,
+    )
+    expect(reply).toMatchObject({ kind: 'answer', tcpFailure: undefined, message: { tc: false } })
+    expect(asked.map((one) => one.transport)).toEqual(['udp', 'tcp'])
+  })
+
+  test('tries a larger datagram where TCP is closed, and says so', async () => {
+    const { reply, asked } = await asking(({ transport, edns }) =>
+      transport === 'tcp' ? 'refused' : edns === 4096 ? answer : { flags: AA | TC },
+    )
+    expect(reply).toMatchObject({ kind: 'answer', tcpFailure: 'refused', message: { tc: false } })
+    expect(asked.map((one) => [one.transport, one.edns])).toEqual([
+      ['udp', 1232],
+      ['tcp', 1232],
+      ['udp', 4096],
+    ])
+  })
+
+  test.each([
+    ['FORMERR', RCODE.FORMERR],
+    ['SERVFAIL without EDNS', RCODE.SERVFAIL],
+  ])('goes without EDNS after %s', async (_says, rcode) => {
+    const { reply } = await asking(({ edns }) => (edns === undefined ? answer : { flags: rcode }))
+    expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR' } })
+  })
+
+  test('goes without EDNS over TCP as well, where the server chokes on it', async () => {
+    const { reply } = await asking(({ transport, edns }) => {
+      if (edns !== undefined) return { flags: RCODE.FORMERR }
+      return transport === 'udp' ? { flags: AA | TC } : answer
+    })
+    expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR', tc: false } })
+  })
+
+  test('is asked once more after two seconds, without EDNS, and over TCP beside it', async () => {
+    const { reply, asked } = await asking(({ transport, edns }) =>
+      transport === 'udp' && edns === undefined ? answer : 'pending',
+    )
+    expect(reply).toMatchObject({ kind: 'answer' })
+    expect(asked.map((one) => [one.transport, one.edns])).toEqual([
+      ['udp', 1232],
+      ['udp', undefined],
+      ['tcp', 1232],
+    ])
+  })
+
+  test('tries TCP where UDP is refused', async () => {
+    const { reply } = await asking(({ transport }) => (transport === 'udp' ? 'refused' : answer))
+    expect(reply).toMatchObject({ kind: 'answer' })
+  })
+
+  test.each([
+    ['refused', 'unreachable'],
+    ['unreachable', 'unreachable'],
+    ['no-route', 'unreachable'],
+    ['silent', 'silent'],
+  ] as const)('%s everywhere is %s', async (behaviour, kind) => {
+    const { reply } = await asking(() => behaviour)
+    expect(reply.kind).toBe(kind)
+  })
+
+  test('IPv6 without a route is told apart', async () => {
+    const { reply } = await asking(() => 'no-route', 5000, { address: '2001:db8::1', port: 53 })
+    expect(reply.kind).toBe('no-route')
+  })
+
+  test('has no time left where the deadline has passed', async () => {
+    const { reply, asked } = await asking(() => answer, 0)
+    expect(reply.kind).toBe('silent')
+    expect(asked).toEqual([])
+  })
+
+  test('ends with the reason of the interrupt', async () => {
+    const clock = createFakeClock()
+    const controller = new AbortController()
+    const dns = createFakeDns(() => {
+      controller.abort(new Error('interrupted'))
+      return 'silent'
+    }, clock)
+    const random = { bytes: (length: number) => new Uint8Array(length), fraction: () => 0 }
+    const server = { address: '192.0.2.1', port: 53 }
+    const asked = ask(server, question, { deadline: 5000 }, { clock, dns, random, signal: controller.signal })
+    await expect(asked).rejects.toThrow('interrupted')
+  })
+})

@@ -1,0 +1,150 @@
+import packet from 'dns-packet'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
+
+const question: Question = { name: 'example.com', type: 'TXT' }
+
+function answerWith(change: Partial<packet.Packet> = {}): Buffer {
+  return packet.encode({
+    type: 'response',
+    id: 7,
+    flags: packet.AUTHORITATIVE_ANSWER,
+    questions: [{ name: 'Example.COM', type: 'TXT' }],
+    answers: [{ name: 'example.com', type: 'TXT', ttl: 60, data: ['one', Buffer.from([0xff, 0])] }],
+    ...change,
+  })
+}
+
+describe('an answer is read', () => {
+  test('with its flags, strings as bytes, names without regard to case', () => {
+    const message = decodeAnswer(answerWith(), 7, question)
+    expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false, edns: false })
+    expect(message?.answers).toEqual([
+      {
+        type: 'TXT',
+        name: 'example.com',
+        ttl: 60,
+        strings: [Buffer.from('one'), Buffer.from([0xff, 0])],
+      },
+    ])
+  })
+
+  test('with the negative TTL: the smaller of the SOA’s TTL and its last field', () => {
+    const soa = {
+      mname: 'ns.example.com',
+      rname: 'h.example.com',
+      serial: 5,
+      refresh: 1,
+      retry: 1,
+      expire: 1,
+    }
+    const negative = (ttl: number, minimum: number) =>
+      decodeAnswer(
+        answerWith({
+          answers: [],
+          authorities: [{ name: 'example.com', type: 'SOA', ttl, data: { ...soa, minimum } }],
+        }),
+        7,
+        question,
+      )?.authority[0]
+    expect(negative(30, 600)).toMatchObject({ soa: { negativeTtl: 30, serial: 5 } })
+    expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
+  })
+
+  test('with the extended error of RFC 8914', () => {
+    const data = Buffer.concat([Buffer.from([0, 6]), Buffer.from('bogus')])
+    const opt = {
+      type: 'OPT',
+      name: '.',
+      udpPayloadSize: 1232,
+      extendedRcode: 0,
+      ednsVersion: 0,
+      flags: 0,
+      flag_do: false,
+      options: [{ code: 15, data }],
+    } as unknown as packet.Answer
+    expect(decodeAnswer(answerWith({ additionals: [opt] }), 7, question)).toMatchObject({
+      edns: true,
+      extendedError: { code: 6, text: 'bogus' },
+    })
+  })
+
+  test('where it is cut in the middle of a record and says so', () => {
+    const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
+    expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true, answers: [] })
+  })
+
+  test('where a server that cannot parse leaves the question out', () => {
+    const bare = Buffer.from([0, 7, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'FORMERR' })
+  })
+
+  test('where a server that refuses everything leaves the question out', () => {
+    const bare = Buffer.from([0, 7, 0x81, 0x05, 0, 0, 0, 0, 0, 0, 0, 0])
+    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'REFUSED', answers: [] })
+  })
+})
+
+describe('what is not the answer is dropped', () => {
+  test.each<[string, Buffer]>([
+    ['another id', answerWith({ id: 8 })],
+    ['a query', answerWith({ type: 'query' })],
+    ['another name', answerWith({ questions: [{ name: 'example.org', type: 'TXT' }] })],
+    ['another type', answerWith({ questions: [{ name: 'example.com', type: 'A' }] })],
+    ['another class', answerWith({ questions: [{ name: 'example.com', type: 'TXT', class: 'CH' }] })],
+    ['two questions', answerWith({ questions: [question, question] })],
+    ['no question', answerWith({ questions: [] })],
+    ['an end that comes too early', Buffer.from(answerWith().subarray(0, -1))],
+    ['nothing', Buffer.alloc(0)],
+    [
+      'a name that points at itself',
+      Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
+    ],
+  ])('%s', (_says, wire) => {
+    expect(decodeAnswer(wire, 7, question)).toBeUndefined()
+  })
+
+  test('random bytes never throw and never hang', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
+        decodeAnswer(bytes, 7, question)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  test('true answers with random bytes changed never throw and never hang', () => {
+    const whole = answerWith({
+      authorities: [{ name: 'example.com', type: 'NS', data: 'ns.example.com' }],
+      additionals: [{ name: 'ns.example.com', type: 'A', data: '192.0.2.1' }],
+    })
+    const changes = fc.array(fc.tuple(fc.nat(whole.length - 1), fc.nat(255)), { minLength: 1, maxLength: 12 })
+    fc.assert(
+      fc.property(changes, (places) => {
+        const wire = Buffer.from(whole)
+        for (const [at, byte] of places) wire[at] = byte
+        decodeAnswer(wire, 7, question)
+      }),
+      { numRuns: 10_000 },
+    )
+  })
+})
+
+test('a query carries what was asked, and EDNS only where wanted', () => {
+  const flags = { recursionDesired: true, checkingDisabled: true, udpSize: 1232 }
+  const query = packet.decode(Buffer.from(encodeQuery(513, question, flags)))
+  expect(query).toMatchObject({
+    id: 513,
+    flag_rd: true,
+    flag_cd: true,
+    questions: [{ name: 'example.com', type: 'TXT' }],
+    additionals: [{ type: 'OPT', udpPayloadSize: 1232 }],
+  })
+  const plain = packet.decode(
+    Buffer.from(
+      encodeQuery(1, question, { recursionDesired: false, checkingDisabled: false, udpSize: undefined }),
+    ),
+  )
+  expect(plain).toMatchObject({ flag_rd: false, flag_cd: false, additionals: [] })
+})

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest'
+import { canonicalAddress, formatDnsAddress } from '../../../src/dns/wire/address.ts'
+import { ancestors, checkName, isAskable, isWithin, relativeName } from '../../../src/dns/wire/name.ts'
+
+describe('a name as people type it', () => {
+  test.each([
+    ['example.com', 'example.com'],
+    ['Example.COM.', 'example.com'],
+    ['  example.com ', 'example.com'],
+    ['_dmarc.example.com', '_dmarc.example.com'],
+    ['bücher.example', 'xn--bcher-kva.example'],
+    ['例え.テスト', 'xn--r8jz45g.xn--zckzah'],
+    ['例え。テスト', 'xn--r8jz45g.xn--zckzah'],
+    [`${'a'.repeat(63)}.com`, `${'a'.repeat(63)}.com`],
+    ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
+  ])('%j is %s', (input, ascii) => {
+    expect(checkName(input)).toMatchObject({ ok: true, ascii })
+  })
+
+  test('keeps the form that people read', () => {
+    expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
+  })
+
+  test.each([
+    ['', 'empty'],
+    ['https://example.com/path', 'web address'],
+    ['example.com/path', 'web address'],
+    ['someone@example.com', 'e-mail address'],
+    ['192.0.2.1', 'IP address'],
+    ['2001:db8::1', 'IP address'],
+    ['example.com:53', 'port'],
+    ['example com', 'space'],
+    ['*.example.com', 'wildcard'],
+    ['example..com', 'empty label'],
+    ['.example.com', 'empty label'],
+    ['localhost', 'single label'],
+    [`${'a'.repeat(64)}.com`, '63'],
+    [`${'a.'.repeat(130)}com`, '253'],
+    ['ex!ample.com', 'characters'],
+    ['xn--a.example', ''],
+  ])('%j is refused, and says why', (input, why) => {
+    const name = checkName(input)
+    expect(name.ok).toBe(false)
+    if (!name.ok) {
+      expect(name.problem).toContain(why)
+      expect(name.fix).not.toBe('')
+    }
+  })
+
+  test.each(['https://user@www.example.com:8443/x', 'http://www.example.com', 'me@www.example.com'])(
+    '%s says which name was meant',
+    (input) => {
+      expect(checkName(input)).toMatchObject({ fix: 'Use the name alone: www.example.com' })
+    },
+  )
+})
+
+test('ancestors go from the top down, without the name itself', () => {
+  expect(ancestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
+})
+
+test('a name is within its own zone and those above', () => {
+  expect(isWithin('a.example.com', 'example.com')).toBe(true)
+  expect(isWithin('example.com', 'example.com')).toBe(true)
+  expect(isWithin('example.com', '.')).toBe(true)
+  expect(isWithin('badexample.com', 'example.com')).toBe(false)
+})
+
+test('the host field is the relative name', () => {
+  expect(relativeName('example.com', 'example.com')).toBe('@')
+  expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
+})
+
+test('names from the wire that cannot be asked for again are known', () => {
+  expect(isAskable('ns1.example.com')).toBe(true)
+  expect(isAskable('ns\u00e9.example.com')).toBe(false)
+  expect(isAskable('a..b')).toBe(false)
+  expect(isAskable('x'.repeat(64))).toBe(false)
+})
+
+test('addresses have one spelling, and show their port where it is not the usual one', () => {
+  expect(canonicalAddress('2001:DB8:0::1')).toBe('2001:db8::1')
+  expect(canonicalAddress('192.0.2.1')).toBe('192.0.2.1')
+  expect(formatDnsAddress({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')
+  expect(formatDnsAddress({ address: '2001:db8::1', port: 5353 })).toBe('[2001:db8::1]:5353')
+})
