@@ -52,3 +52,8 @@ export type FindingCode =
   | 'tcp_blocked'
   | 'dns_intercepted'
   | 'too_many_txt'
+  | 'characters_changed'
+  | 'encoded'
+  | 'placeholder'
+  | 'swapped'
+  | 'cname_instead_of_txt'
