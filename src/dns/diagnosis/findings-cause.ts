@@ -112,11 +112,11 @@ function recordCause(
 /** Only the registry itself edits that zone; what was meant is a domain below it. */
 function registryName(name: string): Finding {
   return {
-    code: 'missing',
+    code: 'domain_not_found',
     severity: 'error',
-    message: `${name} is a registry's zone, under which domains are registered: only the registry can add records there`,
+    message: `${name} isn't a registered domain but a registry's zone: only the registry can change records there`,
     fix: `Check your registered domain instead, such as example.${name}`,
-    details: { zone: name },
+    details: { domain: name, said_by: name },
   }
 }
 

@@ -543,10 +543,10 @@ test('a CNAME at the top of a zone is said to be not allowed there', () => {
 
 test('nobody is told to add a record at the name of a registry', () => {
   const registry = { name: 'co.uk', zone: 'co.uk', servers: [observation()] }
-  const [finding] = diagnosed(observations(registry)).findings
-  expect(finding?.code).toBe('missing')
-  expect(finding?.message).toContain('only the registry can add records there')
-  expect(finding?.fix).not.toMatch(/Add/)
+  const { findings } = diagnosed(observations(registry))
+  expect(findings.map((finding) => finding.code)).toEqual(['domain_not_found'])
+  expect(findings[0]?.message).toContain('only the registry can change records there')
+  expect(findings[0]?.fix).toBe('Check your registered domain instead, such as example.co.uk')
 })
 
 describe('silence is no answer', () => {
