@@ -16,7 +16,7 @@ export function partialPropagation(
     message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map((server) => placeAndFault(observations, server)).join(', ')}`,
     fix: apart
       ? apartFix(apart)
-      : (staleGlueFix(observations, matching, without) ?? waitFix(matching, without)),
+      : (staleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]),
     details: {
       with: matching.map((server) => ({ ...who(server), serial: serialOf(server) })),
       without: without.map((server) => ({
@@ -52,16 +52,26 @@ function staleGlueFix(
   return `${host} gives different answers at its addresses. If ${addresses(without)} is an old address of it, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
 }
 
-function waitFix(matching: readonly Observation[], without: readonly Observation[]): string {
-  const recordIsOlder = without.every((server) =>
+type Lag = 'behind' | 'same' | 'ahead'
+
+/** Where the servers without the record stand, going by their serials. */
+function lagOf(matching: readonly Observation[], without: readonly Observation[]): Lag {
+  const isAhead = without.every((server) =>
     matching.every((other) => isNewer(serialOf(server), serialOf(other))),
   )
-  if (recordIsOlder)
-    return 'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited'
+  if (isAhead) return 'ahead'
   const newest = new Set(matching.map(serialOf))
   return without.every((server) => serialOf(server) !== null && newest.has(serialOf(server)))
-    ? "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone"
-    : "Wait until the other name servers have copied the zone; if it takes longer than the time shown, ask the DNS provider why they haven't"
+    ? 'same'
+    : 'behind'
+}
+
+const LAG_FIXES: Readonly<Record<Lag, string>> = {
+  ahead:
+    'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited',
+  same: "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone",
+  behind:
+    "Wait until the other name servers have copied the zone; if it takes longer than the time shown, ask the DNS provider why they haven't",
 }
 
 const serialOf = (server: Observation) => server.soa?.serial ?? null
