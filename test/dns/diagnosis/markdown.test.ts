@@ -27,7 +27,7 @@ function report(name: string, values: string[], message: string): CheckReport {
     ],
     resolvers: [{ address: '192.0.2.54', outcome: 'mismatch', values, ttl: 300, ms: 1 }],
     findings: [
-      { code: 'missing', severity: 'error', message, fix: message, evidence: { values, [name]: message } },
+      { code: 'missing', severity: 'error', message, fix: message, details: { values, [name]: message } },
     ],
   }
 }
