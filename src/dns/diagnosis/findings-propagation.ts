@@ -10,14 +10,17 @@ export function partialPropagation(
   without: readonly Observation[],
 ): Finding {
   const apart = serversApart(matching, without)
-  const lag = lagOf(matching, without)
+  // A copy that nobody notifies looks for changes after the refresh time of its SOA record.
+  const isLagging = !apart && lagOf(matching, without) === 'behind'
   const refresh = without.flatMap((server) => server.soa?.refresh ?? [])
   return {
     code: 'partial_propagation',
     severity: apart ? 'error' : 'warning',
     message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map((server) => placeAndFault(observations, server)).join(', ')}`,
-    fix: apart ? apartFix(apart) : (staleGlueFix(observations, matching, without) ?? LAG_FIXES[lag]),
-    ...(!apart && lag === 'behind' ? { secondsLeft: Math.max(...refresh, oldStateTtl(without) ?? 0) } : {}),
+    fix: apart
+      ? apartFix(apart)
+      : (staleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]),
+    ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(without) ?? 0) } : {}),
     details: {
       with: matching.map((server) => ({ ...who(server), serial: serialOf(server) })),
       without: without.map((server) => ({
@@ -72,7 +75,7 @@ const LAG_FIXES: Readonly<Record<Lag, string>> = {
     'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited',
   same: "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone",
   behind:
-    "Wait until the other name servers have copied the zone: seconds if they are notified of the change, otherwise up to the time shown (the refresh time of the SOA record). If it takes longer, ask the DNS provider why they haven't",
+    "Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within the time shown. If it takes longer, ask the DNS provider why they haven't",
 }
 
 const serialOf = (server: Observation) => server.soa?.serial ?? null

@@ -15,13 +15,7 @@ const EXPECTED = 'prefix=token123'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const txt = (text: string, strings = 1): TxtValue => ({ bytes: bytes(text), strings })
 
-const SOA = {
-  zone: 'example.com',
-  primary: 'ns1.example.com',
-  serial: 1,
-  refresh: 7200,
-  negativeTtl: 60,
-}
+const SOA = { zone: 'example.com', primary: 'ns1.example.com', serial: 1, refresh: 7200, negativeTtl: 60 }
 
 function observation(more: Partial<Observation> = {}): Observation {
   return {
@@ -249,14 +243,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     'fix',
     { servers: [observation({ server: undefined, outcome: 'unreachable', rcode: undefined })] },
   ],
-  [
-    'cached_absence',
-    'warning',
-    'wait',
-    {
-      resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })],
-    },
-  ],
+  ['cached_absence', 'warning', 'wait', { resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })] }],
   [
     'cached_old_value',
     'warning',
@@ -393,9 +380,7 @@ describe('what a person reads', () => {
 
   test('how long a cache still remembers, which is the last of its evidence', () => {
     const [finding] = diagnosed(
-      observations({
-        resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })],
-      }),
+      observations({ resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })] }),
     ).findings
     expect(Object.entries(finding?.evidence ?? {})).toEqual([
       ['resolver', '9.9.9.9'],
@@ -531,9 +516,7 @@ describe('a near value is described so that it can be seen', () => {
 })
 
 describe('servers that differ', () => {
-  const older = {
-    soa: { ...SOA, serial: 41 },
-  }
+  const older = { soa: { ...SOA, serial: 41 } }
 
   test('are told by their addresses and serials', () => {
     const [finding] = diagnosed(
@@ -746,5 +729,15 @@ describe('DNSSEC', () => {
       findings: [{ code: 'not_validated', severity: 'info' }],
     })
     expect(seenBy(true)).toMatchObject({ verdict: 'ready', findings: [] })
+  })
+})
+
+test('nobody is told to add a record to the zone of a company that lets others have names', () => {
+  const { findings } = diagnosed(
+    observations({ name: 'nobody.uk.com', zone: 'uk.com', servers: [observation({ outcome: 'nxdomain' })] }),
+  )
+  expect(findings[0]).toMatchObject({
+    code: 'missing',
+    fix: expect.stringMatching(/^Check that nobody\.uk\.com is registered/),
   })
 })
