@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import packet from 'dns-packet'
 import { checkDns } from '../../src/dns/check.ts'
 import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
 import {
@@ -14,7 +15,10 @@ import { createVirtualClock } from './virtual-clock.ts'
 export const ROUND_MS = 100
 
 /** Effects in virtual time, where every question takes a round, and the questions as they leave. */
-export function timedEffects(respond: (asked: Asked) => FakeReply): {
+export function timedEffects(
+  respond: (asked: Asked) => FakeReply,
+  roundMs: (server: string, name: string, type: string) => number = () => ROUND_MS,
+): {
   effects: DnsEffects
   asked: readonly Asked[]
 } {
@@ -26,7 +30,9 @@ export function timedEffects(respond: (asked: Asked) => FakeReply): {
   const slow =
     (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
     async (exchange) => {
-      await clock.sleep(ROUND_MS, exchange.signal)
+      const [question] = packet.decode(Buffer.from(exchange.message)).questions ?? []
+      const ms = roundMs(exchange.server.address, question?.name ?? '', question?.type ?? '')
+      await clock.sleep(ms, exchange.signal)
       return await dns[transport](exchange)
     }
   return {
@@ -44,14 +50,14 @@ export function timedEffects(respond: (asked: Asked) => FakeReply): {
 export async function timedCheck(
   respond: (asked: Asked) => FakeReply,
   name: string,
-  resolvers: readonly string[] = [RESOLVER],
+  roundMs?: Parameters<typeof timedEffects>[1],
 ): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
-  const { effects, asked } = timedEffects(respond)
+  const { effects, asked } = timedEffects(respond, roundMs)
   const report = await checkDns(
     {
       name,
       expected: 'prefix=token',
-      resolvers: resolvers.map((address) => ({ address, port: 53 })),
+      resolvers: [{ address: RESOLVER, port: 53 }],
       authoritativePort: 53,
       publicResolvers: false,
     },
