@@ -95,11 +95,123 @@ const CAUSES: readonly Scenario[] = [
     evidence: { found_at: 'app.doubledsub.test.doubledsub.test', host_field: 'app' },
   },
   {
-    says: 'the record at www',
-    name: 'www.test',
+    says: 'a domain doubled twice',
+    name: 'doubledtwice.test',
+    verdict: 'fix',
+    code: 'doubled_name',
+    evidence: { found_at: 'doubledtwice.test.doubledtwice.test.doubledtwice.test', host_field: '@' },
+  },
+  {
+    says: 'the first label of the domain as the host',
+    name: 'firstlabel.test',
+    verdict: 'fix',
+    code: 'doubled_name',
+    evidence: { found_at: 'firstlabel.firstlabel.test', host_field: '@' },
+  },
+  {
+    says: 'a host entered twice',
+    name: 'shop.again.test',
+    verdict: 'fix',
+    code: 'doubled_name',
+    evidence: { found_at: 'shop.shop.again.test', host_field: 'shop' },
+  },
+  {
+    says: '"@" stored as a name',
+    name: 'literalat.test',
     verdict: 'fix',
     code: 'other_name',
-    evidence: { found_at: 'www.www.test' },
+    evidence: { found_at: '@.literalat.test', host_field: '@' },
+  },
+  {
+    says: '"@" stored as a name, with its quotation marks',
+    name: 'quotedat.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '"@".quotedat.test', host_field: '@' },
+  },
+  {
+    says: '"@" stored as a name, for a name below the zone',
+    name: 'app.atbelow.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '@.atbelow.test', host_field: 'app' },
+  },
+  {
+    says: 'the record where DKIM keys are',
+    name: 'domainkey.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: '_domainkey.domainkey.test' },
+  },
+  {
+    says: 'a CNAME record with the value, for a TXT record',
+    name: 'app.instead.test',
+    verdict: 'fix',
+    code: 'cname_instead_of_txt',
+    evidence: {
+      found_at: 'app.instead.test',
+      target: `${EXPECTED.toLowerCase()}.instead.test`,
+      host_field: 'app',
+    },
+  },
+  {
+    says: 'a CNAME record with the value, at a doubled name',
+    name: 'insteadat.test',
+    verdict: 'fix',
+    code: 'cname_instead_of_txt',
+    evidence: { found_at: 'insteadat.test.insteadat.test', target: EXPECTED.toLowerCase(), host_field: '@' },
+  },
+  {
+    says: 'an en dash for the hyphen',
+    name: 'endash.test',
+    verdict: 'fix',
+    code: 'characters_changed',
+    evidence: {
+      characters: [
+        {
+          position: 3,
+          expected: '-',
+          seen: '–',
+          expected_code_points: ['U+002D'],
+          seen_code_points: ['U+2013'],
+        },
+      ],
+    },
+  },
+  {
+    says: 'a Cyrillic letter that looks the same, beside SPF',
+    name: 'cyrillic.test',
+    verdict: 'fix',
+    code: 'characters_changed',
+    evidence: { characters: [{ expected: 'B', seen: 'В', seen_code_points: ['U+0412'] }] },
+  },
+  {
+    says: 'a value encoded for a URL',
+    name: 'percent.test',
+    verdict: 'fix',
+    code: 'encoded',
+    evidence: { encoding: 'URL encoding (%3D for "=")' },
+  },
+  {
+    says: 'token and prefix swapped',
+    name: 'swapped.test',
+    verdict: 'fix',
+    code: 'swapped',
+    evidence: { seen: `${EXPECTED.slice(10)}=mc-verify` },
+  },
+  {
+    says: 'a placeholder',
+    name: 'placeholder.test',
+    verdict: 'fix',
+    code: 'placeholder',
+    evidence: { seen: 'mc-verify=YOUR_TOKEN' },
+  },
+  {
+    says: 'the record at www',
+    name: 'atwww.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: 'www.atwww.test' },
   },
   {
     says: 'the record at the parent',
@@ -569,9 +681,16 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
         expect(report.findings).toMatchObject([
           { code: 'cname_dangling', evidence: { dname: `far.${zone}` } },
         ])
-        expect(report.findings[0]?.message).toContain('which cannot exist: DNS allows 253')
+        expect(report.findings[0]?.message).toContain("which can't exist: DNS allows 253")
       },
     )
+
+    test('in a name that was given with the domain twice: the right record stays', async () => {
+      const [finding] = (await world.check('one.test.one.test', EXPECTED)).findings
+      expect(finding).toMatchObject({ code: 'other_name', evidence: { found_at: 'one.test' } })
+      expect(finding?.fix).toMatch(/^Check one\.test instead/)
+      expect(finding?.fix).not.toMatch(/remove/i)
+    })
 
     test('bytes that are no text come through as they are', async () => {
       const report = await world.check('binary.test', EXPECTED)

@@ -303,7 +303,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       at: 'claims check waits',
       line: 'mailclaim claims check i5.example --wait',
       before: (world) => world.run(['claims', 'create', 'i5.example']),
-      shows: /next look in/,
+      shows: /next check in/,
     },
     {
       at: 'a claim is picked',

@@ -29,9 +29,9 @@ interface Options {
 
 export const command = defineCommand<Options>({
   description:
-    'Looks from here whether the TXT record of a claim is visible, and if not, why: it asks the domain’s own name servers ' +
-    'directly and names the cause with a fix. The service is not asked to verify anything, and no cache learns that the ' +
-    'record is missing. With --name and --value it needs no account.',
+    'Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain’s own name ' +
+    'servers directly and names the cause with a fix. It doesn’t ask the service to verify anything, and won’t poison ' +
+    'caches with a negative answer. With --name and --value it needs no account.',
   arguments: [
     {
       syntax: '[claim]',
@@ -40,23 +40,26 @@ export const command = defineCommand<Options>({
     },
   ],
   options: [
-    { flags: '--name <name>', says: 'check this name instead of a claim; needs --value' },
-    { flags: '--value <text>', says: 'the whole TXT value that is expected, as in prefix=token' },
-    { flags: '--wait', says: 'check again after 5, 10, 20, then every 30 seconds until the record is ready' },
+    { flags: '--name <name>', says: 'check this name instead of a claim (requires --value)' },
+    { flags: '--value <text>', says: 'the complete TXT value to expect, such as prefix=token' },
+    {
+      flags: '--wait',
+      says: 'keep checking, after 5, 10, 20, then every 30 seconds, until the record is ready',
+    },
     {
       flags: '--timeout <seconds>',
-      says: 'how long --wait lasts at most (default: one hour)',
+      says: 'stop waiting after this long (default: one hour)',
       parse: parseWaitSeconds,
     },
-    { flags: '--public-resolvers', says: 'ask 1.1.1.1, 8.8.8.8 and 9.9.9.9 as well' },
+    { flags: '--public-resolvers', says: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well' },
   ],
   formats: ['markdown'],
   examples: [
-    { command: 'mailclaim claims check example.com', says: 'why does this claim not verify?' },
+    { command: 'mailclaim claims check example.com', says: 'why isn’t this claim verifying?' },
     { command: 'mailclaim claims check --name example.com --value prefix=token', says: 'without an account' },
     {
       command: 'mailclaim claims check example.com --wait --timeout 900',
-      says: 'wait for the record, for 15 minutes at most',
+      says: 'wait for the record for up to 15 minutes',
     },
     {
       command: 'mailclaim claims check example.com --format markdown',
@@ -66,7 +69,7 @@ export const command = defineCommand<Options>({
   exits: [Exit.notFound, Exit.unavailable, Exit.notYet],
   async run({ arguments: [claim], options }, context, settings) {
     if (options.timeout !== undefined && options.wait === undefined)
-      throw usageError('--timeout says how long --wait lasts: it needs --wait')
+      throw usageError('--timeout needs --wait')
     const record = await wantedRecord(claim, options, context, settings)
     const request: CheckRequest = {
       ...checkRequest(record, settings),
@@ -90,20 +93,21 @@ async function wantedRecord(
 ): Promise<{ name: string; value: string }> {
   const { name, value } = options
   if (name !== undefined || value !== undefined) {
-    if (claim !== undefined) throw usageError('a claim and --name/--value exclude each other')
+    if (claim !== undefined) throw usageError("a claim and --name/--value can't be used together")
     if (name === undefined) throw usageError('--value needs --name', 'add --name example.com')
     if (value === undefined)
-      throw usageError('--name needs --value', 'add --value with the whole TXT value, prefix=token')
-    const bare = value.trim()
-    if (bare === '') throw usageError('--value is empty', 'give the whole TXT value, prefix=token')
-    // Pasted with it out of a ticket or a zone file. Left in, they would be what the customer is told to publish.
-    if (bare !== value) await warn('the blanks around --value are left out', context, settings)
-    if (/^".*"$/s.test(bare))
-      await warn(
-        'the quotation marks around --value count as a part of it; leave them out if they came from a zone file',
-        context,
-        settings,
+      throw usageError(
+        '--name needs --value',
+        'add --value with the complete TXT value, such as prefix=token',
       )
+    // Pasted with it out of a ticket or a zone file. Left in, it would be what the customer is told to publish.
+    const bare = value
+      .trim()
+      .replace(/^(["'])(.*)\1$/s, '$2')
+      .replace(/^“(.*)”$/s, '$1')
+      .trim()
+    if (bare === '') throw usageError('--value is empty', 'give the complete TXT value, such as prefix=token')
+    if (bare !== value) await warn('ignoring the spaces or quotation marks around --value', context, settings)
     return { name, value: bare }
   }
   const { knownClaim, warnIfSettled } = await import('../../claims/known-claim.ts')
@@ -112,10 +116,10 @@ async function wantedRecord(
   return recordOf(known)
 }
 
-/** One check. It may take ten seconds, so a person sees that it runs. */
+/** One check. It may take ten seconds, so a person sees that it is running. */
 async function once(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
   const progress = canAnimate(context)
-    ? await startProgress(`asking the name servers of ${request.name}`, context, settings)
+    ? await startProgress(`querying the name servers of ${request.name}`, context, settings)
     : undefined
   try {
     return await checkDns(request, dnsEffects(context))
@@ -132,11 +136,11 @@ async function waited(
   settings: Settings,
 ): Promise<CheckReport> {
   await note(
-    `waiting for the TXT record at ${request.name}, for ${duration(timeoutMs / 1000)} at most`,
+    `waiting for the TXT record at ${request.name} for up to ${duration(timeoutMs / 1000)}`,
     context,
     settings,
   )
-  const progress = await startProgress(`asking the name servers of ${request.name}`, context, settings)
+  const progress = await startProgress(`querying the name servers of ${request.name}`, context, settings)
   try {
     const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
     for (;;) {
@@ -146,7 +150,7 @@ async function waited(
       if (nextInMs === null) continue
       const reason = report.findings[0]?.message ?? 'not ready yet'
       await progress.update(
-        `${reason}; next look in ${duration(nextInMs / 1000)}, ${duration(leftMs / 1000)} left`,
+        `${reason}; next check in ${duration(nextInMs / 1000)}, ${duration(leftMs / 1000)} left`,
       )
     }
   } finally {
@@ -199,6 +203,6 @@ async function writeReport(
 function parseWaitSeconds(text: string): number {
   const seconds = /^\d{1,6}$/.test(text) ? Number(text) : 0
   if (seconds < 1)
-    throw usageError(`--timeout: ${JSON.stringify(text)} is not a number of seconds of at least 1`)
+    throw usageError(`--timeout: ${JSON.stringify(text)} is not a whole number of seconds, 1 or more`)
   return seconds
 }

@@ -111,8 +111,8 @@ export function withoutZone(
       ...shape(asked, name, 'fix', {
         code: 'domain_not_found',
         severity: 'error',
-        message: `The domain ${location.domain} does not exist: ${location.saidBy === 'resolver' ? 'the resolver' : `the registry (${location.saidBy})`} answers NXDOMAIN`,
-        fix: `Check the spelling of ${location.domain}. If it is right, the domain is not registered, has expired, or has no name servers set at the registrar`,
+        message: `The domain ${location.domain} doesn't exist: ${location.saidBy === 'resolver' ? 'the resolver' : `the registry (${location.saidBy})`} answers NXDOMAIN`,
+        fix: `Check the spelling of ${location.domain}. If it's right, the domain isn't registered, has expired, or has no name servers set at the registrar`,
         details: { domain: location.domain, said_by: location.saidBy },
       }),
       retry_after_seconds: location.soa?.negativeTtl ?? null,
@@ -128,9 +128,9 @@ export function withoutZone(
     severity: 'error',
     message:
       addresses.length === 0
-        ? 'No DNS resolver is configured on this machine, so the name servers could not be found'
-        : `The name servers of ${name} could not be found: ${addresses.join(', ')} ${replies.some((reply) => reply.answer !== 'silent' && reply.answer !== 'unreachable') ? 'gave no usable answer' : 'did not answer'}. That says nothing about the record`,
-    fix: 'Check the network of this machine, or name a resolver that works: --resolver 9.9.9.9',
+        ? "No DNS resolver is configured on this machine, so the name servers couldn't be found"
+        : `Couldn't find the name servers of ${name}: ${addresses.join(', ')} ${replies.some((reply) => reply.answer !== 'silent' && reply.answer !== 'unreachable') ? 'gave no usable answer' : "didn't answer"}. The record itself may be fine`,
+    fix: "Check this machine's network connection, or use a resolver that works: --resolver 9.9.9.9",
     details: { resolvers: addresses, replies },
   })
 }

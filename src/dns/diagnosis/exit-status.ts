@@ -20,8 +20,7 @@ export function exitErrorOf(report: CheckReport, told = false): CliError | undef
 }
 
 function conclusion({ name, verdict }: CheckReport): string {
-  if (verdict === 'unknown')
-    return `whether the record is ready at ${name} is not known: DNS could not be asked`
-  if (verdict === 'wait') return `the record is at ${name}, but not everywhere yet`
-  return `the record is not ready at ${name}: ${VERDICT_LABELS[verdict]}`
+  if (verdict === 'unknown') return `can't tell whether the record is ready at ${name}: couldn't query DNS`
+  if (verdict === 'wait') return `the record at ${name} isn't visible everywhere yet`
+  return `the record isn't ready at ${name}: ${VERDICT_LABELS[verdict]}`
 }

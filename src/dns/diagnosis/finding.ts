@@ -59,3 +59,8 @@ export type FindingCode =
   | 'txt_filtered'
   | 'not_validated'
   | 'too_many_txt'
+  | 'characters_changed'
+  | 'encoded'
+  | 'placeholder'
+  | 'swapped'
+  | 'cname_instead_of_txt'

@@ -1,79 +1,103 @@
 import type { Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
+import {
+  type CharacterChange,
+  changedCharacters,
+  codePoint,
+  describeCharacters,
+  invisibleCharacters,
+} from './characters.ts'
 import type { Finding } from './finding.ts'
-import { type ExplainedValue, invisibleCharacters, type ValueFault } from './value-comparison.ts'
+import { quote } from './labels.ts'
+import { type ExplainedValue, encodingOf, type ValueFault } from './value-comparison.ts'
 
+/** Characters that a message names; the evidence names all of them. */
+const NAMED_CHARACTERS = 4
+/** A longer piece reads better where the values stand one above the other. */
+const NAMED_PIECE = 12
+
+/** @param seen the first of the values concerned; the only one but for `split_records`. */
 interface Words {
-  readonly message: (expected: string, seen: readonly string[]) => string
+  readonly message: (expected: string, seen: string, all: readonly string[]) => string
+  /** Ends with the value where there is one to enter, so that it can be copied. */
   readonly fix: (expected: string, host: string) => string
 }
 
-const q = (text: string) => `"${text}"`
-const one = (seen: readonly string[]) => q(seen[0] ?? '')
-const replace = (expected: string, host: string) =>
-  `Replace the value of the TXT record (host ${host}) by ${expected}`
+const compared = (expected: string, seen: string) => `expected ${quote(expected)}, found ${quote(seen)}`
+const changeTo = (expected: string, host: string) =>
+  `Change the value of the TXT record (host ${host}) to ${expected}`
 
 const WORDS: Readonly<Record<ValueFault, Words>> = {
   quoted: {
     message: (expected, seen) =>
-      `The quotation marks are part of the stored value: expected ${expected}, seen ${seen[0]}`,
+      `The stored value includes ${quotingMarks(expected, seen)}: expected ${expected}, found ${seen}`,
     fix: (expected) =>
-      `Type the value without quotation marks or backslashes, ${expected}: the provider adds its own`,
+      `Enter the value without quotation marks or backslashes; the provider adds any it needs: ${expected}`,
   },
   whitespace: {
-    message: (expected, seen) => {
-      const extra = invisibleCharacters(seen[0] ?? '')
-      const wanted = invisibleCharacters(expected).length
-      const named =
-        extra.length > wanted
-          ? extra
-              .map((c) => `${c.name} (hex ${c.hex}) at character ${c.position}`)
-              .slice(0, 5)
-              .join(', ')
-          : 'a blank is missing'
-      return `The stored value differs only in characters that cannot be seen: ${named}. Expected ${q(expected)}, seen ${one(seen)}`
-    },
+    message: (expected, seen) =>
+      `The stored value differs only in characters you can't see: ${invisibleDifference(expected, seen)}. Expected ${quote(expected)}, found ${quote(seen)}`,
     fix: (expected) =>
-      `Delete the value and type or paste it anew, without blanks or line breaks: ${expected}`,
+      `Delete the value and enter it again as plain text, without spaces or line breaks: ${expected}`,
   },
   split_records: {
-    message: (expected, seen) =>
-      `The value was cut into ${seen.length} separate TXT records: expected one record ${q(expected)}, seen ${seen.map(q).join(' and ')}`,
-    fix: (expected) => `Remove these records and add one TXT record with the whole value: ${expected}`,
+    message: (expected, _, all) =>
+      `The value is split across ${all.length} TXT records: expected one record ${quote(expected)}, found ${all.map(quote).join(' and ')}`,
+    fix: (expected) => `Delete these records and add one TXT record with the whole value: ${expected}`,
   },
   truncated: {
     message: (expected, seen) =>
-      `The stored value is cut: expected ${expected.length} characters (${q(expected)}), seen ${(seen[0] ?? '').length} (${one(seen)})`,
-    fix: replace,
+      `The stored value is truncated: expected ${expected.length} characters (${quote(expected)}), found ${seen.length} (${quote(seen)})`,
+    fix: changeTo,
   },
   case_changed: {
-    message: (expected, seen) => `Upper and lower case differ: expected ${q(expected)}, seen ${one(seen)}`,
-    fix: (expected) => `Enter the value exactly as given, ${expected}: case matters in it`,
+    message: (expected, seen) => `Uppercase and lowercase letters differ: ${compared(expected, seen)}`,
+    fix: (expected) => `Enter the value exactly as given; it's case-sensitive: ${expected}`,
+  },
+  characters_changed: {
+    message: (expected, seen) =>
+      `The stored value is almost right: ${changesText(changedCharacters(expected, seen))}. Expected ${quote(expected)}, found ${quote(seen)}`,
+    fix: (expected) => `Delete the value, then copy and paste it as plain text: ${expected}`,
+  },
+  encoded: {
+    message: (expected, seen) =>
+      `The value is stored in encoded form, ${encodingOf(expected, seen)}: ${compared(expected, seen)}`,
+    fix: (expected) => `Enter the value as plain text, not encoded or escaped: ${expected}`,
+  },
+  swapped: {
+    message: (expected, seen) => `The parts before and after "=" are swapped: ${compared(expected, seen)}`,
+    fix: changeTo,
+  },
+  placeholder: {
+    message: (expected, seen) =>
+      `The record holds a placeholder from the instructions instead of the actual value: ${compared(expected, seen)}`,
+    fix: changeTo,
   },
   stale_token: {
     message: (expected, seen) =>
-      `The record holds another token: expected ${q(expected)}, seen ${one(seen)}. It may be from an older claim`,
-    fix: replace,
+      `The record holds a different token: ${compared(expected, seen)}. It may be left over from an earlier claim`,
+    fix: changeTo,
   },
   token_only: {
     message: (expected, seen) =>
-      `Only the token was entered: expected ${q(expected)}, seen ${one(seen)}. The part before "=" is missing`,
-    fix: replace,
+      `The part of the value before the token is missing: ${compared(expected, seen)}`,
+    fix: changeTo,
   },
   prefix_only: {
-    message: (expected, seen) =>
-      `Only the part before the token was entered: expected ${q(expected)}, seen ${one(seen)}`,
-    fix: replace,
+    message: (expected, seen) => `The token is missing from the value: ${compared(expected, seen)}`,
+    fix: changeTo,
   },
   pasted_line: {
     message: (expected, seen) =>
-      `A whole line was pasted into the value: expected ${q(expected)}, seen ${one(seen)}`,
-    fix: (expected) => `Enter the value alone, ${expected}: name, TTL and type have fields of their own`,
+      `The value field holds a whole record line or a field label: ${compared(expected, seen)}`,
+    fix: (expected) => `Enter only the value; the name, TTL, and type have their own fields: ${expected}`,
   },
   extra_text: {
     message: (expected, seen) =>
-      `There is other text in the same record: expected ${q(expected)} alone, seen ${one(seen)}`,
-    fix: (expected) => `Give the value a TXT record of its own: ${expected}`,
+      isRepeated(expected, seen)
+        ? `The record holds the value more than once: ${compared(expected, seen)}`
+        : `The record holds other text besides the value: ${compared(expected, seen)}`,
+    fix: (expected) => `Put the value alone in a TXT record: ${expected}`,
   },
 }
 
@@ -83,14 +107,64 @@ export function valueFinding(
   explained: ExplainedValue,
   oldTtl: number | null,
 ): Finding {
+  const { expected, name, zone } = observations
   const { fault, seen } = explained
+  const [first = ''] = seen
   const words = WORDS[fault]
   return {
     code: fault,
     severity: 'error',
-    message: words.message(observations.expected, seen),
-    fix: words.fix(observations.expected, relativeName(observations.name, observations.zone)),
+    message: words.message(expected, first, seen),
+    fix: words.fix(expected, relativeName(name, zone)),
     seen,
-    details: { old_state_ttl: oldTtl },
+    details: {
+      ...(fault === 'characters_changed' ? { characters: characterEvidence(expected, first) } : {}),
+      ...(fault === 'encoded' ? { encoding: encodingOf(expected, first) } : {}),
+      old_state_ttl: oldTtl,
+    },
   }
+}
+
+function quotingMarks(expected: string, seen: string): string {
+  const added = Array.from(seen).filter((character) => !expected.includes(character))
+  const hasBackslash = added.includes('\\')
+  if (hasBackslash && added.every((character) => character === '\\')) return 'a backslash'
+  return hasBackslash ? 'quotation marks and backslashes' : 'quotation marks'
+}
+
+function invisibleDifference(expected: string, seen: string): string {
+  const extra = invisibleCharacters(seen)
+  if (extra.length <= invisibleCharacters(expected).length) return 'a space is missing'
+  return extra
+    .slice(0, NAMED_CHARACTERS)
+    .map((c) => `${c.name} (hex ${c.hex}) at character ${c.position}`)
+    .join(', ')
+}
+
+const isRepeated = (expected: string, seen: string) =>
+  seen.split(expected).length > 2 && /^\W*$/.test(seen.replaceAll(expected, ''))
+
+/** `character 3 is "–" (U+2013, en dash) instead of "-"`, and so on for each of a few. */
+function changesText(changes: readonly CharacterChange[]): string {
+  const named = changes.slice(0, NAMED_CHARACTERS).map(({ position, expected, seen }) => {
+    if (expected.length > NAMED_PIECE || seen.length > NAMED_PIECE)
+      return `it differs from character ${position} on`
+    if (seen === '') return `${describeCharacters(expected)} is missing at character ${position}`
+    if (expected === '') return `there is an extra ${describeCharacters(seen)} at character ${position}`
+    const instead = `${describeCharacters(seen)} instead of ${describeCharacters(expected)}`
+    return Array.from(expected).length === 1
+      ? `character ${position} is ${instead}`
+      : `it has ${instead} at character ${position}`
+  })
+  const more = changes.length - named.length
+  return more > 0 ? `${named.join(', ')}, and ${more} more` : named.join(', ')
+}
+
+function characterEvidence(expected: string, seen: string) {
+  const codePoints = (text: string) => Array.from(text, codePoint)
+  return changedCharacters(expected, seen).map((change) => ({
+    ...change,
+    expected_code_points: codePoints(change.expected),
+    seen_code_points: codePoints(change.seen),
+  }))
 }

@@ -25,12 +25,12 @@ export function renderMarkdown(report: CheckReport, circumstances: Circumstances
     '',
     `- **Result:** ${text(VERDICT_LABELS[report.verdict])}`,
     ...(cause === undefined ? [] : [`- **Cause:** ${text(cause.message)}`, `- **Fix:** ${text(cause.fix)}`]),
-    `- **Asked for:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
+    `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
     ...(report.retry_after_seconds
-      ? [`- **Caches:** may hold the old state for up to ${duration(report.retry_after_seconds)}`]
+      ? [`- **Caches:** may keep the old state for up to ${duration(report.retry_after_seconds)}`]
       : []),
-    `- **Checked:** ${new Date(circumstances.at).toISOString()} by mailclaim ${text(circumstances.version)}, starting from ${circumstances.resolvers.length === 0 ? 'no resolver' : circumstances.resolvers.map(code).join(', ')}`,
+    `- **Checked:** ${new Date(circumstances.at).toISOString()} by mailclaim ${text(circumstances.version)}, starting at ${circumstances.resolvers.length === 0 ? 'no resolver' : circumstances.resolvers.map(code).join(', ')}`,
   ]
   if (report.nameservers.length > 0)
     lines.push('', '### Authoritative name servers', '', ...servers(report.nameservers))

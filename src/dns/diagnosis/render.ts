@@ -5,10 +5,10 @@ import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
 import { widthOf, wrap } from '../../terminal/width.ts'
 import type { Outcome } from '../observation/observations.ts'
+import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
 import { duration, OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
-import { difference } from './value-comparison.ts'
 
 /** How a report is laid out: for a terminal of a width in columns, or without limit. */
 export interface Layout {
@@ -69,7 +69,7 @@ export function renderReport(report: CheckReport, layout: Layout): string {
       paragraph(
         report.verdict === 'wait'
           ? `Try again in ${duration(report.retry_after_seconds)}.`
-          : `Caches may hold the old state for up to ${duration(report.retry_after_seconds)}.`,
+          : `Caches may keep the old state for up to ${duration(report.retry_after_seconds)}.`,
         '',
         layout,
         palette.faint,
@@ -108,7 +108,7 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
   )
 }
 
-/** Expected above seen, with what differs marked: by colour, and by carets below for those who see none. */
+/** Expected above found, with what differs marked: by colour, and by carets below for those who see none. */
 function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
   const [seen, ...others] = finding.seen ?? []
   if (seen === undefined || others.length > 0) return ''
@@ -124,7 +124,7 @@ function markedDifference(report: CheckReport, finding: Finding, layout: Layout)
   const missing = `${' '.repeat(widthOf(pieces[0]?.text ?? ''))}^ missing here`
   return [
     `  expected  ${expected}`,
-    `  seen      ${line(palette.bad)}`,
+    `  found     ${line(palette.bad)}`,
     palette.faint(`            ${carets === '' ? missing : carets}`),
     '',
   ].join('\n')
@@ -134,7 +134,7 @@ function markedDifference(report: CheckReport, finding: Finding, layout: Layout)
 function marked(expected: string, seen: string, palette: Palette) {
   const piece = (text: string, differs: boolean) => {
     const clean = sanitizeLine(text)
-    // Where blanks are the difference, they have to be seen.
+    // Where spaces are the difference, they have to be seen.
     return { text: differs ? clean.replace(/\p{White_Space}/gu, '␣') : clean, differs }
   }
   const at = seen.indexOf(expected)

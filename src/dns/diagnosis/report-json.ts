@@ -1,6 +1,6 @@
+import { difference, invisibleCharacters } from './characters.ts'
 import type { Finding } from './finding.ts'
 import type { CheckReport, CheckReportJson, FindingJson } from './report.ts'
-import { difference, invisibleCharacters } from './value-comparison.ts'
 
 /** The report as scripts read it: everything that a finding knows is in its `evidence`. */
 export function reportJson(report: CheckReport): CheckReportJson {

@@ -1,4 +1,7 @@
+import { appearance, isWithinEdits, visible } from './characters.ts'
+import { decodings } from './encodings.ts'
 import type { FindingCode } from './finding.ts'
+import { isPlaceholder } from './placeholder.ts'
 
 /** What is wrong with a TXT value that is not the expected one but has to do with it. */
 export type ValueFault = Extract<
@@ -13,6 +16,10 @@ export type ValueFault = Extract<
   | 'prefix_only'
   | 'pasted_line'
   | 'extra_text'
+  | 'characters_changed'
+  | 'encoded'
+  | 'placeholder'
+  | 'swapped'
 >
 
 export interface ExplainedValue {
@@ -21,11 +28,7 @@ export interface ExplainedValue {
   readonly seen: readonly string[]
 }
 
-// White space in Unicode's sense, control characters, soft hyphen, zero-width, bidi marks, byte order mark.
-const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 const QUOTES = `"'\`´“”„‟‘’‚‛«»‹›＂＇`
-
-const visible = (text: string) => text.replace(INVISIBLE, '')
 
 /** Takes quotation marks and a provider's backslashes off, layer by layer. */
 function unquote(text: string): string {
@@ -45,8 +48,10 @@ function unquote(text: string): string {
 /**
  * Names what is wrong with one value, given that it is not the expected one; undefined for a value that has nothing
  * to do with it (SPF, another service's proof).
+ *
+ * @param name the record's name, which people paste along with the value.
  */
-export function explainValue(expected: string, seen: string): ValueFault | undefined {
+export function explainValue(expected: string, seen: string, name?: string): ValueFault | undefined {
   if (seen === expected) return undefined
   if (isQuoted(expected, seen)) return 'quoted'
   const bare = visible(seen)
@@ -57,18 +62,57 @@ export function explainValue(expected: string, seen: string): ValueFault | undef
   const inner = visible(unquote(bare))
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
   if (seen.includes(expected) || bare.includes(wanted))
-    return isPastedLine(expected, seen) ? 'pasted_line' : 'extra_text'
+    return isPastedLine(expected, seen, name) ? 'pasted_line' : 'extra_text'
+  if (bare.replace(/\\/g, '') === wanted) return 'quoted'
+  if (encodingOf(expected, seen) !== undefined) return 'encoded'
 
-  const equals = wanted.indexOf('=')
-  const prefix = equals > 0 ? wanted.slice(0, equals) : undefined
-  const token = equals > 0 ? wanted.slice(equals + 1) : undefined
-  if (token !== undefined && token !== '' && inner === token) return 'token_only'
+  const { prefix, token } = halves(wanted)
+  if (token !== undefined && inner === token) return 'token_only'
   if (prefix !== undefined && (inner === prefix || inner === `${prefix}=`)) return 'prefix_only'
   const enough = Math.max(prefix === undefined ? 4 : prefix.length + 2, Math.ceil(wanted.length / 4))
   if (inner.length >= enough && inner.length < wanted.length && wanted.startsWith(inner)) return 'truncated'
   if (inner.length >= Math.max(8, wanted.length / 2) && wanted.endsWith(inner)) return 'truncated'
-  if (prefix !== undefined && inner.toLowerCase().startsWith(`${prefix.toLowerCase()}=`)) return 'stale_token'
-  return undefined
+  return explainLikeness(wanted, inner)
+}
+
+/** Values that a person would take for the expected one, or that only its prefix relates to it. */
+function explainLikeness(wanted: string, inner: string): ValueFault | undefined {
+  const { prefix, token } = halves(wanted)
+  // A longer one differs in the part that is looked at as well.
+  const looks = appearance(inner.slice(0, 4 * wanted.length + 64))
+  const start = prefix === undefined ? undefined : `${appearance(prefix)}=`
+  const hasPrefix = start !== undefined && looks.startsWith(start)
+  if (prefix !== undefined && token !== undefined)
+    for (const between of ['=', '']) if (looks === appearance(`${token}${between}${prefix}`)) return 'swapped'
+  if (looks === appearance(wanted)) return 'characters_changed'
+  if (prefix !== undefined && (looks === start || `${looks}=` === start)) return 'prefix_only'
+  if (token !== undefined && looks === appearance(token)) return 'token_only'
+  if (isWithinEdits(looks, appearance(wanted), mostTypos(token ?? wanted))) return 'characters_changed'
+  if (isPlaceholder(hasPrefix ? inner.slice((prefix?.length ?? 0) + 1) : inner, hasPrefix))
+    return 'placeholder'
+  // Nobody else's proof has the same long token: the text in front of it is what is wrong.
+  if (token !== undefined && token.length >= 8 && /[=:;, -]/.test(inner.at(-token.length - 1) ?? ''))
+    if (inner.endsWith(token)) return 'characters_changed'
+  return hasPrefix ? 'stale_token' : undefined
+}
+
+/** What is before and after the first `=`; neither where the value has no such form, as base64 with its padding. */
+function halves(value: string): { prefix?: string; token?: string } {
+  const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
+  return parts?.[1] === undefined || parts[2] === undefined ? {} : { prefix: parts[1], token: parts[2] }
+}
+
+/** Two tokens of the same service that differ by no more than this are one token, mistyped. */
+function mostTypos(token: string): number {
+  return Math.min(3, Math.floor(token.length / 6))
+}
+
+/** The name of the encoding in which a value was stored; undefined for a value that is not the expected one, encoded. */
+export function encodingOf(expected: string, seen: string): string | undefined {
+  const inner = visible(unquote(seen))
+  const wanted = visible(expected)
+  const found = decodings(inner).find(({ text }) => visible(unquote(text)) === wanted)
+  return found?.encoding
 }
 
 /** Quotation marks that belong to the value itself stay: only what is around it counts. */
@@ -81,11 +125,17 @@ function isQuoted(expected: string, seen: string): boolean {
   return unquote(seen) === expected
 }
 
-/** A whole zone-file line, or a "TXT=" or "value:" label, went into the value field. */
-function isPastedLine(expected: string, seen: string): boolean {
+/** A whole zone-file line, the name, or a "TXT=" or "value:" label, went into the value field. */
+function isPastedLine(expected: string, seen: string, name: string | undefined): boolean {
   const at = seen.indexOf(expected)
   const before = at < 0 ? seen : seen.slice(0, at)
+  const around = at < 0 ? '' : before + seen.slice(at + expected.length)
   return (
+    (name !== undefined &&
+      around
+        .replace(/[\s"'=:,;]/g, '')
+        .replace(/\.$/, '')
+        .toLowerCase() === name) ||
     /(?:^|[\s"'(])(?:IN|TXT|SPF)(?:[\s"'=:]+|$)/i.test(before) ||
     /^\s*["']?(?:value|content|record|data|text|txt|host|name|type)\s*[:=]/i.test(before)
   )
@@ -99,19 +149,23 @@ const ORDER: readonly ValueFault[] = [
   'pasted_line',
   'extra_text',
   'case_changed',
+  'encoded',
+  'characters_changed',
+  'swapped',
   'token_only',
   'truncated',
   'prefix_only',
+  'placeholder',
   'stale_token',
 ]
 
 /** Explains a set of values, none of which is the expected one; the best explanation first, one for each fault. */
-export function explainValues(expected: string, seen: readonly string[]): ExplainedValue[] {
+export function explainValues(expected: string, seen: readonly string[], name?: string): ExplainedValue[] {
   const found: ExplainedValue[] = []
   const parts = splitRecords(expected, seen)
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
   for (const value of seen) {
-    const fault = explainValue(expected, value)
+    const fault = explainValue(expected, value, name)
     if (fault !== undefined && !found.some((other) => other.fault === fault))
       found.push({ fault, seen: [value] })
   }
@@ -139,60 +193,3 @@ export function splitRecords(expected: string, seen: readonly string[]): string[
   )
   return parts !== undefined && parts.length >= 2 ? parts : undefined
 }
-
-/** Where two values part: what is the same at the start and at the end, and the piece between in each. */
-export function difference(
-  expected: string,
-  seen: string,
-): { start: string; expected: string; seen: string; end: string } {
-  const wanted = Array.from(expected)
-  const got = Array.from(seen)
-  let start = 0
-  while (start < wanted.length && start < got.length && wanted[start] === got[start]) start += 1
-  let end = 0
-  while (
-    end < wanted.length - start &&
-    end < got.length - start &&
-    wanted[wanted.length - 1 - end] === got[got.length - 1 - end]
-  )
-    end += 1
-  return {
-    start: got.slice(0, start).join(''),
-    expected: wanted.slice(start, wanted.length - end).join(''),
-    seen: got.slice(start, got.length - end).join(''),
-    end: end === 0 ? '' : got.slice(got.length - end).join(''),
-  }
-}
-
-/** The characters that cannot be seen, by code point and the place (from 1) where they are. */
-export function invisibleCharacters(text: string): { position: number; hex: string; name: string }[] {
-  return Array.from(text).flatMap((character, index) => {
-    if (character.match(INVISIBLE) === null) return []
-    const code = character.codePointAt(0) ?? 0
-    return [
-      {
-        position: index + 1,
-        hex: Buffer.from(character).toString('hex'),
-        name: INVISIBLE_NAMES.get(code) ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`,
-      },
-    ]
-  })
-}
-
-const INVISIBLE_NAMES: ReadonlyMap<number, string> = new Map([
-  [0x09, 'tab'],
-  [0x0a, 'line feed'],
-  [0x0d, 'carriage return'],
-  [0x20, 'space'],
-  [0xa0, 'no-break space'],
-  [0xad, 'soft hyphen'],
-  [0x200b, 'zero-width space'],
-  [0x200c, 'zero-width non-joiner'],
-  [0x200d, 'zero-width joiner'],
-  [0x200e, 'left-to-right mark'],
-  [0x200f, 'right-to-left mark'],
-  [0x202f, 'narrow no-break space'],
-  [0x2060, 'word joiner'],
-  [0x3000, 'ideographic space'],
-  [0xfeff, 'byte order mark'],
-])

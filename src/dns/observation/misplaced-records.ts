@@ -5,12 +5,22 @@ import { isAskable, isWithin } from '../wire/name.ts'
 import { hasValue, readTxt, type TxtValue } from '../wire/txt-answer.ts'
 import type { Observation } from './observations.ts'
 
+/** How a record came to a wrong name. */
+export type Misplacement = 'wildcard' | 'doubled' | 'at_sign' | 'other'
+
 /** What was found where the record does not belong. */
 export interface Misplaced {
   readonly name: string
-  readonly how: 'wildcard' | 'doubled' | 'other'
+  readonly how: Misplacement
   readonly values: readonly TxtValue[]
+  /** The target, where there is an alias instead of TXT records. */
+  readonly alias: string | undefined
 }
+
+/** Names with many labels have as many parents, and each would be two more questions. */
+const MOST_PARENTS = 5
+/** The whole check stays well below 120 questions. */
+const MOST_PLACES = 50
 
 export interface ProbeResult {
   readonly places: readonly Misplaced[]
@@ -24,18 +34,19 @@ export interface ProbeResult {
 
 /**
  * The places where records end up by mistake, the most telling first. A wildcard above or below the name (asked for as
- * it is written) comes before what it may speak for. Providers append the zone to what is typed, so a full name doubles;
- * people choose www, a parent, or a label that another service asked for.
+ * it is written) comes before what it may speak for. Providers append the zone to what is typed, so a full name doubles,
+ * a first label repeats, and an "@" that is not understood becomes a label; people choose www, a parent, or a label that
+ * another service asked for.
  */
 export function wrongPlaces(
   name: string,
   zone: string,
   expected: string,
-): { name: string; how: Misplaced['how'] }[] {
-  const doubled = [`${name}.${zone}`, `${name}.${name}`]
+): { name: string; how: Misplacement }[] {
+  const [first = ''] = name.split('.')
   const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected)?.[0].toLowerCase()
   const parents: string[] = []
-  for (let rest = name; rest !== zone && rest.includes('.'); ) {
+  for (let rest = name; rest !== zone && rest.includes('.') && parents.length < MOST_PARENTS; ) {
     rest = rest.slice(rest.indexOf('.') + 1)
     if (isWithin(rest, zone)) parents.push(rest)
   }
@@ -45,29 +56,40 @@ export function wrongPlaces(
     '_verification',
     '_domain-verification',
     '_dnsauth',
+    '_acme-challenge',
     '_dmarc',
+    '_domainkey',
+    'default._domainkey',
     '_txt',
     'txt',
     'send',
     'mail',
-    '@',
   ]
-  const others = [
-    ...parents,
-    ...labels.map((label) => `${label}.${name}`),
-    ...(name === zone ? [] : [`www.${zone}`]),
+  const at = (how: Misplacement, names: readonly string[]) => names.map((place) => ({ name: place, how }))
+  const places = [
+    ...at(
+      'wildcard',
+      [...parents.toReversed(), name].map((level) => `*.${level}`),
+    ),
+    ...at('doubled', [`${name}.${zone}`, `${name}.${name}`, `${name}.${zone}.${zone}`, `${first}.${name}`]),
+    ...at(
+      'at_sign',
+      [name, zone].flatMap((level) => ['@', '"@"', "'@'", '\\@'].map((sign) => `${sign}.${level}`)),
+    ),
+    ...at('other', [
+      ...parents,
+      ...(isWithin(zone, name) ? [] : [zone, `www.${zone}`]),
+      ...labels.map((label) => `${label}.${name}`),
+    ]),
   ]
-  const wildcards = [...parents.toReversed(), name].map((level) => `*.${level}`)
-  const seen = new Set([name])
-  return [
-    ...wildcards.map((place) => ({ name: place, how: 'wildcard' as const })),
-    ...doubled.map((place) => ({ name: place, how: 'doubled' as const })),
-    ...others.map((place) => ({ name: place, how: 'other' as const })),
-  ].filter((place) => {
-    if (seen.has(place.name) || !isAskable(place.name)) return false
-    seen.add(place.name)
-    return isWithin(place.name, zone)
-  })
+  const known = new Set([name])
+  return places
+    .filter((place) => {
+      if (known.has(place.name) || !isAskable(place.name) || !isWithin(place.name, zone)) return false
+      known.add(place.name)
+      return true
+    })
+    .slice(0, MOST_PLACES)
 }
 
 /** Looks at the wrong places, and for a wildcard, at one authoritative server. */
@@ -83,10 +105,12 @@ export async function probeMisplacedRecords(
     probeWildcard(at, name, zone, context),
     ...wrongPlaces(name, zone, expected).map(async (place) => {
       const answer = await txtAt(place.name)
-      return { ...place, values: answer?.aliases.length === 0 ? answer.values : [] }
+      const alias = answer?.aliases[0]
+      return { ...place, values: alias === undefined ? (answer?.values ?? []) : [], alias }
     }),
   ])
-  return { ...wildcard, places: found.filter((place) => place.values.length > 0) }
+  const places = found.filter((place) => place.values.length > 0 || place.alias !== undefined)
+  return { ...wildcard, places }
 }
 
 /**

@@ -115,23 +115,23 @@ describe('claims check on a terminal', () => {
     expect(failure).toMatchObject({ exit: 8 })
     expect(stdout).toMatchInlineSnapshot(`
       "example.com: TXT prefix=token
-      Something has to be fixed
+      Needs fixing
 
       Name server     Address    Answer       TXT values                  TTL  Serial  ms
       ns.example.com  192.0.2.2  other value  v=spf1 -all | prefix=older  300       9   0
 
-      ✗ The record holds another token: expected "prefix=token", seen "prefix=older". It may be from an
-        older claim. [stale_token]
+      ✗ The record holds a different token: expected "prefix=token", found "prefix=older". It may be left
+        over from an earlier claim. [stale_token]
         expected  prefix=token
-        seen      prefix=older
+        found     prefix=older
                          ^^^^^
-        → Replace the value of the TXT record (host @) by prefix=token
+        → Change the value of the TXT record (host @) to prefix=token
 
-      i The zone example.com is run by ns.example.com. [wrong_provider_hint]
+      i The zone example.com is hosted by ns.example.com. [wrong_provider_hint]
         → Edit the record there. Records added anywhere else (at the registrar, at the web host) have no
           effect.
 
-      Caches may hold the old state for up to 5 minutes.
+      Caches may keep the old state for up to 5 minutes.
       "
     `)
   })
@@ -143,22 +143,22 @@ describe('claims check on a terminal', () => {
         global: { color: false },
       })
       const lines = stdout.split('\n')
-      const seen = lines.findIndex((line) => line.startsWith('  seen'))
+      const seen = lines.findIndex((line) => line.startsWith('  found'))
       return lines.slice(seen - 1, seen + 2).join('\n')
     }
     expect(await marks('"prefix=token"')).toMatchInlineSnapshot(`
       "  expected   prefix=token
-        seen      "prefix=token"
+        found     "prefix=token"
                   ^            ^"
     `)
     expect(await marks('prefix=token ')).toMatchInlineSnapshot(`
       "  expected  prefix=token
-        seen      prefix=token␣
+        found     prefix=token␣
                               ^"
     `)
     expect(await marks('prefix=tok')).toMatchInlineSnapshot(`
       "  expected  prefix=token
-        seen      prefix=tok
+        found     prefix=tok
                             ^ missing here"
     `)
   })
@@ -170,10 +170,10 @@ describe('claims check on a terminal', () => {
       Ready: the record is visible everywhere
 
       Name server     Address    Answer  TXT values    TTL  Serial  ms
-      ns.example.com  192.0.2.2  has it  prefix=token  300       9   0
+      ns.example.com  192.0.2.2  found   prefix=token  300       9   0
 
       Resolver    Answer  TXT values    TTL  ms
-      192.0.2.53  has it  prefix=token   60   0
+      192.0.2.53  found   prefix=token   60   0
       "
     `)
   })
@@ -201,13 +201,13 @@ test('claims check --format markdown is a report for a ticket', async () => {
   expect(stdout).toMatchInlineSnapshot(`
     "## DNS check of example.com
 
-    - **Result:** something has to be fixed
-    - **Cause:** The record holds another token: expected "prefix=token", seen "prefix=\\\`\\<b\\>\\|x". It may be from an older claim
-    - **Fix:** Replace the value of the TXT record (host @) by prefix=token
-    - **Asked for:** TXT record at \`example.com\` with the value \`prefix=token\`
+    - **Result:** needs fixing
+    - **Cause:** The record holds a different token: expected "prefix=token", found "prefix=\\\`\\<b\\>\\|x". It may be left over from an earlier claim
+    - **Fix:** Change the value of the TXT record (host @) to prefix=token
+    - **Expected:** TXT record at \`example.com\` with the value \`prefix=token\`
     - **Zone:** \`example.com\`
-    - **Caches:** may hold the old state for up to 5 minutes
-    - **Checked:** 2026-11-20T12:00:00.000Z by mailclaim 0.0.0-test, starting from \`192.0.2.53\`
+    - **Caches:** may keep the old state for up to 5 minutes
+    - **Checked:** 2026-11-20T12:00:00.000Z by mailclaim 0.0.0-test, starting at \`192.0.2.53\`
 
     ### Authoritative name servers
 
@@ -217,11 +217,11 @@ test('claims check --format markdown is a report for a ticket', async () => {
 
     ### Findings
 
-    1. **error** \`stale_token\`: The record holds another token: expected "prefix=token", seen "prefix=\\\`\\<b\\>\\|x". It may be from an older claim
-       - Fix: Replace the value of the TXT record (host @) by prefix=token
+    1. **error** \`stale_token\`: The record holds a different token: expected "prefix=token", found "prefix=\\\`\\<b\\>\\|x". It may be left over from an earlier claim
+       - Fix: Change the value of the TXT record (host @) to prefix=token
        - Evidence: \`\`{"expected":"prefix=token","seen":"prefix=\`<b>|x","difference":{"at":8,"expected":"token","seen":"\`<b>|x"},"seen_hex":"7072656669783d603c623e7c78","old_state_ttl":300}\`\`
 
-    2. **info** \`wrong_provider_hint\`: The zone example.com is run by ns.example.com
+    2. **info** \`wrong_provider_hint\`: The zone example.com is hosted by ns.example.com
        - Fix: Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect
        - Evidence: \`{"zone":"example.com","providers":[],"nameservers":["ns.example.com"]}\`
     "
@@ -250,8 +250,8 @@ describe('claims check --wait', () => {
     )
     expect(failure).toBeUndefined()
     expect(JSON.parse(stdout)).toMatchObject({ ready: true })
-    expect(stderr).toContain('waiting for the TXT record at example.com, for 15 minutes at most')
-    expect(stderr).toContain('next look in 5 seconds')
+    expect(stderr).toContain('waiting for the TXT record at example.com for up to 15 minutes')
+    expect(stderr).toContain('next check in 5 seconds')
     expect(clock.slept).toContain(5000)
   })
 
@@ -263,11 +263,11 @@ describe('claims check --wait', () => {
 
 describe('what does not fit together is refused', () => {
   test.each([
-    [['example.com'], OPTIONS, 'exclude each other'],
+    [['example.com'], OPTIONS, "can't be used together"],
     [[], { name: 'example.com' }, '--name needs --value'],
     [[], { value: 'prefix=token' }, '--value needs --name'],
     [[], { name: 'example.com', value: '' }, '--value is empty'],
-    [[], { ...OPTIONS, timeout: 5 }, 'it needs --wait'],
+    [[], { ...OPTIONS, timeout: 5 }, 'needs --wait'],
   ])('%j %j', async (words, options, why) => {
     const { failure, asked } = await check(right, options, { arguments: words })
     expect(failure).toMatchObject({ exit: 2 })
@@ -306,28 +306,34 @@ describe('a claim that has come to its end', () => {
 })
 
 describe('a value that was pasted', () => {
-  test('is expected without the blanks around it', async () => {
+  test.each([
+    ' prefix=token\t\n',
+    '"prefix=token"',
+    " 'prefix=token' ",
+    '“prefix=token”',
+    '" prefix=token "',
+  ])('as %j is expected without what is around it, which is said', async (value) => {
     const { failure, stdout, stderr } = await check(
       right,
-      { name: 'example.com', value: ' prefix=token\t\n' },
+      { name: 'example.com', value },
       { global: { json: true } },
     )
     expect(failure).toBeUndefined()
-    expect(JSON.parse(stdout).expected).toBe('prefix=token')
-    expect(stderr).toBe('warning: the blanks around --value are left out\n')
+    expect(JSON.parse(stdout)).toMatchObject({ expected: 'prefix=token', ready: true })
+    expect(stderr).toBe('warning: ignoring the spaces or quotation marks around --value\n')
   })
 
-  test('with quotation marks around it is taken at its word, with a warning', async () => {
+  test('with a quotation mark at one end alone is taken as it is', async () => {
     const { stdout, stderr } = await check(
       right,
-      { name: 'example.com', value: '"prefix=token"' },
+      { name: 'example.com', value: '"prefix=token' },
       { global: { json: true } },
     )
-    expect(JSON.parse(stdout)).toMatchObject({ expected: '"prefix=token"', ready: false })
-    expect(stderr).toMatch(/^warning: the quotation marks around --value count as a part of it/)
+    expect(JSON.parse(stdout).expected).toBe('"prefix=token')
+    expect(stderr).not.toContain('ignoring')
   })
 
-  test('of blanks alone is empty', async () => {
-    expect((await check(right, { name: 'example.com', value: ' ' })).failure).toMatchObject({ exit: 2 })
+  test.each([' ', '""', '" "'])('as %j is empty', async (value) => {
+    expect((await check(right, { name: 'example.com', value })).failure).toMatchObject({ exit: 2 })
   })
 })

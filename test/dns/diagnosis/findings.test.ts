@@ -101,6 +101,40 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
   ['prefix_only', 'error', 'fix', { servers: [seen('prefix=')] }],
   ['pasted_line', 'error', 'fix', { servers: [seen(`example.com. IN TXT ${EXPECTED}`)] }],
   ['extra_text', 'error', 'fix', { servers: [seen(`${EXPECTED} and more`)] }],
+  ['characters_changed', 'error', 'fix', { servers: [seen('prefix＝token123')] }],
+  ['encoded', 'error', 'fix', { servers: [seen('prefix%3Dtoken123')] }],
+  ['placeholder', 'error', 'fix', { servers: [seen('prefix=YOUR_TOKEN')] }],
+  ['swapped', 'error', 'fix', { servers: [seen('token123=prefix')] }],
+  [
+    'cname_instead_of_txt',
+    'error',
+    'fix',
+    {
+      name: 'app.example.com',
+      servers: [observation({ aliases: ['prefix=token123.example.com'], aliasEnd: 'nxdomain' })],
+      alias: {
+        targets: ['prefix=token123.example.com'],
+        end: 'nxdomain',
+        values: [],
+        ttl: 300,
+        negativeTtl: undefined,
+      },
+    },
+  ],
+  [
+    'cname_instead_of_txt',
+    'error',
+    'fix',
+    {
+      servers: [observation()],
+      probes: {
+        places: [{ name: 'www.example.com', how: 'other', values: [], alias: 'prefix=token123' }],
+        wildcard: [],
+        wildcardAlias: undefined,
+        coversName: false,
+      },
+    },
+  ],
   [
     'doubled_name',
     'error',
@@ -108,7 +142,9 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     {
       servers: [observation()],
       probes: {
-        places: [{ name: 'example.com.example.com', how: 'doubled', values: [txt(EXPECTED)] }],
+        places: [
+          { name: 'example.com.example.com', how: 'doubled', values: [txt(EXPECTED)], alias: undefined },
+        ],
         wildcard: [],
         wildcardAlias: undefined,
         coversName: false,
@@ -122,7 +158,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     {
       servers: [observation()],
       probes: {
-        places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)] }],
+        places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)], alias: undefined }],
         wildcard: [],
         wildcardAlias: undefined,
         coversName: false,
@@ -301,10 +337,10 @@ describe('what a person reads', () => {
     expect(diagnosed(observations({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
   })
 
-  test('expected and seen stand in the message', () => {
+  test('expected and found values are in the message', () => {
     const [finding] = diagnosed(observations({ servers: [seen('prefix=older')] })).findings
     expect(finding?.message).toContain(`expected "${EXPECTED}"`)
-    expect(finding?.message).toContain('seen "prefix=older"')
+    expect(finding?.message).toContain('found "prefix=older"')
     expect(finding?.evidence).toMatchObject({
       difference: { at: 8, expected: 'token123', seen: 'older' },
       seen_hex: Buffer.from('prefix=older').toString('hex'),
@@ -329,7 +365,7 @@ describe('what a person reads', () => {
       observations({
         servers: [seen('prefix=older')],
         probes: {
-          places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)] }],
+          places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)], alias: undefined }],
           wildcard: [],
           wildcardAlias: undefined,
           coversName: false,
@@ -423,9 +459,9 @@ describe('the advice fits the case', () => {
       4_294_967_290,
       /^Wait until the other name servers have copied/,
     ],
-    ['the same', 9, 9, /^Wait a little/],
-    ['newer', 8, 9, /have the newer zone: it was removed there/],
-    ['newer, across the end of the numbers', 4_294_967_290, 1, /have the newer zone/],
+    ['the same', 9, 9, /^Wait a few minutes/],
+    ['newer', 8, 9, /have a newer version of the zone: it was removed there/],
+    ['newer, across the end of the numbers', 4_294_967_290, 1, /have a newer version of the zone/],
   ])('servers without the record whose zone is %s', (_says, serial, other, fix) => {
     const soa = (number: number) => ({
       soa: { ...SOA, serial: number },
@@ -435,6 +471,94 @@ describe('the advice fits the case', () => {
       { code: 'partial_propagation', fix: expect.stringMatching(fix) },
     ])
   })
+})
+
+describe('a near value is described so that it can be seen', () => {
+  const messageFor = (value: string, expected = 'mc-verify=Q7dX2kV9pLr4TzB8nW') =>
+    diagnosed(observations({ expected, servers: [seen(value)] })).findings[0]?.message
+
+  test.each([
+    ['mc–verify=Q7dX2kV9pLr4TzB8nW', 'character 3 is "–" (U+2013, en dash) instead of "-"'],
+    ['mc-verify＝Q7dX2kV9pLr4TzB8nW', 'character 10 is "＝" (U+FF1D, full-width =) instead of "="'],
+    ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'character 25 is "В" (U+0412, Cyrillic letter) instead of "B"'],
+    ['mc-verify: Q7dX2kV9pLr4TzB8nW', 'character 10 is ": " instead of "="'],
+    ['mc-verify=Q7dX2kV9pL4TzB8nW', '"r" is missing at character 21'],
+    ['mc-verify=Q7dX2kV9pLrr4TzB8nW', 'there is an extra "r" at character 22'],
+    ['mc-vérify=Q7dX2kV9pLr4TzB8nW', 'character 5 is "é" (U+00E9) instead of "e"'],
+    ['mc-ve\u0301rify=Q7dX2kV9pLr4TzB8nW', 'there is an extra U+0301 at character 6'],
+    [
+      'verification=Q7dX2kV9pLr4TzB8nW',
+      'is almost right: it has "verification" instead of "mc-verify" at character 1',
+    ],
+    ['“mc-verify=Q7dX2kV9pLr4TzB8nW”', 'includes quotation marks'],
+    ['mc-verify\\=Q7dX2kV9pLr4TzB8nW', 'includes a backslash'],
+    ['mc-verify%3DQ7dX2kV9pLr4TzB8nW', 'in encoded form, URL encoding (%3D for "=")'],
+    ['mc-verify=Q7dX2kV9pLr4TzB8nWmc-verify=Q7dX2kV9pLr4TzB8nW', 'holds the value more than once'],
+  ])('%s: %s', (value, words) => {
+    expect(messageFor(value)).toContain(words)
+  })
+
+  test('a value of another script is shown as it is written', () => {
+    const [finding] = diagnosed(observations({ servers: [seen('ключ=значение')] })).findings
+    expect(finding?.message).toContain('found another TXT record: "ключ=значение"')
+  })
+
+  test('what is worth copying ends the advice', () => {
+    for (const value of [
+      'prefix＝token123',
+      'prefix%3Dtoken123',
+      'token123=prefix',
+      'prefix=older',
+      '"prefix=token123"',
+    ])
+      expect(diagnosed(observations({ servers: [seen(value)] })).findings[0]?.fix).toMatch(/prefix=token123$/)
+  })
+})
+
+describe('servers that differ', () => {
+  const older = { soa: { ...SOA, serial: 41 } }
+
+  test('are told by their addresses and serials', () => {
+    const [finding] = diagnosed(
+      observations({ servers: [match(), observation({ ...second, ...older })] }),
+    ).findings
+    expect(finding?.message).toBe(
+      '1 of 2 name servers have the record: ns1.example.com (192.0.2.1, serial 1); not yet: ns2.example.com (192.0.2.2, serial 41)',
+    )
+  })
+
+  test('at two addresses of one host may be the fault of an old glue record', () => {
+    const sameHost = observation({ server: { address: '192.0.2.9', port: 53 }, ...older })
+    const [finding] = diagnosed(
+      observations({ servers: [match(), sameHost], parent: { zone: 'com', hosts: ['ns1.example.com'] } }),
+    ).findings
+    expect(finding?.code).toBe('partial_propagation')
+    expect(finding?.fix).toContain('If 192.0.2.9 is an old address')
+    expect(finding?.fix).toContain('update the glue record for ns1.example.com')
+  })
+
+  test('because one has the value with a mistake, which is shown', () => {
+    const quoted = { ...second, outcome: 'mismatch' as const, values: [txt(`"${EXPECTED}"`)] }
+    const [finding] = diagnosed(observations({ servers: [match(), observation(quoted)] })).findings
+    expect(finding?.message).toContain(`, which has ""${EXPECTED}"" [quoted]`)
+  })
+})
+
+test('a CNAME at the top of a zone is said to be not allowed there', () => {
+  for (const end of ['absent', 'nxdomain', 'loop'] as const) {
+    const [finding] = diagnosed(observations(alias(end))).findings
+    expect(finding?.message).toContain("A CNAME isn't allowed at the top of a zone")
+    const below = diagnosed(observations({ ...alias(end), name: 'app.example.com' })).findings
+    expect(below[0]?.message).not.toContain('top of a zone')
+  }
+})
+
+test('nobody is told to add a record at the name of a registry', () => {
+  const registry = { name: 'co.uk', zone: 'co.uk', servers: [observation()] }
+  const { findings } = diagnosed(observations(registry))
+  expect(findings.map((finding) => finding.code)).toEqual(['domain_not_found'])
+  expect(findings[0]?.message).toContain('only the registry can change records there')
+  expect(findings[0]?.fix).toBe('Check your registered domain instead, such as example.co.uk')
 })
 
 describe('silence is no answer', () => {

@@ -1,12 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  difference,
-  explainValue,
-  explainValues,
-  invisibleCharacters,
-  splitRecords,
-} from '../../../src/dns/diagnosis/value-comparison.ts'
+import { difference, invisibleCharacters } from '../../../src/dns/diagnosis/characters.ts'
+import { explainValue, explainValues, splitRecords } from '../../../src/dns/diagnosis/value-comparison.ts'
 import { decodeValue } from '../../../src/dns/wire/txt-answer.ts'
 
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
@@ -43,12 +38,63 @@ describe('a wrong value is told by what is wrong with it', () => {
     [EXPECTED.slice(3), 'truncated'],
     ['mc-verify=another', 'stale_token'],
     ['MC-Verify=another', 'stale_token'],
+    ['mc–verify=Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc\u2011verify=Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc_verify=Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mcverify=Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc-verify＝Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc-verify:Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc-verify: Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc-verify Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'characters_changed'],
+    ['mc-verify=Q7dX2kV9qLr4TzB8nW', 'characters_changed'],
+    ['mc-verify=Q7dX2kV9pLr4TzB8nnW', 'characters_changed'],
+    ['mc-verify=Q7dX2kV9pLr4TzB8Wn', 'characters_changed'],
+    ['mc-veriﬁcation=Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    ['“mc–verify=Q7dX2kV9pLr4TzB8nW”', 'characters_changed'],
+    ['mc-verify\\=Q7dX2kV9pLr4TzB8nW', 'quoted'],
+    ['mc-verify%3DQ7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['mc-verify%3dQ7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['mc-verify&#61;Q7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['mc-verify&#x3D;Q7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['mc-verify&equals;Q7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['&quot;mc-verify&#61;Q7dX2kV9pLr4TzB8nW&quot;', 'encoded'],
+    ['mc-verify\\061Q7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['mc-verify\\u003dQ7dX2kV9pLr4TzB8nW', 'encoded'],
+    ['mc-verify=3DQ7dX2kV9pLr4TzB8nW', 'encoded'],
+    [Buffer.from(EXPECTED).toString('base64'), 'encoded'],
+    ['Q7dX2kV9pLr4TzB8nW=mc-verify', 'swapped'],
+    ['Q7dX2kV9pLr4TzB8nW: mc-verify', 'swapped'],
+    ['"Q7dX2kV9pLr4TzB8nW=mc-verify"', 'swapped'],
+    ['mc-verify=YOUR_TOKEN', 'placeholder'],
+    ['mc-verify=<token>', 'placeholder'],
+    ['mc-verify=<your token here>', 'placeholder'],
+    ['mc-verify={{token}}', 'placeholder'],
+    ['mc-verify=$TOKEN', 'placeholder'],
+    ['mc-verify=xxxxxxxx', 'placeholder'],
+    ['mc-verify=...', 'placeholder'],
+    ['<your-verification-code>', 'placeholder'],
+    ['prefix=token', 'placeholder'],
+    ['mc–verify=', 'prefix_only'],
+    ['MC_verify=another', 'stale_token'],
+    [`example.com ${EXPECTED}`, 'pasted_line'],
+    [`example.com. ${EXPECTED}`, 'pasted_line'],
+    [`${EXPECTED}${EXPECTED}`, 'extra_text'],
     ['v=spf1 -all', undefined],
+    ['token', undefined],
+    ['example.com', undefined],
+    ['<html>', undefined],
+    ['[a]', undefined],
     ['other-verify=another', undefined],
     ['', undefined],
     [EXPECTED, undefined],
   ])('%j is %s', (seen, fault) => {
-    expect(explainValue(EXPECTED, seen)).toBe(fault)
+    expect(explainValue(EXPECTED, seen, 'example.com')).toBe(fault)
+  })
+
+  test('padding of base64 that got lost makes it shorter', () => {
+    expect(explainValue('cGF5bG9hZA==', 'cGF5bG9hZA')).toBe('truncated')
+    expect(explainValue('mc-verify=cGF5bG9hZA==', 'mc-verify=cGF5bG9hZA=')).toBe('truncated')
   })
 
   test('the best explanation of several comes first', () => {
@@ -127,6 +173,114 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
+  /** A value with a hyphen and a token long enough to know it by, although some characters differ. */
+  const long = fc
+    .tuple(
+      fc.stringMatching(/^[a-z]{2,8}-[a-z]{2,8}$/),
+      fc.string({ minLength: 24, maxLength: 64, unit: fc.constantFrom(...'abcdefXYZ23456789') }),
+    )
+    .map(([prefix, rest]) => `${prefix}=${rest}`)
+  const pick = (...texts: string[]) => fc.constantFrom(...texts)
+  const replaceAt = (text: string, at: number, length: number, by: string) =>
+    text.slice(0, at) + by + text.slice(at + length)
+
+  test.each<[string, string, fc.Arbitrary<(value: string, at: number) => string>]>([
+    [
+      'another dash',
+      'characters_changed',
+      pick(...'‐‑‒–—―−_－﹣').map((dash) => (value) => value.replace('-', dash)),
+    ],
+    [
+      'another separator',
+      'characters_changed',
+      pick('＝', ':', ': ', '：', ' ', '', '==', ' : ').map((sign) => (value) => value.replace('=', sign)),
+    ],
+    [
+      'full-width forms',
+      'characters_changed',
+      fc.constant((value) => value.replace(/[!-~]/g, (c) => String.fromCharCode(c.charCodeAt(0) + 0xfee0))),
+    ],
+    [
+      'letters of another script',
+      'characters_changed',
+      pick('aа', 'eе', 'cс', 'XХ', 'YУ', 'ZΖ').map((pair) => (value) => {
+        const [letter = '', alike = ''] = pair
+        return value.replaceAll(letter, alike)
+      }),
+    ],
+    ['one character lost', 'characters_changed', fc.constant((value, at) => replaceAt(value, at, 1, ''))],
+    [
+      'one character twice',
+      'characters_changed',
+      fc.constant((value, at) => replaceAt(value, at, 0, value[at] ?? '')),
+    ],
+    [
+      'another character',
+      'characters_changed',
+      pick('#', 'q', '$').map((c) => (value, at) => replaceAt(value, at, 1, c)),
+    ],
+    [
+      'two characters exchanged',
+      'characters_changed',
+      fc.constant((value, at) => replaceAt(value, at, 2, `${value[at + 1]}${value[at]}`)),
+    ],
+    [
+      'another prefix',
+      'characters_changed',
+      pick('verify', 'token', 'txt-code').map(
+        (prefix) => (value) => prefix + value.slice(value.indexOf('=')),
+      ),
+    ],
+    [
+      'an encoding',
+      'encoded',
+      pick('%3D', '%3d', '&#61;', '&#x3d;', '&equals;', '\\061', '\\u003d', '\\x3d', '=3D').map(
+        (sign) => (value) => value.replace('=', () => sign),
+      ),
+    ],
+    ['base64', 'encoded', fc.constant((value) => Buffer.from(value).toString('base64'))],
+    ['backslashes', 'quoted', fc.constant((value) => value.replace(/[=-]/g, '\\$&'))],
+    [
+      'the halves swapped',
+      'swapped',
+      pick('=', ':', ': ', ' ').map((sign) => (value) => value.split('=').reverse().join(sign)),
+    ],
+    [
+      'a placeholder',
+      'placeholder',
+      pick(
+        'YOUR_TOKEN',
+        '<token>',
+        '<your token>',
+        '[TOKEN]',
+        '{token}',
+        'xxxxx',
+        'your-token-here',
+        '$TOKEN',
+      ).map((text) => (value) => value.replace(/=.*/, () => `=${text}`)),
+    ],
+    [
+      'the name in front',
+      'pasted_line',
+      pick('example.com ', 'example.com. ', 'Example.com: ').map((name) => (value) => name + value),
+    ],
+    ['a byte order mark', 'whitespace', fc.constant((value) => `\ufeff${value}`)],
+  ])('%s: %s', (_what, fault, mutation) => {
+    fc.assert(
+      fc.property(long, mutation, fc.nat(), (expected, mutate, place) => {
+        // Not at the ends, where it would be a value that was cut.
+        const seen = mutate(expected, 1 + (place % (expected.length - 3)))
+        fc.pre(seen.toLowerCase() !== expected.toLowerCase())
+        // A letter more or less among equal ones at an end is text around the value, or a value that was cut.
+        if (fault === 'characters_changed')
+          fc.pre(
+            ![expected.startsWith(seen), expected.endsWith(seen), seen.includes(expected)].includes(true),
+          )
+        expect(explainValue(expected, seen, 'example.com')).toBe(fault)
+      }),
+    )
+  })
+
   test('nothing is ever said of the value itself, and nothing throws', () => {
     fc.assert(
       fc.property(
@@ -160,6 +314,75 @@ describe('any value survives a mistake being named', () => {
       }),
     )
   })
+})
+
+describe('what belongs to somebody else is never called a mistake', () => {
+  const letters = (alphabet: string, length: number) =>
+    fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(...alphabet) })
+  const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+  const HEX = '0123456789abcdef'
+  const mine = fc
+    .tuple(
+      fc.constantFrom('mc-verify', 'mailclaim-domain-verification', 'sandbox-domain-verification', 'claim'),
+      letters(ALPHANUMERIC, 24),
+    )
+    .map(([prefix, token]) => `${prefix}=${token}`)
+  const others = fc.oneof(
+    fc.constantFrom(
+      'v=spf1 include:_spf.google.com ~all',
+      'v=spf1 -all',
+      'v=DMARC1; p=none; rua=mailto:dmarc@example.com',
+      'v=STSv1; id=20240101000000Z;',
+      'v=TLSRPTv1; rua=mailto:tls@example.com',
+      'v=BIMI1; l=https://example.com/logo.svg',
+      'forward-email=user@example.com',
+      'example.com',
+      'https://example.com/',
+      'test',
+      'hello world',
+      '$Id: zone 42 $',
+      '“quoted”',
+      'ключ=значение',
+    ),
+    letters('0123456789', 8).map((digits) => `MS=ms${digits}`),
+    letters(`${ALPHANUMERIC}_-`, 43).map((token) => `google-site-verification=${token}`),
+    letters(`${ALPHANUMERIC}+/`, 216).map((key) => `v=DKIM1; k=rsa; p=${key}IDAQAB`),
+    letters(HEX, 30).map((token) => `facebook-domain-verification=${token}`),
+    letters(ALPHANUMERIC, 16).map((token) => `apple-domain-verification=${token}`),
+    letters(ALPHANUMERIC, 64).map((token) => `atlassian-domain-verification=${token}`),
+    letters(ALPHANUMERIC, 24).map((token) => `another-verify=${token}`),
+    letters(ALPHANUMERIC, 24).map((token) => `mc=${token}`),
+    fc.uuid().map((id) => `docusign=${id}`),
+    letters(HEX, 32),
+    letters(`${ALPHANUMERIC}_-`, 43),
+    letters(ALPHANUMERIC, 24),
+  )
+
+  test('proofs of other services, policies, keys, tokens of the same length', () => {
+    fc.assert(
+      fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
+        expect(explainValues(expected, seen, 'example.com')).toEqual([])
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('another token of the same service is not a misspelling', () => {
+    fc.assert(
+      fc.property(mine, letters(ALPHANUMERIC, 24), (expected, token) => {
+        const seen = `${expected.slice(0, expected.indexOf('='))}=${token}`
+        expect(explainValue(expected, seen)).toBe('stale_token')
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+test('a value as long as an answer can be is compared in no time', () => {
+  const start = performance.now()
+  for (const filling of ['-', 'a', '%3D', '=', '\\', '“', '<', ' '])
+    explainValue(EXPECTED, `mc-verify=${filling.repeat(65_000 / filling.length)}x`, 'example.com')
+  expect(performance.now() - start).toBeLessThan(2000)
 })
 
 test('many records that look like parts do not take for ever', () => {

@@ -1,0 +1,184 @@
+// White space in Unicode's sense, control characters, soft hyphen, zero-width, bidi marks, byte order mark.
+const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
+
+/** The text without the characters that cannot be seen. */
+export const visible = (text: string): string => text.replace(INVISIBLE, '')
+
+/** The characters that cannot be seen, by code point and the place (from 1) where they are. */
+export function invisibleCharacters(text: string): { position: number; hex: string; name: string }[] {
+  return Array.from(text).flatMap((character, index) =>
+    character.match(INVISIBLE) === null
+      ? []
+      : [
+          {
+            position: index + 1,
+            hex: Buffer.from(character).toString('hex'),
+            name: characterName(character) ?? codePoint(character),
+          },
+        ],
+  )
+}
+
+/** Letters of other scripts, each followed by the Latin letter that it is mistaken for. */
+const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
+  (
+    'АAВBЕEЅSІIЈJКKМMНHОOРPСCТTУYХXԌGԚQԜWаaвbеeѕsіiјjкkмmнhоoрpсcтtуyхxһhԁdԛqԝwӏlҮYүy' +
+    'ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXαaβbεeιiκkνvοoρpτtυuχxγyωwϲcϳj' +
+    'ՕOօoՍUսuհhոnցgıiɡgɑaɩiłlŁLøoØOđdĐD'
+  )
+    .match(/../gu)
+    ?.map((pair): [string, string] => [pair.charAt(0), pair.charAt(1)]),
+)
+
+/**
+ * What a text looks like to somebody who types it: without accents, ligatures, full-width forms, case and what cannot be
+ * seen; with one dash, one separator, and one letter for those that are hard to tell apart (O and 0, I, l and 1). Texts
+ * with the same appearance are misreadings of each other.
+ */
+export function appearance(text: string): string {
+  const ascii = /^[\x21-\x7e]*$/.test(text) ? text : asciiLookAlike(text)
+  return ascii
+    .replaceAll('_', '-')
+    .replaceAll(':', '=')
+    .toLowerCase()
+    .replaceAll('0', 'o')
+    .replace(/[1i|]/g, 'l')
+}
+
+function asciiLookAlike(text: string): string {
+  return Array.from(visible(text.normalize('NFKD')), (c) => LOOK_ALIKES.get(c) ?? c)
+    .join('')
+    .replace(/\p{M}/gu, '')
+    .replace(/[\p{Pd}\u2212\u2043\u00ac]/gu, '-')
+    .replace(/[\u2236\ua78a\ua789]/gu, '=')
+    .replace(/[\u3002\u00b7]/gu, '.')
+    .replace(/[\u2044\u2215]/gu, '/')
+}
+
+/** One place (from 1) where a text differs: something else, something missing (`seen` is empty), something extra. */
+export interface CharacterChange {
+  readonly position: number
+  readonly expected: string
+  readonly seen: string
+}
+
+/** The characters that differ, one by one where the texts are equally long between what they share at both ends. */
+export function changedCharacters(expected: string, seen: string): CharacterChange[] {
+  const parts = difference(expected, seen)
+  const from = Array.from(parts.start).length + 1
+  const wanted = Array.from(parts.expected)
+  const got = Array.from(parts.seen)
+  if (wanted.length !== got.length) return [{ position: from, expected: parts.expected, seen: parts.seen }]
+  return wanted.flatMap((character, index) =>
+    character === got[index] ? [] : [{ position: from + index, expected: character, seen: got[index] ?? '' }],
+  )
+}
+
+/** Where two values part: what is the same at the start and at the end, and the piece between in each. */
+export function difference(
+  expected: string,
+  seen: string,
+): { start: string; expected: string; seen: string; end: string } {
+  const wanted = Array.from(expected)
+  const got = Array.from(seen)
+  let start = 0
+  while (start < wanted.length && start < got.length && wanted[start] === got[start]) start += 1
+  let end = 0
+  while (
+    end < wanted.length - start &&
+    end < got.length - start &&
+    wanted[wanted.length - 1 - end] === got[got.length - 1 - end]
+  )
+    end += 1
+  return {
+    start: got.slice(0, start).join(''),
+    expected: wanted.slice(start, wanted.length - end).join(''),
+    seen: got.slice(start, got.length - end).join(''),
+    end: end === 0 ? '' : got.slice(got.length - end).join(''),
+  }
+}
+
+/**
+ * Whether at most so many characters have to be inserted, deleted or replaced to make one text of the other. Only the
+ * cells of the edit matrix that could stay below the limit are filled, so long texts take no longer than their length.
+ */
+export function isWithinEdits(a: string, b: string, most: number): boolean {
+  const [short, long] = a.length <= b.length ? [a, b] : [b, a]
+  if (long.length - short.length > most) return false
+  let row = new Map<number, number>()
+  for (let column = 0; column <= most; column += 1) row.set(column, column)
+  for (let line = 1; line <= short.length; line += 1) {
+    const next = new Map<number, number>()
+    for (let column = Math.max(0, line - most); column <= Math.min(long.length, line + most); column += 1) {
+      const replaced = (row.get(column - 1) ?? most + 1) + (short[line - 1] === long[column - 1] ? 0 : 1)
+      const removed = (row.get(column) ?? most + 1) + 1
+      const added = (next.get(column - 1) ?? most + 1) + 1
+      next.set(column, Math.min(replaced, removed, added))
+    }
+    if (Math.min(...next.values()) > most) return false
+    row = next
+  }
+  return (row.get(long.length) ?? most + 1) <= most
+}
+
+/** `"–" (U+2013, en dash)`: a text in quotation marks, and what cannot be recognized by its looks by name. */
+export function describeCharacters(text: string): string {
+  const characters = Array.from(text)
+  const odd = characters.filter((c) => !/^[\x21-\x7e]$/.test(c) && (c !== ' ' || characters.length === 1))
+  const names = odd.slice(0, 3).map((c) => [codePoint(c), characterName(c)].filter(Boolean).join(', '))
+  // A combining mark by itself would sit on the quotation mark.
+  if (/^\p{M}/u.test(text)) return names.join('; ')
+  return names.length === 0 ? `"${text}"` : `"${text}" (${names.join('; ')})`
+}
+
+/** `U+2013`, as Unicode writes it. */
+export function codePoint(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+function characterName(character: string): string | undefined {
+  const code = character.codePointAt(0) ?? 0
+  if (code >= 0xff01 && code <= 0xff5e) return `full-width ${String.fromCharCode(code - 0xfee0)}`
+  const script = SCRIPTS.find(([pattern]) => pattern.test(character))
+  return NAMES.get(code) ?? (script === undefined ? undefined : `${script[1]} letter`)
+}
+
+const SCRIPTS: readonly (readonly [RegExp, string])[] = [
+  [/\p{Script=Cyrillic}/u, 'Cyrillic'],
+  [/\p{Script=Greek}/u, 'Greek'],
+  [/\p{Script=Armenian}/u, 'Armenian'],
+]
+
+const NAMES: ReadonlyMap<number, string> = new Map([
+  [0x09, 'tab'],
+  [0x0a, 'line feed'],
+  [0x0d, 'carriage return'],
+  [0x20, 'space'],
+  [0xa0, 'no-break space'],
+  [0xad, 'soft hyphen'],
+  [0x200b, 'zero-width space'],
+  [0x200c, 'zero-width non-joiner'],
+  [0x200d, 'zero-width joiner'],
+  [0x200e, 'left-to-right mark'],
+  [0x200f, 'right-to-left mark'],
+  [0x2010, 'hyphen'],
+  [0x2011, 'non-breaking hyphen'],
+  [0x2012, 'figure dash'],
+  [0x2013, 'en dash'],
+  [0x2014, 'em dash'],
+  [0x2015, 'horizontal bar'],
+  [0x2018, 'left single quotation mark'],
+  [0x2019, 'right single quotation mark'],
+  [0x201c, 'left double quotation mark'],
+  [0x201d, 'right double quotation mark'],
+  [0x2026, 'ellipsis'],
+  [0x202f, 'narrow no-break space'],
+  [0x2060, 'word joiner'],
+  [0x2212, 'minus sign'],
+  [0x2236, 'ratio sign'],
+  [0x3000, 'ideographic space'],
+  [0xfb01, 'ligature fi'],
+  [0xfb02, 'ligature fl'],
+  [0xfe63, 'small hyphen-minus'],
+  [0xfeff, 'byte order mark'],
+])

@@ -1,0 +1,61 @@
+/** What a text may stand for, by the name of the encoding. Only encodings that change the text are listed. */
+export function decodings(text: string): { encoding: string; text: string }[] {
+  return ENCODINGS.map(([encoding, decode]) => ({ encoding, text: decode(text) })).filter(
+    (decoded) => decoded.text !== text,
+  )
+}
+
+/** How values get encoded on their way through forms, mails and scripts, and how to undo it. */
+const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => string])[] = [
+  ['URL encoding (%3D for "=")', (text) => text.replace(/((?:%[0-9a-f]{2})+)/gi, percentDecoded)],
+  [
+    'HTML (&#61; for "=")',
+    (text) =>
+      text
+        .replace(/&#x([0-9a-f]{1,6});/gi, (_, digits: string) => character(digits, 16))
+        .replace(/&#(\d{1,7});?/g, (_, digits: string) => character(digits, 10))
+        .replace(/&([a-z]{2,8});/gi, (whole, name: string) => ENTITIES[name.toLowerCase()] ?? whole),
+  ],
+  [
+    'escape sequences (\\u003d for "=")',
+    (text) =>
+      text
+        .replace(/\\u\{([0-9a-f]{1,6})\}|\\u([0-9a-f]{4})/gi, (_, braced?: string, four?: string) =>
+          character(braced ?? four ?? '', 16),
+        )
+        .replace(/\\x([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16))
+        // In zone files the number is decimal (RFC 1035 section 5.1).
+        .replace(/\\(\d{3})/g, (_, digits: string) => character(digits, 10)),
+  ],
+  [
+    'quoted-printable (=3D for "=")',
+    (text) => text.replace(/=([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16)),
+  ],
+  ['base64', (text) => (/^[\w+/-]+=*$/.test(text) ? Buffer.from(text, 'base64').toString('utf8') : text)],
+]
+
+function percentDecoded(run: string): string {
+  return Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8')
+}
+
+function character(digits: string, radix: number): string {
+  const code = Number.parseInt(digits, radix)
+  return code <= 0x10ffff ? String.fromCodePoint(code) : ''
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  equals: '=',
+  amp: '&',
+  quot: '"',
+  apos: "'",
+  lt: '<',
+  gt: '>',
+  lowbar: '_',
+  hyphen: '-',
+  dash: '-',
+  period: '.',
+  sol: '/',
+  plus: '+',
+  colon: ':',
+  nbsp: ' ',
+}

@@ -1,0 +1,61 @@
+import type { Misplaced } from '../observation/misplaced-records.ts'
+import type { Observations } from '../observation/observations.ts'
+import { relativeName } from '../wire/name.ts'
+import type { Finding } from './finding.ts'
+import { quote } from './labels.ts'
+
+/** The right value at a wrong name. */
+export function misplacedFinding(observations: Observations, place: Misplaced): Finding {
+  const { name, zone, expected } = observations
+  const host = relativeName(name, zone)
+  const record = `The TXT record ${quote(expected)} is at ${place.name}`
+  const details = { found_at: place.name, expected_at: name, host_field: host }
+  const [first = ''] = name.split('.')
+  const why =
+    name !== zone && place.name === `${first}.${name}`
+      ? `"${first}" was entered twice, or the provider added it`
+      : 'the provider appended the domain to the name that was entered'
+  const isDoubledByCaller = name === `${place.name}.${zone}` || name === `${place.name}.${place.name}`
+  if (isDoubledByCaller)
+    return {
+      code: 'other_name',
+      severity: 'error',
+      message: `${record}, which looks right: the name that was checked, ${name}, has the domain twice`,
+      fix: `Check ${place.name} instead. Only if the record really belongs at ${name}, add it there (host ${host})`,
+      details,
+    }
+  switch (place.how) {
+    case 'wildcard':
+      return {
+        code: 'other_name',
+        severity: 'error',
+        message: `The TXT record ${quote(expected)} is at the wildcard ${place.name}, which doesn't cover ${name} itself`,
+        fix: `Add it at ${name} (host ${host})`,
+        details,
+      }
+    case 'doubled':
+      return {
+        code: 'doubled_name',
+        severity: 'error',
+        message: `${record} instead of ${name}: ${why}`,
+        fix: `Change the host of the record to ${host}${host === '@' ? ' (or leave it empty)' : ''}; the provider adds ${zone} automatically`,
+        details,
+      }
+    case 'at_sign':
+      return {
+        code: 'other_name',
+        severity: 'error',
+        message: `${record} instead of ${name}: the provider took the "@" in the host field literally`,
+        fix: `${host === '@' ? 'Leave the host field of the record empty, or enter @ without quotation marks' : `Change the host of the record to ${host}`}. If the provider still doesn't accept it, enter the full name with a dot at the end: ${name}.`,
+        details,
+      }
+    case 'other':
+      return {
+        code: 'other_name',
+        severity: 'error',
+        message: `${record} instead of ${name}`,
+        fix: `Add it at ${name} (host ${host}) and remove it from ${place.name}`,
+        details,
+      }
+  }
+}

@@ -1,0 +1,125 @@
+import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
+import { decodeValue } from '../wire/txt-answer.ts'
+import type { Finding } from './finding.ts'
+import { explainValues } from './value-comparison.ts'
+
+/** Some servers of the zone have the record, others don't. */
+export function partialPropagation(
+  observations: Observations,
+  matching: readonly Observation[],
+  without: readonly Observation[],
+): Finding {
+  const apart = serversApart(matching, without)
+  // A copy that nobody notifies looks for changes after the refresh time of its SOA record.
+  const isLagging = !apart && lagOf(matching, without) === 'behind'
+  const refresh = without.flatMap((server) => server.soa?.refresh ?? [])
+  return {
+    code: 'partial_propagation',
+    severity: apart ? 'error' : 'warning',
+    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map((server) => placeAndFault(observations, server)).join(', ')}`,
+    fix: apart
+      ? apartFix(apart)
+      : (staleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]),
+    ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(without) ?? 0) } : {}),
+    details: {
+      with: matching.map((server) => ({ ...who(server), serial: serialOf(server) })),
+      without: without.map((server) => ({
+        ...who(server),
+        outcome: server.outcome,
+        serial: serialOf(server),
+      })),
+      ...(apart ? { apart } : {}),
+      old_state_ttl: oldStateTtl(without),
+    },
+  }
+}
+
+type Apart = { with: string[]; without: string[] }
+
+function apartFix(apart: Apart): string {
+  return `The name servers belong to two different zones: those with the record list only ${apart.with.join(', ')}, the others only ${apart.without.join(', ')}. Waiting won't help. Add the record in both places, or remove one set from the delegation`
+}
+
+/**
+ * One host at two addresses, of which the zone names only one: the registry's glue still has the other. A server says
+ * which addresses are right only where it was asked; here it shows in the zone that is older.
+ */
+function staleGlueFix(
+  { parent }: Observations,
+  matching: readonly Observation[],
+  without: readonly Observation[],
+): string | undefined {
+  const host = matching.find((server) => without.some((other) => other.host === server.host))?.host
+  if (host === undefined || parent === undefined) return undefined
+  const addresses = (servers: readonly Observation[]) =>
+    servers.flatMap((server) => (server.host === host ? [server.server?.address ?? ''] : [])).join(', ')
+  return `${host} gives different answers at its addresses. If ${addresses(without)} is an old address of it, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
+}
+
+type Lag = 'behind' | 'same' | 'ahead'
+
+/** Where the servers without the record stand, going by their serials. */
+function lagOf(matching: readonly Observation[], without: readonly Observation[]): Lag {
+  const isAhead = without.every((server) =>
+    matching.every((other) => isNewer(serialOf(server), serialOf(other))),
+  )
+  if (isAhead) return 'ahead'
+  const newest = new Set(matching.map(serialOf))
+  return without.every((server) => serialOf(server) !== null && newest.has(serialOf(server)))
+    ? 'same'
+    : 'behind'
+}
+
+const LAG_FIXES: Readonly<Record<Lag, string>> = {
+  ahead:
+    'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited',
+  same: "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone",
+  behind:
+    "Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within the time shown. If it takes longer, ask the DNS provider why they haven't",
+}
+
+const serialOf = (server: Observation) => server.soa?.serial ?? null
+
+/** `ns1.example.com (192.0.2.1, serial 42)`. */
+function place(server: Observation): string {
+  const known = [
+    ...(server.server === undefined ? [] : [server.server.address]),
+    ...(serialOf(server) === null ? [] : [`serial ${serialOf(server)}`]),
+  ]
+  return known.length === 0 ? server.host : `${server.host} (${known.join(', ')})`
+}
+
+/** With what is wrong with the value there, where it is not just an older state of the zone. */
+function placeAndFault({ expected, name }: Observations, server: Observation): string {
+  const [best] = explainValues(
+    expected,
+    server.values.map((value) => decodeValue(value.bytes)),
+    name,
+  )
+  if (best === undefined || best.fault === 'stale_token') return place(server)
+  return `${place(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
+}
+
+/**
+ * The NS sets of the servers with the record and of those without, where they have no server in common: a domain moved
+ * by half. Copies of one zone that is just being changed share some.
+ */
+function serversApart(matching: readonly Observation[], without: readonly Observation[]): Apart | undefined {
+  const hosts = (servers: readonly Observation[]) => [
+    ...new Set(servers.flatMap((server) => server.nsSet ?? [])),
+  ]
+  const sets = { with: hosts(matching).sort(), without: hosts(without).sort() }
+  const areKnown = [...matching, ...without].every((server) => server.nsSet !== undefined)
+  return areKnown && sets.with.every((host) => !sets.without.includes(host)) ? sets : undefined
+}
+
+/** Serial numbers go round: which of two is newer follows from their distance (RFC 1982). */
+function isNewer(serial: number | null, other: number | null): boolean {
+  if (serial === null || other === null || serial === other) return false
+  return (serial - other) >>> 0 < 0x8000_0000
+}
+
+const who = (server: Observation) => ({
+  host: server.host,
+  address: server.server?.address ?? null,
+})

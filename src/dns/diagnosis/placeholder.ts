@@ -1,0 +1,22 @@
+/**
+ * Whether a text out of instructions, which stands for the value, was left in place: `YOUR_TOKEN`, `<token>`, `xxxx`.
+ *
+ * @param hasPrefix whether it follows the right prefix. By itself it has to be clearer: other records hold short words.
+ */
+export function isPlaceholder(text: string, hasPrefix: boolean): boolean {
+  // No instructions have a longer one.
+  if (text.length > 100) return false
+  const word = text.replace(/^\W+|\W+$/g, '')
+  if (hasPrefix) return BRACKETED.test(text) || ASKS.test(text) || STANDS_IN.test(text)
+  return (
+    ASKS.test(text) ||
+    (BRACKETED.test(text) && (ASKS.test(word) || STANDS_IN.test(word))) ||
+    /^prefix=token$/i.test(text)
+  )
+}
+
+const BRACKETED = /^(?:<.+>|\[.+\]|\{.+\}|\(.+\)|\$\{?\w+\}?|%\w+%)$/s
+const ASKS =
+  /^(?:your|my|insert|paste|enter|replace|copy|put|the|some)[\w-]*(?:token|value|code|key|here|string)/i
+const STANDS_IN =
+  /^(?:(?:verification|unique|random)?[_-]?(?:token|value|code|key|string)|placeholder|example|sample|dummy|todo|tbd|changeme|x{3,}|\*{3,}|\.{3,}|…|\?+)$/i

@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { wrongPlaces } from '../../../src/dns/observation/misplaced-records.ts'
+import { isWithin } from '../../../src/dns/wire/name.ts'
+
+const namesOf = (name: string, zone: string) =>
+  wrongPlaces(name, zone, 'mc-verify=token').map((place) => place.name)
+
+describe('the places to look at', () => {
+  test('for the top of a zone are where providers put what people type', () => {
+    expect(namesOf('example.com', 'example.com')).toEqual(
+      expect.arrayContaining([
+        '*.example.com',
+        'example.com.example.com',
+        'example.com.example.com.example.com',
+        'example.example.com',
+        '@.example.com',
+        '"@".example.com',
+        'www.example.com',
+        '_mc-verify.example.com',
+        '_domainkey.example.com',
+      ]),
+    )
+  })
+
+  test('for a name in the zone are its parents and the top as well', () => {
+    expect(namesOf('shop.eu.example.com', 'example.com')).toEqual(
+      expect.arrayContaining([
+        'shop.shop.eu.example.com',
+        'eu.example.com',
+        'example.com',
+        '@.example.com',
+        'www.example.com',
+      ]),
+    )
+  })
+
+  test('are few, each named once, in the zone, and never the name itself', () => {
+    const label = fc.stringMatching(/^[a-z0-9_]{1,20}$/)
+    fc.assert(
+      fc.property(
+        fc.array(label, { maxLength: 60 }),
+        fc.array(label, { minLength: 1, maxLength: 3 }),
+        (below, top) => {
+          const zone = top.join('.')
+          const name = [...below, zone].join('.')
+          const places = namesOf(name, zone)
+          expect(places.length).toBeLessThanOrEqual(50)
+          expect(new Set(places).size).toBe(places.length)
+          expect(places.every((place) => isWithin(place, zone) && place !== name)).toBe(true)
+        },
+      ),
+    )
+  })
+})
