@@ -4,7 +4,7 @@ import {
   type Observations,
   oldStateTtl,
 } from '../observation/observations.ts'
-import { isRegistry, registeredDomain } from '../resolution/registry.ts'
+import { isPrivateRegistry, isRegistry, registeredDomain } from '../resolution/registry.ts'
 import { relativeName } from '../wire/name.ts'
 import { decodeValue, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
@@ -152,7 +152,9 @@ function missing(
     code: 'missing',
     severity: 'error',
     message: `The TXT record isn't at ${name}: expected ${quote(expected)}, ${instead}`,
-    fix: `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
+    fix: isPrivateRegistry(zone)
+      ? `Check that ${name} is registered: ${zone} is a zone below which anyone can have names. If ${zone} is yours, the host of the record is ${host}, and its value ${expected}`
+      : `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
     details: {
       zone,
       host_field: host,

@@ -731,3 +731,13 @@ describe('DNSSEC', () => {
     expect(seenBy(true)).toMatchObject({ verdict: 'ready', findings: [] })
   })
 })
+
+test('nobody is told to add a record to the zone of a company that lets others have names', () => {
+  const { findings } = diagnosed(
+    observations({ name: 'nobody.uk.com', zone: 'uk.com', servers: [observation({ outcome: 'nxdomain' })] }),
+  )
+  expect(findings[0]).toMatchObject({
+    code: 'missing',
+    fix: expect.stringMatching(/^Check that nobody\.uk\.com is registered/),
+  })
+})
