@@ -1,6 +1,6 @@
 // Bundles the program into dist/: what a command does not need is in a chunk of its own and is not loaded.
 import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { fewChunks, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
@@ -11,7 +11,7 @@ const { version } = JSON.parse(await readFile(`${root}package.json`, 'utf8'))
 
 await rm(`${root}dist`, { recursive: true, force: true })
 const modules = join(root, 'dist/modules')
-const { metafile } = await build({
+await build({
   absWorkingDir: root,
   entryPoints: { main: 'src/main.ts', 'keychain-helper': 'src/credentials/keychain-helper.ts' },
   outdir: modules,
@@ -42,7 +42,6 @@ const { metafile } = await build({
       ['src/commands/auth/token.ts'],
     ),
   ],
-  metafile: true,
   logLevel: 'warning',
 })
 
@@ -77,16 +76,30 @@ await build({
 })
 await rm(modules, { recursive: true })
 
-const inputs = Object.values(metafile.outputs).flatMap((output) => Object.keys(output.inputs))
 await writeFile(
   `${root}dist/THIRD-PARTY-NOTICES.txt`,
-  await licenceNotices(root, [...inputs, 'node_modules/fs-native-extensions/binding.js']),
+  await licenceNotices(root, [
+    ...(await sourcesIn(`${root}dist`)),
+    'node_modules/fs-native-extensions/binding.js',
+  ]),
 )
 await cp(`${root}node_modules/fs-native-extensions/prebuilds`, `${root}dist/native`, {
   recursive: true,
   // Telephones have no user of this program, and what is for another runtime than Node is not loaded.
   filter: (path) => !/[\\/](android|ios)[^\\/]*$|\.bare$/.test(path),
 })
+
+/**
+ * The files that the program was made of, as paths from the root. Taken from the source maps: a package that was bundled
+ * before it was published shows only there what is in it.
+ */
+async function sourcesIn(folder) {
+  const maps = (await readdir(folder)).filter((name) => name.endsWith('.js.map'))
+  const texts = await Promise.all(maps.map((name) => readFile(join(folder, name), 'utf8')))
+  return texts.flatMap((text) =>
+    JSON.parse(text).sources.map((source) => relative(root, join(folder, source))),
+  )
+}
 
 /**
  * The entry only hands on what the core's chunk holds. The chunk takes its place, so that a start has one file less to

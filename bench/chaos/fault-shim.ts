@@ -86,16 +86,19 @@ export function readCalls(lane: Lane): Call[] {
 
 /** Bytes that the program handed to its outgoing connections, whatever became of them. */
 export function bytesSent(calls: readonly Call[]): number {
-  return calls
-    .filter(({ name, about }) => about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name))
-    .reduce((sum, { result }) => sum + Math.max(result, 0), 0)
+  return calls.filter(isSend).reduce((sum, { result }) => sum + Math.max(result, 0), 0)
 }
 
 /** Whether the note that a token is about to be sent had been made: the trace that a process leaves for the next. */
 export function wroteJournal(calls: readonly Call[]): boolean {
   return calls.some(
-    ({ name, about, result }) => /^open/.test(name) && /\/journal\./.test(about) && result >= 0,
+    ({ name, about, result }) => name === 'create' && /\/journal\./.test(about) && result >= 0,
   )
+}
+
+/** Whether a call wrote to a connection: what it reports as failed may have left, and the program cannot know. */
+export function isSend({ name, about }: Call): boolean {
+  return about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name)
 }
 
 /** Whether a call was about a connection. */

@@ -10,6 +10,7 @@ import {
   isKill,
   isOnNetwork,
   isOwnCode,
+  isSend,
   readCalls,
   shimEnvironment,
   wroteJournal,
@@ -165,7 +166,8 @@ async function judgeRefresh(
   const hit = calls.find((call) => call.hit)
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
-  if (bytes > 0) return { stranded: 'a byte had left', wrong }
+  if (bytes > 0 || (hit !== undefined && isSend(hit) && !isKill(fault)))
+    return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteJournal(calls))
     return { stranded: 'killed between journal and first byte', wrong }
   return {

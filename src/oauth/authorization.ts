@@ -201,7 +201,8 @@ function endpointUnusable(endpoint: string): CliError {
   return new CliError(
     'authorization_endpoint_unusable',
     Exit.notConfigured,
-    `the authorization endpoint ${JSON.stringify(clip(endpoint, 200))} cannot be used: it has to be an https address, without a user name, or one on this machine if the service is on it`,
+    // A password in it is nobody's business.
+    `the authorization endpoint ${JSON.stringify(clip(endpoint.replace(/\/\/[^/?#]*@/, '//…@'), 200))} cannot be used: it has to be an https address, without a user name, or one on this machine if the service is on it`,
     { hint: 'give another with --authorization-endpoint' },
   )
 }

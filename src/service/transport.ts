@@ -189,16 +189,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_connection: unknown, error: Error): void {
-    this.#fail(classify(error, this.#connection !== undefined && !this.#failedToWrite(error)))
-  }
-
-  /**
-   * Whether the system refused the first write on a new connection, so that nothing left: the peer had closed it already.
-   * A request is written at once, but a long one may be taken in parts.
-   */
-  #failedToWrite(error: Error): boolean {
-    const { freshConnection, body = '' } = this.#request
-    return 'syscall' in error && error.syscall === 'write' && freshConnection === true && body.length < 8192
+    this.#fail(classify(error, this.#connection !== undefined))
   }
 
   /**

@@ -102,7 +102,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({
       state: 'interrupted',
       exit: 4,
-      message: expect.stringContaining('was cut off'),
+      message: expect.stringContaining('has no known outcome'),
     })
     await mailclaim(world, 'auth', 'refresh', '--retry-interrupted')
     expect(await state(world)).toMatchObject({

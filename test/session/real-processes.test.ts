@@ -8,6 +8,7 @@ import { readRecord } from '../../src/session/record.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/world.ts'
 import { createProcessWorld, endingOf, type ProcessWorld, startKeyring } from './processes.ts'
+import { readSessionFile } from './world.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 const run = promisify(execFile)
@@ -83,7 +84,10 @@ describe('a signal', () => {
       const ended = await running.ended
       expect(ended.code).toBe(signal === 'SIGINT' ? 130 : 143)
       await world.session.clearFaults()
-      expect(await readRecord(world.session.paths)).toMatchObject({ generation: 2, journal: null })
+      const { directory } = world.session.paths
+      const record = await readRecord(world.session.paths)
+      expect(readSessionFile(join(directory, `secret.${record?.id}.json`))).toMatchObject({ generation: 2 })
+      expect(readdirSync(directory).filter((name) => name.startsWith('journal.'))).toEqual([])
       expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
       expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
     },
@@ -221,7 +225,7 @@ describe('secrets', () => {
         account,
         timeoutMs: 15_000,
       })
-      const before = held.ok ? String(held.value).replace(/^\d+:/, '') : ''
+      const before = held.ok ? String(held.value).replace(/^[\d@]+:/, '') : ''
       expect(before).not.toBe('')
       world.session.expire()
       const running = world.start(['auth', 'token', '--verbose'])
@@ -234,7 +238,7 @@ describe('secrets', () => {
         account,
         timeoutMs: 15_000,
       })
-      const after = now.ok ? String(now.value).replace(/^\d+:/, '') : ''
+      const after = now.ok ? String(now.value).replace(/^[\d@]+:/, '') : ''
       expect(after).not.toBe(before)
       // The helper has been seen, or this test would prove nothing.
       expect(said.some((text) => text.includes('keychain-helper'))).toBe(true)
