@@ -67,7 +67,7 @@ function environmentKey(context: Context): Credential | undefined {
       'api_key_unusable',
       Exit.notSignedIn,
       'MAILCLAIM_API_KEY is not an API key: it has to be one line of printable ASCII without spaces',
-      { hint: 'set it anew, or unset it to use the stored session' },
+      { hint: 'set it again, or unset it to use the stored session' },
     )
   }
   return { kind: 'api_key', value, says: 'the API key in MAILCLAIM_API_KEY' }

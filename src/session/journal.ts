@@ -35,7 +35,8 @@ export function journaled(directory: string): ReadonlySet<string> {
  * @throws CliError `cannot_write`, exit 1. `isJournaled` tells whether the note is there all the same.
  */
 export function openJournal(directory: string, sha256: string, now: number): boolean {
-  return createDurable(pathOf(directory, sha256), `${JSON.stringify({ version: 1, sent_at: time(now) })}\n`)
+  const sent_at = new Date(now).toISOString()
+  return createDurable(pathOf(directory, sha256), `${JSON.stringify({ version: 1, sent_at })}\n`)
 }
 
 export function isJournaled(directory: string, sha256: string): boolean {
@@ -65,8 +66,4 @@ export async function journaledAt(directory: string, sha256: string): Promise<nu
 
 function pathOf(directory: string, sha256: string): string {
   return join(directory, `journal.${sha256}.json`)
-}
-
-function time(ms: number): string {
-  return new Date(ms).toISOString()
 }

@@ -79,19 +79,16 @@ export function lockReplaced(profile: string, path: string): CliError {
   )
 }
 
-/** The note that says "this token may have been sent" cannot be removed, though nothing was sent. */
+/** The note that says "this token may have been sent" cannot be removed, though the service has not used the token. */
 export function journalStays(profile: string, cause: unknown, failure: unknown): CliError {
-  const why = failure instanceof Error ? failure.message : String(failure)
   const error = cause instanceof CliError ? cause : new CliError('cannot_write', Exit.bug, String(cause))
-  return new CliError(
-    error.code,
-    error.exit,
-    `${error.message.replace(/\.$/, '')}. The service has not used the refresh token, but the note of the attempt cannot be removed: ${why}`,
-    {
-      hint: `once the directory can be written, ${withProfile('mailclaim auth refresh --retry-interrupted', profile)} is safe here and goes on with the session`,
-      status: error.status,
-      cause: failure,
-    },
+  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  const hint = `once that can be removed, ${retry} is safe here and goes on with the session`
+  return withMore(
+    error,
+    `The service has not used the refresh token, but ${messageOf(failure)}`,
+    failure,
+    hint,
   )
 }
 
@@ -99,12 +96,7 @@ export function journalStays(profile: string, cause: unknown, failure: unknown):
 export function accessTokenNotStored(cause: unknown, oldStays: boolean): CliError {
   if (!(cause instanceof CliError)) throw cause
   const then = oldStays ? 'the one before it is still stored and may still be used' : 'it is not stored'
-  return new CliError(
-    cause.code,
-    cause.exit,
-    `${cause.message}. The session is renewed, but its new access token is lost: ${then}`,
-    { hint: cause.hint, cause },
-  )
+  return withMore(cause, `The session is renewed, but its new access token is lost: ${then}`, cause)
 }
 
 /** The session is renewed, but the access token that came with it is stored nowhere or is useless. */
@@ -119,40 +111,36 @@ export function accessTokenUnusable(profile: string, why: string): CliError {
 
 /** The service rotated the token and the new one could be stored nowhere. */
 export function tokenLost(session: SignedIn, cause: unknown): CliError {
-  const why = cause instanceof Error ? cause.message : String(cause)
   return new CliError(
     'refresh_token_lost',
     Exit.notSignedIn,
-    `the service renewed the session of profile ${session.profile}, but the new refresh token could not be stored: ${why}. The old one is used up, so the session cannot go on`,
+    `the service renewed the session of profile ${session.profile}, but the new refresh token could not be stored: ${messageOf(cause)}. The old one is used up, so the session cannot go on`,
     { hint: `make the store work again, then run ${loginCommand(session)}`, cause },
   )
 }
 
 /** What the service said counts; that it could not be noted here is told beside it, for the way on may be shut as well. */
 export function notNoted(error: CliError, failure: unknown): CliError {
-  const { message, hint } =
-    failure instanceof CliError ? failure : { message: String(failure), hint: undefined }
-  return new CliError(
-    error.code,
-    error.exit,
-    `${error.message.replace(/\.$/, '')}. Nor could that be noted on this machine: ${message}`,
-    {
-      hint: [hint, error.hint].filter(Boolean).join('\n') || undefined,
-      status: error.status,
-      cause: failure,
-    },
-  )
+  const hints = [failure instanceof CliError ? failure.hint : undefined, error.hint]
+  const hint = hints.filter(Boolean).join('\n') || undefined
+  return withMore(error, `Nor could that be noted on this machine: ${messageOf(failure)}`, failure, hint)
 }
 
 /** The disk cannot take what a refresh has to write before it sends the token. */
 export function nothingSent(profile: string, error: unknown): unknown {
   if (!(error instanceof CliError)) return error
-  return new CliError(
-    error.code,
-    error.exit,
-    `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, and the session is untouched`,
-    { hint: error.hint, cause: error },
-  )
+  const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, and the session is untouched`
+  return new CliError(error.code, error.exit, message, { hint: error.hint, cause: error })
+}
+
+/** The same error with one more sentence, and with another hint where one is given. */
+function withMore(error: CliError, more: string, cause: unknown, hint = error.hint): CliError {
+  const message = `${error.message.replace(/\.$/, '')}. ${more}`
+  return new CliError(error.code, error.exit, message, { hint, status: error.status, cause })
+}
+
+function messageOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure)
 }
 
 function time(ms: number): string {
