@@ -97,7 +97,7 @@ function saidBy(observations: Observations, resolver: ResolverObservation): Caus
   const why = EXTENDED_ERRORS[resolver.extendedError?.code ?? -1]
   return {
     reason: 'rejected',
-    message: `The DNSSEC signatures of ${zones}${other ? ',' : ''} are not valid${why === undefined ? '' : `: ${why}`}`,
+    message: `The DNSSEC signatures of ${zones}${other ? ',' : ''} are invalid${why === undefined ? '' : `: ${why}`}`,
     fix: `Repair DNSSEC of ${zones}: have the zone signed again, or correct or remove the DS record at the registrar`,
   }
 }
@@ -140,7 +140,7 @@ function unvalidated({ dnssec, resolvers, alias, zone }: Observations): Finding[
       code: 'not_validated',
       severity: 'info',
       message: `The zone ${zone} is signed with DNSSEC, but ${addresses.join(', ')} ${addresses.length === 1 ? 'does' : 'do'} not say that the answer was validated, so nobody has verified the signatures`,
-      fix: 'Nothing has to be done. To have them verified, name a validating resolver: --resolver 9.9.9.9',
+      fix: 'No action needed. To have them verified, use a validating resolver: --resolver 9.9.9.9',
       details: { zone, resolvers: addresses },
     },
   ]

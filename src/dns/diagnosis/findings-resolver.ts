@@ -104,8 +104,8 @@ function cachedAbsence(observations: Observations, resolver: ResolverObservation
   return {
     code: 'cached_absence',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} remembers that there was none, for ${seconds} seconds more`,
-    fix: `Wait ${seconds} seconds; nothing has to be changed`,
+    message: `The name servers have the record, but the resolver ${address} has cached that there was none, for ${seconds} more seconds`,
+    fix: `Wait ${seconds} seconds; there's nothing to change`,
     secondsLeft: seconds,
     details: { resolver: address, outcome: resolver.outcome },
   }
@@ -118,8 +118,8 @@ function cachedOldValue(observations: Observations, resolver: ResolverObservatio
   return {
     code: 'cached_old_value',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} remembers the old TXT set, for ${seconds} seconds more: expected "${observations.expected}", seen ${values.map((value) => `"${value}"`).join(', ')}`,
-    fix: `Wait ${seconds} seconds; nothing has to be changed`,
+    message: `The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${seconds} more seconds: expected "${observations.expected}", found ${values.map((value) => `"${value}"`).join(', ')}`,
+    fix: `Wait ${seconds} seconds; there's nothing to change`,
     secondsLeft: seconds,
     details: { resolver: address, values },
   }
@@ -130,7 +130,7 @@ function otherView(observations: Observations, resolver: ResolverObservation, ho
   return {
     code: 'split_dns',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} ${how}, and that lacks it (split DNS)`,
+    message: `The name servers have the record, but the resolver ${address} ${how}, which doesn't have it (split DNS)`,
     fix: `Verification sees what the name servers of ${observations.zone} say, and waiting changes nothing here. To see the record behind ${address} as well, add it to the zone there`,
     details: {
       resolver: address,
@@ -146,15 +146,15 @@ function broken(resolver: ResolverObservation): Finding {
   const address = formatDnsAddress(resolver.resolver)
   const said =
     resolver.outcome === 'timeout'
-      ? 'does not answer'
+      ? "doesn't answer"
       : resolver.outcome === 'unreachable'
-        ? 'cannot be reached'
+        ? "can't be reached"
         : `answers ${resolver.rcode ?? resolver.outcome.toUpperCase()}`
   return {
     code: 'resolver_broken',
     severity: 'warning',
     message: `The name servers have the record, but the resolver ${address} ${said}`,
-    fix: `Verification does not depend on this resolver. If other look-ups fail here as well, have ${address} repaired or use another one (--resolver)`,
+    fix: `Verification does not depend on this resolver. If other lookups fail here as well, have ${address} repaired or use another one (--resolver)`,
     details: {
       resolver: address,
       outcome: resolver.outcome,

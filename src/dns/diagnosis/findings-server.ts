@@ -110,8 +110,8 @@ function intercepted(observations: Observations, servers: readonly Observation[]
   return {
     code: 'dns_intercepted',
     severity: 'error',
-    message: `Questions to the name servers of ${observations.zone} are answered by something else: every answer offers recursion and none is authoritative. ${hasRecord ? 'What answers in their place has the record, but what the name servers have is not known' : 'That says nothing about the record'}`,
-    fix: 'This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network’s administrator to let DNS through',
+    message: `Something on the network answers in place of the name servers of ${observations.zone}: every answer offers recursion and none is authoritative. ${hasRecord ? 'What answers in their place has the record, but what the name servers have is not known' : 'That says nothing about the record'}`,
+    fix: "This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network's administrator to allow DNS",
     certain: false,
     details: { servers: describeAll(servers), has_record: hasRecord },
   }
@@ -154,7 +154,7 @@ function dropping(observations: Observations, what: 'edns' | 'udp'): Finding | u
       what === 'udp'
         ? `${list(dropping)} ${answers} not answer over UDP, only over TCP`
         : `${list(dropping)} ${answers} not answer questions with EDNS (RFC 6891), only those without`,
-    fix: `${what === 'udp' ? 'Let UDP port 53 through to' : 'Update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}: resolvers give up before they get an answer${fails ? `, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did` : ''}`,
+    fix: `${what === 'udp' ? 'Allow UDP port 53 to' : 'Update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}: resolvers give up before they get an answer${fails ? `, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did` : ''}`,
     details: { servers: describeAll(dropping) },
   }
 }
@@ -169,15 +169,15 @@ function lameServers(observations: Observations, servers: readonly Observation[]
   const said = [
     ...new Set(
       servers.map((server) =>
-        server.outcome === 'lame' ? 'an answer without authority' : server.outcome.toUpperCase(),
+        server.outcome === 'lame' ? 'a non-authoritative answer' : server.outcome.toUpperCase(),
       ),
     ),
   ]
   return {
     code: 'lame_nameserver',
     severity: all ? 'error' : 'warning',
-    message: `${list(servers)} ${one ? 'is' : 'are'} named as ${one ? 'a server' : 'servers'} of ${observations.zone} but ${one ? 'does' : 'do'} not serve it: ${said.join(', ')}`,
-    fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or take ${one ? 'it' : 'them'} out of the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
+    message: `${list(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
+    fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or remove ${one ? 'it' : 'them'} from the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
     details: { zone: observations.zone, servers: describeAll(servers) },
   }
 }
@@ -197,10 +197,10 @@ function tcpBlocked(observations: Observations, cut: readonly Observation[], som
   return {
     code: 'tcp_blocked',
     severity: harmless ? 'warning' : 'error',
-    message: `The TXT answer of ${list(concerned)} does not fit a UDP datagram, and TCP to port ${concerned[0]?.server?.port ?? 53} ${closed || cut.length === 0 ? 'is closed' : 'is not answered'}${readable ? '; the resolver can read it' : ''}`,
+    message: `The TXT answer of ${list(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${closed || cut.length === 0 ? 'is closed' : "doesn't answer"}${readable ? '; the resolver can read it' : ''}`,
     fix: readable
-      ? 'The record is visible elsewhere: let TCP to port 53 out of this network to check from here'
-      : 'Let TCP port 53 through to the name servers (RFC 7766 asks for it), or remove TXT records at this name that are no longer needed',
+      ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
+      : 'Allow TCP port 53 to the name servers (required by RFC 7766), or remove TXT records at this name that you no longer need',
     certain,
     details: {
       servers: concerned.map((server) => ({
@@ -236,20 +236,20 @@ function unreachable(
   const what = nameless
     ? `${dead.length === 1 ? 'has' : 'have'} no address`
     : silentOnly
-      ? `${dead.length === 1 ? 'does' : 'do'} not answer`
-      : 'cannot be reached'
+      ? `${dead.length === 1 ? "doesn't" : "don't"} answer`
+      : "can't be reached"
   const message = all
-    ? `No name server of ${observations.zone} answers: ${list(dead)}. That says nothing about the record`
+    ? `No name server of ${observations.zone} answers: ${list(dead)}. The record itself may be fine`
     : `${list(dead)} ${what}${ownIpv6 ? '; every IPv6 address is silent, so it may be the IPv6 of this machine' : ''}`
   return {
     code: 'nameserver_unreachable',
     severity: all ? 'error' : ownIpv6 ? 'info' : 'warning',
     message,
     fix: all
-      ? 'Check the network of this machine (does it let DNS out to port 53?) and try again; if it is fine, tell the DNS provider that the servers are down'
+      ? "Check this machine's network connection (is outbound port 53 allowed?) and try again; if it works, tell the DNS provider that the servers are down"
       : ownIpv6
-        ? 'Nothing has to be done if IPv6 does not work here'
-        : 'Verification may fail whenever it happens to ask this server: have it repaired, or take it out of the NS records',
+        ? "No action needed if IPv6 doesn't work here"
+        : 'Verification may fail when it happens to query this server: have it repaired, or remove it from the NS records',
     certain: !all,
     details: { servers: describeAll(dead) },
   }
@@ -281,8 +281,8 @@ function parentChild(observations: Observations): Finding | undefined {
   return {
     code: 'parent_child_mismatch',
     severity: divided ? 'error' : 'warning',
-    message: `The delegation of ${observations.zone} in ${parent.zone} names ${parent.hosts.join(', ')}, the zone itself names ${childHosts.join(', ')}${divided ? '; only some of them have the record' : ''}`,
-    fix: `Make both name the same servers: the NS records in the zone and those ${delegationPlace(observations)}${divided ? '. Until then, add the record wherever the servers of the delegation are run' : ''}`,
+    message: `The delegation of ${observations.zone} in ${parent.zone} lists ${parent.hosts.join(', ')}, but the zone itself lists ${childHosts.join(', ')}${divided ? '; only some of them have the record' : ''}`,
+    fix: `Make both lists the same: the NS records in the zone and those ${delegationPlace(observations)}${divided ? '. Until then, add the record wherever the servers of the delegation are run' : ''}`,
     details: {
       parent: [...parent.hosts],
       child: [...childHosts],
@@ -313,8 +313,8 @@ function tooManyTxt(observations: Observations): Finding | undefined {
   return {
     code: 'too_many_txt',
     severity: 'warning',
-    message: `There are ${largest.values.length} TXT records at ${observations.name}, ${largest.size} bytes together: more than many resolvers and verifiers read`,
-    fix: 'Remove the TXT records that are no longer needed (old proofs of other services)',
+    message: `There are ${largest.values.length} TXT records at ${observations.name}, ${largest.size} bytes together: more than many resolvers and verifiers can handle`,
+    fix: 'Remove TXT records you no longer need (old proofs for other services)',
     details: { records: largest.values.length, bytes: largest.size },
   }
 }

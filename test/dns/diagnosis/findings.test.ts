@@ -402,10 +402,10 @@ describe('the advice fits the case', () => {
     ['a registered domain', 'example.com', 'com', 'at the registrar'],
     ['a domain of a country’s registry', 'example.co.uk', 'co.uk', 'at the registrar'],
     ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
-  ])('the delegation of %s is mended where it is written down', (_says, zone, parent, place) => {
+  ])('the delegation of %s is fixed where it is kept', (_says, zone, parent, place) => {
     const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
     const [finding] = diagnosed(observations({ ...delegated, servers: [lame] })).findings
-    expect(finding?.fix).toContain(`out of the NS records of ${zone}, ${place} and in the zone itself`)
+    expect(finding?.fix).toContain(`from the NS records of ${zone}, ${place} and in the zone itself`)
     const nobody = observation({ server: undefined, outcome: 'unreachable', rcode: undefined })
     const [none] = diagnosed(observations({ ...delegated, servers: [nobody] })).findings
     expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
