@@ -72,9 +72,9 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     server.requestTimeout = REQUEST_TIMEOUT_MS
     server.headersTimeout = REQUEST_TIMEOUT_MS
     server.keepAliveTimeout = 1
-    await listening(server, host, port)
+    const actual = await startListening(server, host, port)
     servers.push(server)
-    return (server.address() as AddressInfo).port
+    return actual
   }
 
   const [first = '127.0.0.1', ...others] = listen.hosts
@@ -111,9 +111,12 @@ function sameText(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-function listening(server: Server, host: string, port: number): Promise<void> {
+/** @returns the port, which the system chooses where 0 is given. */
+function startListening(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    const fail = (error: NodeJS.ErrnoException) => {
+      // A server that stays open would keep the program from ending.
+      server.close()
       reject(
         error.code === 'EADDRINUSE'
           ? new CliError('port_in_use', Exit.bug, `port ${port} on ${host} is in use by another program`, {
@@ -130,8 +133,15 @@ function listening(server: Server, host: string, port: number): Promise<void> {
               },
             ),
       )
+    }
+    server.once('error', fail)
+    server.listen({ host, port, exclusive: true }, () => {
+      try {
+        resolve((server.address() as AddressInfo).port)
+      } catch (error) {
+        fail(error as NodeJS.ErrnoException)
+      }
     })
-    server.listen({ host, port, exclusive: true }, resolve)
   })
 }
 

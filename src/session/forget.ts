@@ -42,7 +42,7 @@ export async function forgetSession(
   await ensurePrivateDirectory(paths.directory)
   return withLockIfAny(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
     context.interrupts.shield(async () => {
-      removeStaleTemporaries(paths.directory)
+      removeStaleTemporaries(paths.directory, { ofAnyAge: true })
       const { record, damaged } = await readOrMoveAway(context, paths)
       removeAccessToken(paths)
       const places = record === undefined ? [] : placesOf(secretHome(paths, record))

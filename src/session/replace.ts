@@ -146,7 +146,7 @@ async function replace(
   const lock = record.kind === 'api_key' ? withLockIfAny : withLock
   return lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
     context.interrupts.shield(async () => {
-      removeStaleTemporaries(paths.directory)
+      removeStaleTemporaries(paths.directory, { ofAnyAge: true })
       const { record: before } = await readOrMoveAway(context, paths)
       const { place } = secretHome(paths, record)
       const old = before === undefined ? [] : placesOf(secretHome(paths, before))

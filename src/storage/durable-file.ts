@@ -52,7 +52,7 @@ export function writeDurable(path: string, text: string): Written {
     removeQuietly(temporary)
     throw cannotWrite(path, error)
   }
-  removeStaleTemporaries(dirname(path), basename(path))
+  removeStaleTemporaries(dirname(path), { of: basename(path) })
   return written
 }
 
@@ -266,8 +266,12 @@ function syncDirectory(path: string): void {
  * clock of the file system, since a process of another container looks gone. Never throws.
  *
  * @param of only those that were to replace the file of this name.
+ * @param ofAnyAge younger ones too: under a lock that every writer holds, or where a secret must not stay.
  */
-export function removeStaleTemporaries(directory: string, of?: string): void {
+export function removeStaleTemporaries(
+  directory: string,
+  { of, ofAnyAge = false }: { readonly of?: string; readonly ofAnyAge?: boolean } = {},
+): void {
   try {
     const temporaries = readdirSync(directory).filter((name) => {
       const target = TEMPORARY.exec(name)?.groups?.['name']
@@ -275,7 +279,8 @@ export function removeStaleTemporaries(directory: string, of?: string): void {
     })
     for (const name of temporaries) {
       const path = join(directory, name)
-      if (!isProcessAlive(Number(TEMPORARY.exec(name)?.groups?.['pid'])) && isOld(path)) removeQuietly(path)
+      const isAbandoned = !isProcessAlive(Number(TEMPORARY.exec(name)?.groups?.['pid']))
+      if (isAbandoned && (ofAnyAge || isOld(path))) removeQuietly(path)
     }
   } catch {
     // They take up space and do no other harm.

@@ -278,6 +278,9 @@ describe('a durable write', () => {
     expect(readdirSync(root).sort()).toEqual([...left, temporary('b.json', dead)].sort())
     removeStaleTemporaries(root)
     expect(readdirSync(root).sort()).toEqual(left.sort())
+    writeFileSync(join(root, temporary('a.json', dead)), '')
+    removeStaleTemporaries(root, { ofAnyAge: true })
+    expect(readdirSync(root).sort()).toEqual(left.sort())
   })
 })
 
