@@ -1,0 +1,124 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  type Call,
+  compileShim,
+  type Fault,
+  readCalls,
+  shimEnvironment,
+} from '../../bench/chaos/fault-shim.ts'
+import { createLane, type Run } from '../../bench/chaos/run-mailclaim.ts'
+import { needs } from '../requirements.ts'
+
+const REFRESH = ['grants', 'list', '--json']
+const NARROW = ['auth', 'refresh', '--scope', 'emails:send', '--json']
+
+/** Finds a call of a refresh, of those that a run without a fault makes. */
+type Find = (calls: readonly Call[]) => Call | undefined
+
+const first =
+  (name: RegExp, about: RegExp): Find =>
+  (calls) =>
+    calls.find((call) => name.test(call.name) && about.test(call.about))
+
+/** The flush of the directory that follows the journal's creation. */
+const flushOfJournal: Find = (calls) => {
+  const created = calls.findIndex(({ name, about }) => name === 'create' && about.includes('/journal.'))
+  return calls.slice(created).find(({ name, about }) => name === 'fsync' && !about.includes('journal.'))
+}
+
+/** What goes wrong; with which command; at which call; how; how the command ends; what it says. */
+const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
+  [
+    'the directory of the journal cannot be flushed',
+    REFRESH,
+    flushOfJournal,
+    'EIO',
+    '1 cannot_write',
+    /Nothing was sent, and the session is untouched/,
+  ],
+  [
+    'the journal cannot be created',
+    REFRESH,
+    first(/^create$/, /\/journal\./),
+    'EACCES',
+    '1 cannot_write',
+    /Nothing was sent/,
+  ],
+  [
+    'the journal is created, and that is reported as failed',
+    REFRESH,
+    first(/^create$/, /\/journal\./),
+    'done but reported failed',
+    '1 cannot_write',
+    /Nothing was sent/,
+  ],
+  [
+    'there is no space for the new token',
+    REFRESH,
+    first(/^create$/, /\/secret\./),
+    'ENOSPC',
+    '1 cannot_write',
+    /Nothing was sent/,
+  ],
+  ['no socket can be had at first', REFRESH, first(/^socket$/, /./), 'EMFILE', '0', /^$/],
+  ['the first connection is refused by this machine', REFRESH, first(/^connect$/, /./), 'EACCES', '0', /^$/],
+  [
+    'the new token cannot be renamed',
+    REFRESH,
+    first(/^rename$/, /secret\./),
+    'EIO',
+    '0',
+    /could not be stored where it belongs/,
+  ],
+  [
+    'the new token is renamed, and that is reported as failed',
+    REFRESH,
+    first(/^rename$/, /secret\./),
+    'done but reported failed',
+    '0',
+    /^$/,
+  ],
+  [
+    'the record of the session cannot be read',
+    REFRESH,
+    first(/^read$/, /session\.json/),
+    'EIO',
+    '4 file_unusable',
+    /cannot be read \(the disk reports an error\)/,
+  ],
+  [
+    'a narrowed access token cannot be stored',
+    NARROW,
+    first(/^rename$/, /access-token\.json/),
+    'EIO',
+    '1 cannot_write',
+    /The session is renewed/,
+  ],
+]
+
+describe('a refresh on a machine on which', () => {
+  it.runIf(needs('cc')).each(rows)(
+    '%s, loses nothing and says nothing untrue',
+    async (_what, words, find, fault, end, says) => {
+      const library = compileShim(onTestFinished)
+      const lane = await createLane(onTestFinished)
+      lane.rewind()
+      expect((await lane.run(words, shimEnvironment(library, lane))).code).toBe(0)
+      const call = find(readCalls(lane))
+      expect(call, 'the call is one that the command makes').toBeDefined()
+
+      lane.rewind()
+      const run = await lane.run(words, shimEnvironment(library, lane, { at: call?.number ?? 0, fault }))
+      expect(endOf(run)).toBe(end)
+      expect(run.stderr).toMatch(says)
+      const { bytes } = lane.service.counts
+      if (/Nothing was sent/.test(run.stderr)) expect(bytes).toBe(0)
+      expect(endOf(await lane.run(REFRESH))).toBe('0')
+      expect(lane.service.counts).toMatchObject({ reuse: 0, leaks: 0 })
+    },
+  )
+})
+
+function endOf({ code, error }: Run): string {
+  return error === undefined ? String(code) : `${code} ${error.code}`
+}
