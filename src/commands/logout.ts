@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { type Forgotten, forgetSession, profilesWithSession } from '../session/forget.ts'
+import { type Forgotten, forgetSession, profilesWithSecrets } from '../session/forget.ts'
 import { writeJson } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
@@ -19,7 +19,7 @@ grant at the service is another matter: it stays active until it is revoked ther
   ],
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run({ options }, context, settings) {
-    const profiles = options.all ? await profilesWithSession(context) : [settings.profile.value]
+    const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]
     const forgotten: Forgotten[] = []
     for (const profile of profiles) forgotten.push(await forgetSession(context, settings, profile))
     if (settings.format === 'json' || settings.format === 'jsonl') await tellPrograms(context, forgotten)
@@ -31,7 +31,12 @@ grant at the service is another matter: it stays active until it is revoked ther
       'secret_kept',
       Exit.notSignedIn,
       `not everything could be removed: ${kept.map(({ profile, place }) => `the ${place.store} may still hold a secret of profile ${profile} (${place.name})`).join('; ')}: ${first?.why ?? ''}`,
-      { hint: 'unlock the keychain and run mailclaim logout once more' },
+      {
+        hint:
+          first?.place.store === 'keychain'
+            ? 'unlock the keychain and run mailclaim logout once more'
+            : 'check the permissions of that file and its directory, and run mailclaim logout once more',
+      },
     )
   },
 })

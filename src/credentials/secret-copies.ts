@@ -1,10 +1,9 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import {
   isProcessAlive,
-  moveDurable,
   type PreallocatedFile,
   preallocate,
   uniqueSuffix,
@@ -27,8 +26,9 @@ export interface SecretHome {
 }
 
 /**
- * A file in the profile's directory that holds a secret, or that a process made to take one. All of them are read, and
- * the highest generation counts: a new token is safe as soon as it is in any of them.
+ * A file in the profile's directory that holds a secret, or that a process made to take one. Each generation has a file
+ * of its own, so that a process that was stopped cannot replace a newer one; all of them are read, and the highest
+ * generation counts. A new token is safe as soon as it is in any of them.
  */
 const SECRET_FILE = /^secret\.(?<session>[0-9a-f]{12})(\.(?<pid>\d+)-[0-9a-f]{12})?\.json$/
 
@@ -41,7 +41,7 @@ export interface SecretFile extends Place {
   readonly pid: number | undefined
 }
 
-/** The file of a sign-in in the profile's directory. */
+/** The first file of a sign-in in the profile's directory. */
 export function secretFile(directory: string, session: string): string {
   return join(directory, `secret.${session}.json`)
 }
@@ -84,7 +84,8 @@ export function placesOf(home: SecretHome): Place[] {
 }
 
 export interface NewestSecret extends Secret {
-  /** Whether it is where it belongs; otherwise an older one may be there, which must not be sent. */
+  readonly place: Place
+  /** Whether it is in the store that was chosen for it; otherwise an older one may be there, which must not be sent. */
   readonly inPlace: boolean
 }
 
@@ -98,13 +99,12 @@ export async function readNewest(context: Context, home: SecretHome, known = 1):
   const copies: NewestSecret[] = []
   let failure: unknown
   for (const place of placesOf(home)) {
-    const inPlace = place === home.place
     try {
       const secret = await readSecret(context, place)
-      if (secret !== undefined) copies.push({ ...secret, inPlace })
+      if (secret !== undefined) copies.push({ ...secret, place, inPlace: isInPlace(home, place) })
     } catch (error) {
       // A file that was made to take a secret, and took none, is not a failure.
-      if (inPlace) failure = expected(error)
+      if (place === home.place) failure = expected(error)
     }
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]
@@ -117,13 +117,21 @@ export async function readNewest(context: Context, home: SecretHome, known = 1):
   throw place.store === 'keychain' ? lockedOrMissing(place.name) : missing(home)
 }
 
+function isInPlace({ place, directory }: SecretHome, { store, name }: Place): boolean {
+  return store === place.store && (store === 'keychain' || dirname(name) === directory)
+}
+
 /**
  * Takes the space on the disk that a new secret needs if it has to go into a file, now or when the keychain refuses.
  *
  * @throws CliError `cannot_write`, exit 1.
  */
-export function reserveSpace({ directory, session }: SecretHome): PreallocatedFile {
-  return preallocate(join(directory, `secret.${session}.${uniqueSuffix()}.json`), RESERVED_BYTES)
+export function reserveSpace(home: SecretHome): PreallocatedFile {
+  return preallocate(newFile(home), RESERVED_BYTES)
+}
+
+function newFile({ directory, session }: SecretHome): string {
+  return join(directory, `secret.${session}.${uniqueSuffix()}.json`)
 }
 
 export interface StoredSecret {
@@ -157,40 +165,42 @@ export async function storeSuccessor(
       )
     }
   }
-  const done = (name: string): StoredSecret =>
-    name === home.place.name
-      ? { place: home.place, problem: undefined }
-      : { place: { store: 'file', name }, problem: problems[0]?.message ?? '' }
+  const done = (place: Place): StoredSecret => ({
+    place,
+    problem: isInPlace(home, place) ? undefined : (problems[0]?.message ?? ''),
+  })
 
   if (home.place.store === 'keychain') {
     try {
       await writeSecret(context, home.place, secret)
       reserved.discard()
-      return done(home.place.name)
+      return done(home.place)
     } catch (error) {
       problems.push(expected(error))
     }
   }
   const text = secretText(secret)
-  if (await kept(reserved.path, () => reserved.write(text))) {
-    if (home.place.store === 'keychain') return done(reserved.path)
-    const moved = await kept(home.place.name, () => moveDurable(reserved.path, home.place.name))
-    return done(moved ? home.place.name : reserved.path)
-  }
-  const others = [
-    secretFile(home.directory, home.session),
-    ...home.elsewhere.map((directory) => fileElsewhere(directory, home)),
-  ]
-  for (const name of others) if (await kept(name, () => writeDurable(name, text))) return done(name)
+  if (await kept(reserved.path, () => reserved.write(text)))
+    return done({ store: 'file', name: reserved.path })
+  const others = [newFile(home), ...home.elsewhere.map((directory) => fileElsewhere(directory, home))]
+  for (const name of others)
+    if (await kept(name, () => writeDurable(name, text))) return done({ store: 'file', name })
   throw problems[0]
 }
 
-/** Removes the files that held, or were made for, a secret of the sign-in, now that it is where it belongs. */
-export async function removeOutdatedCopies(context: Context, home: SecretHome): Promise<void> {
-  for (const file of secretFiles(home)) {
-    if (file.session !== home.session || file.name === home.place.name) continue
-    if (file.pid !== undefined && file.pid !== process.pid && isProcessAlive(file.pid)) continue
-    await removeSecret(context, file).catch(() => undefined)
+/** Removes the files that hold an older secret of the sign-in, or that a dead process made for one. */
+export async function removeOutdatedCopies(
+  context: Context,
+  home: SecretHome,
+  { generation }: Secret,
+): Promise<void> {
+  for (const file of secretFiles(home).filter(({ session }) => session === home.session)) {
+    const held = await readSecret(context, file).catch(() => undefined)
+    const isOutdated =
+      held === undefined
+        ? file.pid !== undefined && !isProcessAlive(file.pid)
+        : held.generation < generation + (home.place.store === 'keychain' ? 1 : 0)
+    if (isOutdated) await removeSecret(context, file).catch(() => undefined)
   }
 }
 

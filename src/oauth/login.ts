@@ -81,8 +81,10 @@ export async function login<T>(
   const judge = (parameters: URLSearchParams) =>
     judgeAuthorizationAnswer(server, clientId, parameters, state, loginCommand(again))
   let foreignIssuer: string | undefined
+  let ignored: string | undefined
   const ignore = (answer: Extract<AuthorizationAnswer, { kind: 'wrong' }>) => {
     foreignIssuer = answer.issuer ?? foreignIssuer
+    ignored = answer.why
     return reporter.ignored(
       answer.why,
       answer.issuer === undefined ? undefined : issuerHint(answer.issuer, again),
@@ -138,7 +140,7 @@ export async function login<T>(
         .sleep(options.timeoutMs, AbortSignal.any([context.interrupts.signal, over.signal]))
         .then((): never => {
           throw foreignIssuer === undefined
-            ? timedOut(options.timeoutMs, loginCommand(again))
+            ? timedOut(options.timeoutMs, ignored, loginCommand(again))
             : issuerMismatch('the browser brought an answer of', server.issuer, foreignIssuer, again)
         }),
     ])
@@ -198,12 +200,16 @@ function nowhereToAnswer(): CliError {
   )
 }
 
-function timedOut(ms: number, login: string): CliError {
+function timedOut(ms: number, ignored: string | undefined, login: string): CliError {
   const [count, unit] = ms >= 60_000 ? [Number((ms / 60_000).toFixed(1)), 'minute'] : [ms / 1000, 'second']
   const span = `${count} ${unit}${count === 1 ? '' : 's'}`
-  return new CliError('login_timeout', Exit.notSignedIn, `nobody answered in the browser within ${span}`, {
-    hint: `sign in again: ${login}; --timeout SECONDS waits longer`,
-  })
+  const why = ignored === undefined ? '' : `; the answer that came could not be used: ${ignored}`
+  return new CliError(
+    'login_timeout',
+    Exit.notSignedIn,
+    `timed out after ${span} waiting for approval in the browser${why}`,
+    { hint: `sign in again: ${login}; --timeout SECONDS waits longer` },
+  )
 }
 
 /** `Promise.withResolvers`, which Node 20 does not have. */

@@ -9,7 +9,7 @@ export interface TokenAnswer {
   readonly retryAfter: string | undefined
   /** The JSON object that the body holds; undefined where it holds none. */
   readonly body: Readonly<Record<string, unknown>> | undefined
-  /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx whose JSON body has a string `error`. */
+  /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
   readonly error: string | undefined
   /** What the service says in its own words, one short line without secrets; empty where it says nothing. */
   readonly words: string
@@ -34,10 +34,10 @@ export async function readTokenAnswer(
     cut = error instanceof Error ? error : new Error(String(error))
   }
   const text = new TextDecoder().decode(Buffer.concat(pieces))
-  const body = parseObject(text)
+  const body = parseObject(text) ?? (status >= 200 && status <= 299 ? wholePairs(text) : undefined)
   const redact = (said: string) => redactSecrets(said, secrets)
-  const error = status >= 400 && status < 500 ? body?.['error'] : undefined
-  const oauthError = typeof error === 'string' && error !== '' ? redact(error).slice(0, 100) : undefined
+  const code = oauthErrorOf(status, body?.['error'])
+  const oauthError = code === undefined ? undefined : redact(code).slice(0, 100)
   return {
     status,
     retryAfter: headers.get('retry-after') ?? undefined,
@@ -63,6 +63,26 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * The pairs that are whole in a JSON object that breaks off: a refresh token that was just rotated is among them.
+ * undefined where there is none.
+ */
+function wholePairs(text: string): Record<string, unknown> | undefined {
+  if (!/^\s*\{/.test(text)) return undefined
+  const pairs = [...text.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))/g)]
+  return pairs.length === 0 ? undefined : parseObject(`{${pairs.map(([pair]) => pair).join(',')}}`)
+}
+
+/**
+ * The `error` of an OAuth error response. RFC 6749 section 5.2 gives it a status of 400 or 401; other 4xx count where it
+ * looks like a code, and not where servers and proxies speak of the connection, whatever became of the request.
+ */
+function oauthErrorOf(status: number, error: unknown): string | undefined {
+  if (typeof error !== 'string' || error === '' || status < 400 || status > 499) return undefined
+  if (status === 400 || status === 401) return error
+  return [408, 421, 425, 499].includes(status) || !/^[a-z][a-z0-9_.-]*$/.test(error) ? undefined : error
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -27,6 +27,9 @@ export function classify(
   if (is('ETIMEDOUT', 'UND_ERR_HEADERS_TIMEOUT')) {
     return new TransportError('timeout', sent, `the ${peer} did not answer in time`, error)
   }
+  if (syscall === 'write') {
+    return new TransportError('reset', sent, `the request could not be written whole (${code})`, error)
+  }
   if (isEnd(code, message)) {
     const what = 'the connection was closed before the answer was complete'
     return new TransportError('reset', sent, what, error)

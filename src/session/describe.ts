@@ -65,9 +65,8 @@ export async function describeSession(context: Context, settings: Settings): Pro
     profile,
     apiKeyInForce: context.environment.apiKey !== undefined,
     record: undefined,
-    place: undefined,
     accessToken: undefined,
-    ...UNDATED,
+    ...UNKNOWN,
   }
   let record: SessionRecord | undefined
   try {
@@ -82,7 +81,7 @@ export async function describeSession(context: Context, settings: Settings): Pro
   return {
     ...nothing,
     ...classified,
-    place: secretHome(paths, classified.record).place,
+    place: classified.place ?? secretHome(paths, classified.record).place,
     accessToken: token && {
       secondsLeft: secondsLeft(token, context.clock),
       scope: token.scope,
@@ -93,12 +92,17 @@ export async function describeSession(context: Context, settings: Settings): Pro
 
 type Classified = Pick<
   SessionDescription,
-  'state' | 'problem' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
+  'place' | 'state' | 'problem' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
 > & {
   readonly record: SessionRecord
 }
 
-const UNDATED = { renewedAt: undefined, refreshTokenExpiresAt: undefined, interruptedAt: undefined }
+const UNKNOWN = {
+  place: undefined,
+  renewedAt: undefined,
+  refreshTokenExpiresAt: undefined,
+  interruptedAt: undefined,
+}
 
 async function classify(
   context: Context,
@@ -109,14 +113,14 @@ async function classify(
 ): Promise<Classified> {
   if (record.kind === 'oauth' && record.ended !== null) {
     const state = record.ended.cause === 'expired' ? 'expired' : 'ended'
-    return { ...UNDATED, ...dates(record.ended.renewedAt), record, state, problem: sessionOver(record) }
+    return { ...UNKNOWN, ...dates(record.ended.renewedAt), record, state, problem: sessionOver(record) }
   }
   try {
     requireSameService(record, settings)
     // Nothing rotates, so this works where the system has no locks as well.
     if (record.kind === 'api_key') {
       await readNewest(context, secretHome(paths, record))
-      return { ...UNDATED, record, state: 'fine', problem: undefined }
+      return { ...UNKNOWN, record, state: 'fine', problem: undefined }
     }
     // Under the lock, because a refresh that is going on looks like one that was cut off.
     const home = secretHome(paths, record)
@@ -131,8 +135,8 @@ async function classify(
     })
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    if (error.code === 'session_busy') return { ...UNDATED, record, state: 'refreshing', problem: undefined }
-    return { ...UNDATED, record, state: 'store_unavailable', problem: error }
+    if (error.code === 'session_busy') return { ...UNKNOWN, record, state: 'refreshing', problem: undefined }
+    return { ...UNKNOWN, record, state: 'store_unavailable', problem: error }
   }
 }
 
@@ -145,7 +149,7 @@ async function classifyAtRest(
   const journals = journalDirectory(context, home)
   const sent = journaled(journals)
   const secret = await readNewest(context, home, token?.session === record.id ? token.generation : 1)
-  const common = { ...UNDATED, ...dates(secret.issuedAt), record }
+  const common = { ...UNKNOWN, ...dates(secret.issuedAt), place: secret.place, record }
   const sha256 = fingerprint(secret.value)
   if (sent.has(sha256)) {
     const interruptedAt = await journaledAt(journals, sha256)

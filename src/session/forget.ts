@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
-import { type KeptSecret, placesOf } from '../credentials/secret-copies.ts'
-import { isProfileName } from '../settings/profiles.ts'
+import { type KeptSecret, placesOf, secretFiles } from '../credentials/secret-copies.ts'
+import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLockIfAny } from '../storage/lock.ts'
@@ -36,7 +36,7 @@ export async function forgetSession(
   profile: string,
 ): Promise<Forgotten> {
   const paths = sessionPaths(context, profile)
-  if (namesIn(paths.directory).length === 0)
+  if (namesIn(paths.directory).length === 0 && secretFiles(paths).length === 0)
     return { profile, record: undefined, kept: [], damaged: undefined }
   // What another user keeps there is not ours to forget, even where the system would let us.
   await ensurePrivateDirectory(paths.directory)
@@ -56,14 +56,23 @@ export async function forgetSession(
   )
 }
 
-/** The profiles that have, or had, a session on this machine. */
-export async function profilesWithSession(context: Pick<Context, 'directories'>): Promise<string[]> {
-  const names = namesIn(profilesDirectory(context))
-  const found: string[] = []
-  for (const name of names.sort()) {
-    if (!isProfileName(name)) continue
-    const files = namesIn(sessionPaths(context, name).directory)
-    if (files.some((file) => /^(session|superseded|secret\..*)\.json$/.test(file))) found.push(name)
-  }
-  return found
+/** The profiles that have a session on this machine, or one whose secret could not be removed. */
+export function profilesWithSession(context: Pick<Context, 'directories'>): string[] {
+  return profilesWith(context, (file) => file === 'session.json' || file === 'superseded.json')
+}
+
+/** The profiles of which anything is left that may hold a secret, wherever it was put. */
+export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
+  const inside = profilesWith(context, (file) => file !== 'lock' && !file.includes('.damaged-'))
+  const { elsewhere } = sessionPaths(context, DEFAULT_PROFILE)
+  const outside = elsewhere.flatMap((directory) =>
+    namesIn(directory).flatMap((name) => /^secret\.(.+)\.[0-9a-f]{12}\.json$/.exec(name)?.[1] ?? []),
+  )
+  return [...new Set([...inside, ...outside])].filter(isProfileName).sort()
+}
+
+function profilesWith(context: Pick<Context, 'directories'>, isTelling: (file: string) => boolean): string[] {
+  return namesIn(profilesDirectory(context))
+    .filter((name) => isProfileName(name) && namesIn(sessionPaths(context, name).directory).some(isTelling))
+    .sort()
 }

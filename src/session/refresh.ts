@@ -22,13 +22,12 @@ import { parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isThere, type PreallocatedFile, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
+import { type Moment, moment } from '../storage/moment.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import {
   type AccessToken,
   isAdoptable,
-  type Moment,
-  moment,
   readAccessToken,
   removeAccessToken,
   writeAccessToken,
@@ -272,7 +271,11 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
       reserved.discard()
       // Good for its lifetime, whatever became of the refresh token: the next commands use it.
       if (outcome.access !== undefined)
-        cacheAccessToken(paths, accessTokenOf(attempt, outcome.access, secret.generation, received))
+        await cacheAccessToken(
+          paths,
+          accessTokenOf(attempt, outcome.access, secret.generation, received),
+          secret.generation,
+        )
       throw outcomeUnknown(record, outcome.why)
     case 'not_consumed':
     case 'retry_after': {
@@ -379,9 +382,9 @@ async function storeRenewed(
   })
   // From here on the session is safe: what fails is made good by the next command.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
-  const failure = cacheAccessToken(paths, token)
+  const failure = await cacheAccessToken(paths, token, successor.generation)
   if (stored.problem === undefined) {
-    await removeOutdatedCopies(context, home)
+    await removeOutdatedCopies(context, home, successor)
     closeQuietly(guard, sha256)
   } else {
     // Said even with --quiet: a secret lies where nobody chose to keep it.
@@ -408,7 +411,15 @@ async function storeRenewed(
  *
  * @returns what to tell a person who asked for this token.
  */
-function cacheAccessToken(paths: SessionPaths, token: AccessToken | undefined): CliError | undefined {
+async function cacheAccessToken(
+  paths: SessionPaths,
+  token: AccessToken | undefined,
+  generation: number,
+): Promise<CliError | undefined> {
+  // A process that was stopped while another one renewed the session comes too late.
+  const stored = await readAccessToken(paths)
+  if (token !== undefined && stored?.session === token.session && stored.generation > generation)
+    return undefined
   try {
     if (token !== undefined) writeAccessToken(paths, token)
     else removeAccessToken(paths)

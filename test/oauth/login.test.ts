@@ -409,7 +409,7 @@ describe('signing in', () => {
     await expect(result).rejects.toMatchObject({
       code: 'login_timeout',
       exit: Exit.notSignedIn,
-      message: `nobody answered in the browser within ${span}`,
+      message: `timed out after ${span} waiting for approval in the browser`,
     })
   })
 

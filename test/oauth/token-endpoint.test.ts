@@ -236,6 +236,16 @@ describe('a refresh', () => {
       { kind: 'unknown' },
     ],
     ['429 with an OAuth error', () => oauthError(429, 'slow_down'), { kind: 'not_consumed' }],
+    ...[408, 421, 425, 499].map((status): [string, () => HttpResponse, Record<string, unknown>] => [
+      `${status} with a JSON error, as proxies send it`,
+      () => jsonResponse(status, { error: 'timeout' }),
+      { kind: 'unknown' },
+    ]),
+    [
+      '404 with a JSON error that is not a code',
+      () => jsonResponse(404, { error: 'Not Found' }),
+      { kind: 'unknown' },
+    ],
     [
       '429 with seconds',
       () => textResponse(429, '', { 'retry-after': '3' }),
@@ -347,13 +357,25 @@ describe('a refresh', () => {
       expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
     })
 
+    it('has succeeded once both tokens are whole', async () => {
+      for (const left of ['}', ',"scope":"emails:send"}']) {
+        const text = JSON.stringify({ ...WHOLE, scope: 'emails:send' })
+          .replace(/,"scope":"emails:send"\}$/, left)
+          .replace(/\}$/, '')
+        const { outcome } = await refreshOnce(() => cutAfter(text))
+        expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
+      }
+    })
+
     it('is unknown before that, and tells no piece of a token', async () => {
-      const { outcome } = await refreshOnce(() => cutAfter(JSON.stringify(WHOLE).slice(0, -1)))
+      const { refresh_token, ...rest } = WHOLE
+      const text = JSON.stringify({ ...rest, refresh_token })
+      const { outcome } = await refreshOnce(() => cutAfter(text.slice(0, -3)))
       expect(outcome).toMatchObject({
         kind: 'unknown',
         why: expect.stringContaining('connection was closed'),
       })
-      expect(JSON.stringify(outcome)).not.toContain('new-')
+      expect((outcome as { why: string }).why).not.toContain('new-')
     })
 
     it('is a refusal where its head or the part that came proves one', async () => {

@@ -1,13 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../src/context.ts'
-import {
-  type AccessToken,
-  isAdoptable,
-  isFresh,
-  type Moment,
-  secondsSince,
-} from '../../src/session/access-token.ts'
+import { type AccessToken, isAdoptable, isFresh } from '../../src/session/access-token.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
+import { type Moment, secondsSince } from '../../src/storage/moment.ts'
 import { createSessionWorld } from './world.ts'
 
 const RECEIVED: Moment = { wall: Date.parse('2026-11-20T12:00:00Z'), sinceBoot: 5_000, boot: 'a' }

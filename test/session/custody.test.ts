@@ -1,9 +1,11 @@
+import { spawnSync } from 'node:child_process'
 import {
   chownSync,
   cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -14,7 +16,7 @@ import type { Context, HttpRequest } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { forgetSession } from '../../src/session/forget.ts'
+import { forgetSession, profilesWithSecrets } from '../../src/session/forget.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { type RenewOptions, renew } from '../../src/session/refresh.ts'
 import { withLock } from '../../src/storage/lock.ts'
@@ -107,6 +109,22 @@ describe('the lock file of a session', () => {
       expect(names(world).filter((name) => name.startsWith('journal.'))).toEqual([])
     },
   )
+
+  it('that is deleted while the new token is stored leads to no second use of one', async () => {
+    const world = await createSessionWorld({}, { clock: realClock })
+    await world.signIn()
+    const { directory } = world.paths
+    const own = () => readdirSync(directory).filter((name) => /^secret\..*-.*\.json$/.test(name))
+    await renew(world.context, world.settings, ASKED)
+    const [first = ''] = own()
+    const text = readFileSync(join(directory, first), 'utf8')
+    await renew(world.context, world.settings, ASKED)
+    await renew(world.context, world.settings, ASKED)
+    // The process that wrote the first one was stopped meanwhile. All that it can still do is to write its own file.
+    writeFileSync(join(directory, first), text)
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 4, reuse_detections: 0, grants_revoked: 0 })
+  })
 
   it('that is deleted again and again is given up on in the end, with nothing sent', async () => {
     const world = await createSessionWorld()
@@ -294,6 +312,25 @@ describe('the secrets of earlier sign-ins', () => {
     writeFileSync(world.paths.session, '{"version":1,')
     await world.signIn()
     expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
+  })
+
+  it('go with a logout of all profiles, whatever was left of them and wherever it was put', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const { state } = world.context.directories
+    const killed = join(
+      world.paths.directory,
+      `.secret.0123456789ab.json.${spawnSync('true').pid}-0123456789ab.tmp`,
+    )
+    const elsewhere = join(state, 'secret.work.0123456789ab.json')
+    for (const path of [killed, elsewhere]) writeFileSync(path, 'a token')
+    rmSync(world.paths.session)
+    expect(profilesWithSecrets(world.context)).toEqual(['default', 'work'])
+    for (const profile of profilesWithSecrets(world.context))
+      expect((await forgetSession(world.context, world.settings, profile)).kept).toEqual([])
+    expect([killed, elsewhere].filter((path) => existsSync(path))).toEqual([])
+    expect(names(world)).toEqual(['lock'])
+    expect(profilesWithSecrets(world.context)).toEqual([])
   })
 
   it('are not named by a file that somebody planted: what is not ours stays', async () => {

@@ -3,6 +3,7 @@ import {
   type Call,
   compileShim,
   type Fault,
+  isSend,
   readCalls,
   shimEnvironment,
 } from '../../bench/chaos/fault-shim.ts'
@@ -25,6 +26,12 @@ const flushOfJournal: Find = (calls) => {
   const created = calls.findIndex(({ name, about }) => name === 'create' && about.includes('/journal.'))
   return calls.slice(created).find(({ name, about }) => name === 'fsync' && !about.includes('journal.'))
 }
+
+/** The call on a new token that comes after the request. */
+const afterSending =
+  (name: RegExp): Find =>
+  (calls) =>
+    calls.slice(calls.findIndex(isSend)).find((call) => name.test(call.name) && /\/secret\./.test(call.about))
 
 /** What goes wrong; with which command; at which call; how; how the command ends; what it says. */
 const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
@@ -62,18 +69,12 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
   ],
   ['no socket can be had at first', REFRESH, first(/^socket$/, /./), 'EMFILE', '0', /^$/],
   ['the first connection is refused by this machine', REFRESH, first(/^connect$/, /./), 'EACCES', '0', /^$/],
+  ['the new token cannot be written', REFRESH, afterSending(/write/), 'EIO', '0', /^$/],
+  ['the new token cannot be flushed', REFRESH, afterSending(/sync/), 'EIO', '0', /^$/],
   [
-    'the new token cannot be renamed',
+    'the new token is flushed, and that is reported as failed',
     REFRESH,
-    first(/^rename$/, /secret\./),
-    'EIO',
-    '0',
-    /could not be stored where it belongs/,
-  ],
-  [
-    'the new token is renamed, and that is reported as failed',
-    REFRESH,
-    first(/^rename$/, /secret\./),
+    afterSending(/sync/),
     'done but reported failed',
     '0',
     /^$/,

@@ -8,7 +8,6 @@ import { CliError } from '../../src/errors.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession } from '../../src/session/forget.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
-import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { replaceSession } from '../../src/session/replace.ts'
 import type { Settings } from '../../src/settings/settings.ts'
@@ -293,21 +292,21 @@ class RestoreOldSecret implements fc.AsyncCommand<Model, Real> {
     model.session === 'signed in' && model.journal === 'none' && !model.fallback
   async run(_model: Model, real: Real): Promise<void> {
     const { context, settings, keychain, service } = real
-    const paths = sessionPaths(context, 'default')
-    const record = await readRecord(paths)
-    const file = join(paths.directory, `secret.${record?.id}.json`)
-    const items = new Map(keychain.items)
-    const text = existsSync(file) ? readFileSync(file, 'utf8') : undefined
-    expect(await refreshThatIs('answered', real, false)).toBe('ok')
-    const newer = {
+    const { directory } = sessionPaths(context, 'default')
+    const secrets = () => readdirSync(directory).filter((name) => name.startsWith('secret.'))
+    const take = () => ({
       items: new Map(keychain.items),
-      text: existsSync(file) ? readFileSync(file, 'utf8') : undefined,
+      files: secrets().map((name): [string, string] => [name, readFileSync(join(directory, name), 'utf8')]),
+    })
+    const put = ({ items, files }: ReturnType<typeof take>) => {
+      for (const [account, secret] of items) keychain.items.set(account, secret)
+      for (const name of secrets()) rmSync(join(directory, name))
+      for (const [name, text] of files) writeFileSync(join(directory, name), text)
     }
-    const put = (state: { items: Map<string, string>; text: string | undefined }) => {
-      for (const [account, secret] of state.items) keychain.items.set(account, secret)
-      if (state.text !== undefined) writeFileSync(file, state.text)
-    }
-    put({ items, text })
+    const older = take()
+    expect(await refreshThatIs('answered', real, false)).toBe('ok')
+    const newer = take()
+    put(older)
     const reuse = service.reuse
     expect(await refreshThatIs('answered', real, false)).toBe('refresh_token_outdated')
     expect(service.reuse).toBe(reuse)

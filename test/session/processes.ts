@@ -57,9 +57,11 @@ export async function createProcessWorld({ store, keyring }: ProcessWorldOptions
       const { directory } = session.paths
       return Object.fromEntries(
         readdirSync(directory)
-          // A process that was killed may leave the space that it took for a token, and the name of a note without its text.
-          .filter((name) => /^(session|access-token|superseded|secret\.[0-9a-f]+)\.json$/.test(name))
-          .map((name) => [name, JSON.parse(readFileSync(join(directory, name), 'utf8'))]),
+          .filter((name) => /^(session|access-token|superseded|secret\..+)\.json$/.test(name))
+          .map((name) => [name, readFileSync(join(directory, name), 'utf8')])
+          // A process that was killed may leave the space that it took for a token.
+          .filter(([, text]) => text?.trim() !== '')
+          .map(([name, text]) => [name, JSON.parse(text ?? '')]),
       )
     },
   }

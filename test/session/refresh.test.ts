@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { readSecret } from '../../src/credentials/store.ts'
+import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { secretHome } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
@@ -36,13 +37,12 @@ describe('a session', () => {
     for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })
     expect(await counts()).toMatchObject({ refreshes: 5, reuse_detections: 0 })
     const record = await readRecord(paths)
-    expect(await readSecret(context, secretHome(paths, record as OAuthRecord).place)).toMatchObject({
-      generation: 6,
-    })
+    const secret = await readNewest(context, secretHome(paths, record as OAuthRecord))
+    expect(secret).toMatchObject({ generation: 6, inPlace: true })
     expect(Object.keys(filesOf(paths.directory))).toEqual([
       'access-token.json',
       'lock',
-      `secret.${record?.id}.json`,
+      basename(secret.place.name),
       'session.json',
     ])
     expect(readFileSync(paths.session, 'utf8')).toBe(before)

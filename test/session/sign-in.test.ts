@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Context } from '../../src/context.ts'
@@ -161,12 +161,12 @@ describe('a logout', () => {
       { place: expect.objectContaining({ store: 'keychain' }), why: 'the keychain is locked' },
     ])
     expect(names(world)).toEqual(['lock', 'superseded.json'])
-    expect(await profilesWithSession(world.context)).toEqual(['default'])
+    expect(profilesWithSession(world.context)).toEqual(['default'])
 
     keychain.trouble = 'none'
     expect((await forgetSession(world.context, world.settings, 'default')).kept).toEqual([])
     expect(keychain.items.size).toBe(0)
-    expect(await profilesWithSession(world.context)).toEqual([])
+    expect(profilesWithSession(world.context)).toEqual([])
   })
 
   it('takes a spilled copy along', async () => {
@@ -238,6 +238,7 @@ describe('a session', () => {
     const secret = join(world.paths.directory, `secret.${record?.id}.json`)
     const backup = readFileSync(secret)
     await renew(world.context, world.settings, { reason: 'asked' })
+    for (const name of names(world)) if (name.startsWith('secret.')) rmSync(join(world.paths.directory, name))
     writeFileSync(secret, backup)
     await expect(renew(world.context, world.settings, { reason: 'asked' })).rejects.toMatchObject({
       code: 'refresh_token_outdated',

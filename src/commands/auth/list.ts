@@ -17,7 +17,7 @@ export const command = defineCommand({
     const names = new Set([
       settings.profile.value,
       ...Object.keys(settings.config.profiles),
-      ...(await profilesWithSession(context)),
+      ...profilesWithSession(context),
     ])
     const items = await Promise.all(
       [...names].sort().map(async (profile) => ({

@@ -15,11 +15,7 @@ export const command = defineCommand({
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, context, settings) {
     const profile = parseProfileName(name)
-    const known = [
-      DEFAULT_PROFILE,
-      ...Object.keys(settings.config.profiles),
-      ...(await profilesWithSession(context)),
-    ]
+    const known = [DEFAULT_PROFILE, ...Object.keys(settings.config.profiles), ...profilesWithSession(context)]
     if (!known.includes(profile)) {
       throw new CliError('profile_not_found', Exit.notFound, `there is no profile ${profile}`, {
         hint: `make it by signing in: mailclaim login --profile ${profile}; mailclaim auth list shows those there are`,

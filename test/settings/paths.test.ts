@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { platformDirectories } from '../../src/settings/paths.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+describe('the directories of the platform', () => {
+  const linux = (env: Record<string, string>) => platformDirectories({ env, platform: 'linux' })
+
+  it('are those of the XDG Base Directory specification on Linux', () => {
+    expect(linux({ XDG_CONFIG_HOME: '/c', XDG_STATE_HOME: '/s' })).toEqual({
+      config: '/c/mailclaim',
+      state: '/s/mailclaim',
+    })
+    expect(linux({}).config).toMatch(/\/\.config\/mailclaim$/)
+    expect(linux({ XDG_STATE_HOME: '' }).state).toMatch(/\/\.local\/state\/mailclaim$/)
+  })
+
+  it('are the Library on macOS, and AppData on Windows', () => {
+    expect(platformDirectories({ env: {}, platform: 'darwin' })).toEqual({
+      config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
+      state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),
+    })
+    const env = { APPDATA: '/roaming', LOCALAPPDATA: '/local' }
+    const { config, state } = platformDirectories({ env, platform: 'win32' })
+    expect([config, state]).toEqual(['/roaming/mailclaim/Config', '/local/mailclaim/Data'])
+  })
+})
+
+describe('a user whom the system does not know, without HOME', () => {
+  it.runIf(process.getuid?.() === 0)('can use the program with directories that are named', () => {
+    const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
+    // The program itself may lie in a directory that only root can enter.
+    const copy = mkdtempSync(join(tmpdir(), 'mailclaim-copy-'))
+    onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
+    chmodSync(copy, 0o755)
+    for (const part of ['bin', 'dist', 'package.json'])
+      cpSync(join(ROOT, part), join(copy, part), { recursive: true })
+    const run = (words: string[], more = {}) =>
+      execFileSync(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
+        env: { ...env, ...more },
+        uid: 54_321,
+        encoding: 'utf8',
+      })
+    expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
+    expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1' })).toBe('key-1\n')
+  })
+})
