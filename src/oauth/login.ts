@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
+import { logExchanges } from '../service/exchange-log.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
 import {
@@ -16,6 +17,9 @@ import type { CallbackPage } from './callback-page.ts'
 import { type CallbackServer, startCallbackServer } from './callback-server.ts'
 import { parsePastedRedirect, readPastedLines } from './pasted-url.ts'
 import type { RedirectTarget } from './redirect-uri.ts'
+
+/** Pasted lines that are not the address of an answer, before nothing more is read. */
+const MOST_WRONG_LINES = 20
 
 export interface LoginOptions {
   readonly scopes: readonly string[]
@@ -68,7 +72,8 @@ export async function login<T>(
   const base = requireBaseUrl(settings)
   const clientId = requireClientId(settings)
   const { issuer, authorizationEndpoint, again } = options
-  const server = await discoverServer({ base, issuer, authorizationEndpoint }, again, context)
+  const http = settings.verbose ? logExchanges(context) : context.http
+  const server = await discoverServer({ base, issuer, authorizationEndpoint }, again, { ...context, http })
   const { state, codeVerifier } = newAuthorizationSecrets()
   // Asked before anything is sent: nobody is to wait for what cannot come.
   if (options.target.listen === undefined && !options.readInput) throw nowhereToAnswer()
@@ -82,6 +87,7 @@ export async function login<T>(
     judgeAuthorizationAnswer(server, clientId, parameters, state, loginCommand(again))
   let foreignIssuer: string | undefined
   let ignored: string | undefined
+  let wrongLines = 0
   const ignore = (answer: Extract<AuthorizationAnswer, { kind: 'wrong' }>) => {
     foreignIssuer = answer.issuer ?? foreignIssuer
     ignored = answer.why
@@ -122,8 +128,13 @@ export async function login<T>(
           const pasted = parsePastedRedirect(line)
           const answer: AuthorizationAnswer =
             'wrong' in pasted ? { kind: 'wrong', why: pasted.wrong } : judge(pasted.parameters)
-          if (answer.kind === 'wrong') told(ignore(answer))
-          else wait.resolve({ answer, page: async () => {} })
+          if (answer.kind !== 'wrong') wait.resolve({ answer, page: async () => {} })
+          else if (++wrongLines < MOST_WRONG_LINES) told(ignore(answer))
+          else if (wrongLines === MOST_WRONG_LINES) {
+            // What pours in does not come from a person who pastes.
+            stopReading()
+            told(reporter.ignored('too many lines that are not the address; nothing more is read', undefined))
+          }
         },
         () => {
           if (listener === undefined) wait.reject(nowhereToAnswer())

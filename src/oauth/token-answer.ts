@@ -89,9 +89,21 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/**
+ * A text without anything that could be a token: a service that answers wrongly may show the one that it has just issued
+ * in any form. Long words of one case, addresses, and the ids by which support finds a request stay.
+ */
+function withoutTokens(text: string): string {
+  return text.replace(/[\w~+/=-]{16,}(?:\.[\w~+/=-]+)*/g, (word) => {
+    const isWord = /^[a-z_-]+$|^[A-Z_-]+$/.test(word)
+    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(word)
+    return isWord || isId ? word : '[left out]'
+  })
+}
+
 /** A piece of a text, a proxy's error page say; of what begins like JSON none, for it can hold tokens. */
 function wordsOfText(text: string, redact: (said: string) => string): string {
-  return /^\s*[{[]/.test(text) ? '' : excerpt(redactBody(redact(text)), 160)
+  return /^\s*[{[]/.test(text) ? '' : excerpt(withoutTokens(redactBody(redact(text))), 160)
 }
 
 /**
@@ -113,5 +125,5 @@ function wordsOfObject(
   const message = first('error_description', 'message', 'detail', 'title')
   const name = first('name', 'code', 'type', ...(errorNamesIt ? ['error'] : []))
   const said = message === undefined ? (name ?? '') : name === undefined ? message : `${message} (${name})`
-  return excerpt(redact(said), 300)
+  return excerpt(withoutTokens(redact(said)), 300)
 }

@@ -140,7 +140,8 @@ export function preallocate(path: string, bytes: number): PreallocatedFile {
 export function moveDurable(from: string, to: string): Written {
   let fd: number | undefined
   try {
-    fd = openSync(from, constants.O_RDONLY | NO_FOLLOW)
+    // A pipe in its place must not stop us.
+    fd = openSync(from, constants.O_RDONLY | NO_FOLLOW | (constants.O_NONBLOCK ?? 0))
     return rename(fd, from, to)
   } catch (error) {
     throw cannotWrite(to, error)

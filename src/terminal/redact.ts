@@ -7,9 +7,12 @@ const JSON_ESCAPED = /\\+u(?<hex>[0-9a-f]{4})|\\*(?<itself>[^\\])|\\+/gis
 const ANY_ESCAPED =
   /\\+u(?<hex>[0-9a-f]{4})|\\*(?:%(?<percent>[0-9a-f]{2})|&#x0*(?<html>[0-9a-f]{1,4});|&#0*(?<decimal>\d{1,5});|(?<itself>[^\\]))|\\+/gis
 
+/** Characters that tell a part of a secret from a prefix that many of them share (`re_live_`). */
+const LEAST_PART = 12
+
 /**
  * A text from outside without the secrets that it quotes: as they are, or with characters of them written as JSON (`\/`,
- * `\u002f`), an address (`%2F`) or HTML (`&#47;`) would. Call it before a text is shortened, since half a secret is not
+ * `\u002f`), an address (`%2F`) or HTML (`&#47;`) would, or shortened. Call it before a text is shortened, since half a secret is not
  * recognized. Backslashes at the ends of a secret may stay.
  *
  * @param secrets an empty one is ignored.
@@ -20,9 +23,22 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
     if (secret === '') continue
     if (redacted.includes('\\')) redacted = redactEscaped(redacted, secret, placeholder, JSON_ESCAPED)
     if (/[%&]/.test(redacted)) redacted = redactEscaped(redacted, secret, placeholder, ANY_ESCAPED)
-    redacted = redacted.replaceAll(secret, placeholder)
+    redacted = redactBeginnings(redacted.replaceAll(secret, placeholder), secret, placeholder)
   }
   return redacted
+}
+
+/** A service that shortens what it quotes leaves most of a secret: what begins like it goes as far as it is like it. */
+function redactBeginnings(text: string, secret: string, placeholder: string): string {
+  const beginning = secret.slice(0, LEAST_PART)
+  if (secret.length <= LEAST_PART || !text.includes(beginning)) return text
+  let left = ''
+  let end = 0
+  for (let at = text.indexOf(beginning); at >= 0; at = text.indexOf(beginning, end)) {
+    left += text.slice(end, at) + placeholder
+    for (end = at; end < text.length && text[end] === secret[end - at]; ) end++
+  }
+  return left + text.slice(end)
 }
 
 function redactEscaped(text: string, secret: string, placeholder: string, escaped: RegExp): string {

@@ -450,6 +450,15 @@ describe('signing in', () => {
     }
   })
 
+  it('stops reading where lines pour in, and still waits for the browser', async () => {
+    const { context, come, ignored, result } = await begin()
+    context.stdin.stream.write('y\n'.repeat(5000))
+    await expect.poll(() => ignored.length).toBe(20)
+    expect(ignored.at(-1)).toContain('nothing more is read')
+    await come({ code: 'c1' })
+    await expect(result).resolves.toBe('stored')
+  })
+
   it('reads no line where it is not to', async () => {
     const { context, state, come, received, result } = await begin({ options: { readInput: false } })
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)

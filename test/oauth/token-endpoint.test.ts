@@ -342,6 +342,28 @@ describe('a refresh', () => {
     })
   })
 
+  it.each([
+    ['XML', () => textResponse(200, '<r><refresh_token>rtNEW_abcdefghijk0123</refresh_token></r>')],
+    [
+      'a gateway that quotes it',
+      () => jsonResponse(500, { message: '{\\"refresh_token\\":\\"rtNEW_abcdefghijk0123\\"}' }),
+    ],
+    ['plain words', () => oauthError(400, 'invalid_request', 'the next one is rtNEW_abcdefghijk0123')],
+  ])('keeps the token that a service shows in %s out of every message', async (_where, answer) => {
+    const { outcome } = await refreshOnce(answer)
+    const said = 'error' in outcome ? outcome.error.message : JSON.stringify(outcome)
+    expect(said).toContain('[left out]')
+    expect(said).not.toContain('rtNEW')
+  })
+
+  it('shows the words and the ids by which support finds a request', async () => {
+    const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
+    const { outcome } = await refreshOnce(() =>
+      jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),
+    )
+    expect(outcome).toMatchObject({ why: `HTTP 500: upstream_temporarily_unavailable, request ${id}` })
+  })
+
   describe('whose answer breaks off', () => {
     const cutAfter = (text: string, status = 200, headers = {}): HttpResponse => ({
       status,

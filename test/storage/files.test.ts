@@ -313,6 +313,15 @@ describe('a file whose space is taken beforehand', () => {
   })
 })
 
+describe('a move', () => {
+  it('of a pipe does not wait for anybody to write into it', () => {
+    const root = folder()
+    execFileSync('mkfifo', [join(root, 'pipe')])
+    expect(moveDurable(join(root, 'pipe'), join(root, 'moved'))).toBe('durable')
+    expect(readdirSync(root)).toEqual(['moved'])
+  })
+})
+
 describe('a file that is created once', () => {
   it('is created by the first, and left as it is by everyone after', () => {
     const path = join(folder(), 'a.json')

@@ -49,6 +49,13 @@ describe('a secret in a text', () => {
     )
   })
 
+  it('is left out where the text has only the beginning of it', () => {
+    expect(redact('no for re_live_0123456789abcde!', ['re_live_0123456789abcdef'], '#')).toBe('no for #!')
+    expect(redact('a key begins with re_live_', ['re_live_0123456789abcdef'], '#')).toBe(
+      'a key begins with re_live_',
+    )
+  })
+
   it('that is not there changes nothing', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
