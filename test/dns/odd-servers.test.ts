@@ -89,7 +89,10 @@ test('a resolver without recursion that does not follow an alias remembers no ab
     verdict: 'ready',
     resolvers: [{ outcome: 'not_checked' }],
   })
-  expect((await check(respond(RA), '192.0.2.53', 'v.example.com')).verdict).toBe('wait')
+  expect(await check(respond(RA), '192.0.2.53', 'v.example.com')).toMatchObject({
+    verdict: 'ready_with_warning',
+    findings: [{ code: 'txt_filtered' }, { code: 'cname_at_name' }],
+  })
 })
 
 test('an answer that only a larger datagram brings, because TCP is closed, is read like any other', async () => {
@@ -182,6 +185,24 @@ test.each([
   )
   expect(report.findings).toMatchObject([{ code: 'domain_not_found', details: { domain, said_by: top } }])
 })
+
+test.each(['com', '.'])(
+  'a delegated server that answers from the zone %s is lame; that the domain exists, the registry says',
+  async (above) => {
+    const report = await check((asked) =>
+      asked.server === '192.0.2.2'
+        ? { flags: AA | RCODE.NXDOMAIN, authorities: [soa(above)] }
+        : healthy(asked),
+    )
+    expect(report).toMatchObject({
+      verdict: 'fix',
+      zone: 'example.com',
+      findings: [
+        { code: 'lame_nameserver', message: expect.stringContaining('NXDOMAIN from a zone above it') },
+      ],
+    })
+  },
+)
 
 test('an alias leads through a zone of which one name server is dead', async () => {
   const delegation: FakeReply = {
@@ -284,6 +305,20 @@ test.each([
     })
   },
 )
+
+test.each([
+  ['takes TXT records out of answers', { flags: RA }],
+  ['blocks the name', { flags: RA | RCODE.NXDOMAIN }],
+] satisfies [string, FakeReply][])('a resolver that %s is not waited for', async (_says, reply) => {
+  const report = await check((asked) =>
+    asked.server === '192.0.2.53' && asked.type === 'TXT' ? reply : healthy(asked),
+  )
+  expect(report).toMatchObject({
+    verdict: 'ready_with_warning',
+    retry_after_seconds: null,
+    findings: [{ code: 'txt_filtered' }],
+  })
+})
 
 test('one lost datagram on the way does not hide that a part of the zone is delegated', async () => {
   let lost = 0

@@ -168,8 +168,12 @@ function lameServers(observations: Observations, servers: readonly Observation[]
   const one = servers.length === 1
   const said = [
     ...new Set(
-      servers.map((server) =>
-        server.outcome === 'lame' ? 'a non-authoritative answer' : server.outcome.toUpperCase(),
+      servers.map(({ outcome, authoritative, rcode }) =>
+        outcome !== 'lame'
+          ? outcome.toUpperCase()
+          : authoritative && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
+            ? `${rcode} from a zone above it`
+            : 'a non-authoritative answer',
       ),
     ),
   ]

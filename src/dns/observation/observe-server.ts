@@ -1,5 +1,6 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd } from '../resolution/alias.ts'
+import { isFromAbove } from '../resolution/delegation-walk.ts'
 import { firstUseful } from '../resolution/race.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask, probeUdp, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
@@ -12,6 +13,8 @@ import { isDnsData, type Observation, type Outcome } from './observations.ts'
 export interface SurveyQuestion {
   readonly name: string
   readonly zone: string
+  /** Whether the zone was found, so that a server that answers from one above does not serve it. */
+  readonly zoneFound: boolean
   readonly expected: string
   /** How long one server may be silent. */
   readonly serverMs: number
@@ -32,7 +35,7 @@ export async function observeServer(
   question: SurveyQuestion,
   context: ResolutionContext,
 ): Promise<Observation> {
-  const { name, zone, expected, serverMs } = question
+  const { name, zone, zoneFound, expected, serverMs } = question
   const { clock } = context.effects
   const now = clock.monotonic()
   const deadline = Math.min(context.deadline, now + serverMs)
@@ -69,8 +72,15 @@ export async function observeServer(
     needsSecondTry ? droppedBy(server, zone, context) : undefined,
   ])
   const zoneSoa = soa?.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
+  const observation = classifyAuthoritative(host, server, txt, name, expected)
+  const isElsewhere =
+    zoneFound &&
+    txt.kind === 'answer' &&
+    txt.message.answers.length === 0 &&
+    isFromAbove(soaOf(txt.message), zone)
   return {
-    ...classifyAuthoritative(host, server, txt, name, expected),
+    ...observation,
+    ...(isElsewhere && isDnsData(observation.outcome) ? { outcome: 'lame' as const } : {}),
     soa: zoneSoa?.zone === zone ? zoneSoa : undefined,
     nsSet: ns?.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
     dropped,

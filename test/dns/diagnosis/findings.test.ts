@@ -682,9 +682,33 @@ describe('what is no cache is not waited for', () => {
     expect(findings).toMatchObject([{ code: 'stale_delegation', evidence: { seconds_left: 80_000 } }])
   })
 
-  test('no SOA record, neither with the absence nor for itself, is a filter', () => {
-    const { findings } = lacking({ ...current, soa: undefined }, { negativeTtl: undefined })
+  test.each([
+    ['absent', 'is known otherwise', SOA],
+    ['absent', 'is not known either', undefined],
+    ['nxdomain', 'is known otherwise', SOA],
+    ['nxdomain', 'is not known either', undefined],
+  ] as const)('%s without an SOA record is a filter where that of the zone %s', (outcome, _says, soa) => {
+    const { verdict, findings } = lacking({ ...current, soa }, { outcome, negativeTtl: undefined })
+    expect(verdict).toBe('ready_with_warning')
     expect(findings).toMatchObject([{ code: 'txt_filtered' }])
+    expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
+  })
+
+  test('an alias of before is held for as long as its TTL', () => {
+    const old = {
+      aliases: ['old.example.net'],
+      aliasEnd: 'unknown' as const,
+      negativeTtl: undefined,
+      ttl: 77,
+    }
+    const { verdict, findings } = lacking(current, old)
+    expect(verdict).toBe('wait')
+    expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 77 } }])
+  })
+
+  test('the advice for an absence whose TTL stays the same fits a filter that makes up the SOA record', () => {
+    const { findings } = lacking({ ...current, steadyTtl: true })
+    expect(findings[0]?.fix).toContain('allow it in the filter')
   })
 })
 
