@@ -1,5 +1,6 @@
 import type { DnsAddress } from '../../context.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
+import { unique } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
@@ -95,11 +96,12 @@ export async function gatherObservations(
   const probes = probeOtherNames()
   probes.catch(() => undefined)
   const checkSignatures = async () => {
-    const [best] = [...matching, ...without]
-    const known = best?.server === undefined ? undefined : await signers
-    return known === undefined || best?.server === undefined
+    const answering = [...matching, ...without].flatMap(({ server }) => server ?? [])
+    const [best, ...others] = unique(answering)
+    const known = best === undefined ? undefined : await signers
+    return known === undefined || best === undefined
       ? undefined
-      : await observeDnssec(zone, known, best.server, rest)
+      : await observeDnssec(zone, known, [best, ...others], rest)
   }
   const dnssec = checkSignatures()
   dnssec.catch(() => undefined)

@@ -731,6 +731,29 @@ describe('DNSSEC', () => {
     expect(findings[0]?.fix).toMatch(fix)
   })
 
+  test('a single server with expired signatures is named in a warning', () => {
+    const outdated = [
+      { server: { address: '192.0.2.2', port: 53 }, state: 'expired' as const, date: 1_700_000_000 },
+    ]
+    const { verdict, findings } = diagnosed(
+      observations({ servers: [match(), match(second)], dnssec: { ...dnssec('ok'), outdated } }),
+    )
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([
+      { code: 'dnssec_bogus', severity: 'warning', evidence: { reason: 'signature_expired' } },
+    ])
+    expect(findings[0]?.message).toContain('at ns2.example.com (192.0.2.2) expired on 2023-11-14')
+  })
+
+  test('a resolver that gives the record is not overlooked', () => {
+    const { findings } = diagnosed(
+      observations({ dnssec: dnssec('wrong-ds'), resolvers: [resolver({ outcome: 'match' })] }),
+    )
+    expect(findings[0]?.message).toMatch(
+      /^The record is there, and 9\.9\.9\.9 gives it, but resolvers that validate may reject it/,
+    )
+  })
+
   test('what an extended error says is passed on where nothing else shows the cause', () => {
     const rejecting = resolver({
       outcome: 'servfail',
