@@ -204,6 +204,49 @@ test.each(['com', '.'])(
   },
 )
 
+test('a server that drops questions for signatures is named, instead of the resolver that fails for it', async () => {
+  const report = await check((asked) => {
+    if (asked.server === '192.0.2.2' && asked.dnssecOk) return 'silent'
+    return asked.server === '192.0.2.53' && asked.type === 'TXT' ? 'silent' : healthy(asked)
+  })
+  expect(report.findings).toMatchObject([
+    { code: 'edns_dropped', details: { dropped: 'do', servers: [{ host: 'ns.example.com' }] } },
+  ])
+})
+
+test('the glue of the registry is compared with the address in the zone', async () => {
+  const hosts = [
+    ['ns1.example.com', '192.0.2.2'],
+    ['ns2.example.com', '192.0.2.3'],
+  ] as const
+  const ns = hosts.map(([data]): Answer => ({ name: 'example.com', type: 'NS', ttl: 60, data }))
+  const glue = hosts.map(([name, data]): Answer => ({ name, type: 'A', ttl: 60, data }))
+  const old = smallWorld(() => [])
+  const report = await check((asked) => {
+    const { server, name, type } = asked
+    if (server === '192.0.2.1') return { authorities: ns, additionals: glue }
+    if (server === '192.0.2.53' && type === 'A')
+      return { flags: RA, answers: glue.filter((a) => a.name === name) }
+    if (type === 'NS' && name === 'example.com') return { flags: AA, answers: ns }
+    if (server === '192.0.2.3') return old({ ...asked, server: '192.0.2.2' })
+    if (server === '192.0.2.2' && type === 'A')
+      return {
+        flags: AA,
+        answers: [{ name, type, ttl: 60, data: name.startsWith('ns1') ? '192.0.2.2' : '192.0.2.22' }],
+      }
+    return healthy(asked)
+  })
+  expect(report).toMatchObject({
+    verdict: 'fix',
+    findings: [
+      {
+        code: 'partial_propagation',
+        details: { stale_glue: [{ host: 'ns2.example.com', glue: '192.0.2.3', own: ['192.0.2.22'] }] },
+      },
+    ],
+  })
+})
+
 test('an alias leads through a zone of which one name server is dead', async () => {
   const delegation: FakeReply = {
     authorities: ['ns1', 'ns2'].map((host) => ({

@@ -1,9 +1,13 @@
-import { groupByOutcome, type Observations, type ResolverObservation } from '../observation/observations.ts'
+import {
+  groupByOutcome,
+  isFailure,
+  type Observations,
+  type ResolverObservation,
+} from '../observation/observations.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
-import { isFailure } from './findings-server.ts'
 import { duration } from './labels.ts'
 
 /** What recursive resolvers see of a record that the authoritative servers have. */
@@ -31,7 +35,7 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
       return failsValidation(resolver) ||
         (isFailure(resolver) && observations.servers.some((server) => server.dropped !== undefined))
         ? undefined
-        : broken(resolver)
+        : broken(observations, resolver)
   }
 }
 
@@ -145,7 +149,12 @@ function otherView(observations: Observations, resolver: ResolverObservation, ho
   }
 }
 
-function broken(resolver: ResolverObservation): Finding {
+/** Servers that take so long, in milliseconds, keep resolvers waiting for longer than these may take. */
+const SLOW_MS = 1000
+
+function broken(observations: Observations, resolver: ResolverObservation): Finding {
+  const times = observations.servers.flatMap(({ ms }) => ms ?? [])
+  const areSlow = isFailure(resolver) && times.every((ms) => ms > SLOW_MS)
   const address = formatDnsAddress(resolver.resolver)
   const said =
     resolver.outcome === 'timeout'
@@ -156,8 +165,10 @@ function broken(resolver: ResolverObservation): Finding {
   return {
     code: 'resolver_broken',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} ${said}`,
-    fix: `Verification does not depend on this resolver. If other lookups fail here as well, have ${address} repaired or use another one (--resolver)`,
+    message: `The name servers have the record, but the resolver ${address} ${said}${areSlow ? `: it waits for the name servers, which need ${(Math.min(...times) / 1000).toFixed(1)} seconds or more for an answer` : ''}`,
+    fix: areSlow
+      ? `Check again: by then, the resolver may have the answer. If it stays slow, ask the DNS provider why the name servers of ${observations.zone} are`
+      : `Verification does not depend on this resolver. If other lookups fail here as well, have ${address} repaired or use another one (--resolver)`,
     details: {
       resolver: address,
       outcome: resolver.outcome,

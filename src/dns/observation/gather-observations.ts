@@ -16,6 +16,8 @@ import {
 } from './observations.ts'
 import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
+import { findStaleGlue } from './stale-glue.ts'
+import { findUnansweredSignatures } from './unanswered-signatures.ts'
 
 /** After this, resolvers are asked even while some server is still silent. */
 const PATIENCE_MS = 2500
@@ -108,17 +110,24 @@ export async function gatherObservations(
   // A cut answer proves that there are TXT records at the name: no cache can learn that there are none.
   const unreadable =
     matching.length === 0 && without.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
-  const wanted = isVisible(servers) || unreadable
+  const asking = isVisible(servers) || unreadable ? (early ?? askResolvers()) : Promise.resolve([])
+  const suspects = findUnansweredSignatures(matching, zone, asking, rest)
+  suspects.catch(() => undefined)
+  const glue = findStaleGlue(located, matching, without, rest)
+  glue.catch(() => undefined)
+  const seenByResolvers = await asking
+  const unanswered = await suspects
   return {
     name,
     expected,
     zone,
-    servers,
+    servers: servers.map((server) => (unanswered.includes(server) ? { ...server, dropped: 'do' } : server)),
     parent: located.parent,
     recursionAbove: located.recursionAbove ?? false,
     childHosts: survey.childHosts(),
+    staleGlue: without.length > 0 ? await glue : [],
     alias: seen.alias,
-    resolvers: wanted ? await (early ?? askResolvers()) : [],
+    resolvers: seenByResolvers,
     probes: await probes,
     dnssec: await dnssec,
   }

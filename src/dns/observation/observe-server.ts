@@ -3,7 +3,7 @@ import type { AliasEnd } from '../resolution/alias.ts'
 import { isFromAbove } from '../resolution/delegation-walk.ts'
 import { firstUseful } from '../resolution/race.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
-import { ask, probeUdp, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
+import { answersUdp, ask, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
 import { MAX_NAME_LENGTH } from '../wire/name.ts'
 import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
@@ -51,7 +51,7 @@ export async function observeServer(
       () => undefined,
     )
   const txt = await ask(server, { name, type: 'TXT' }, { deadline }, context.effects)
-  const needsSecondTry = txt.kind === 'answer' && txt.secondTry && !answersFirstTries
+  const needsSecondTry = txt.kind === 'answer' && txt.secondTry !== undefined && !answersFirstTries
   // Only a server that is alive is asked again, so that a dead one costs few questions.
   const insist = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
     if (txt.kind !== 'answer') return await early[type]
@@ -69,7 +69,7 @@ export async function observeServer(
   const [soa, ns, dropped] = await Promise.all([
     insist('SOA'),
     insist('NS'),
-    needsSecondTry ? droppedBy(server, zone, context) : undefined,
+    needsSecondTry ? droppedBy(server, zone, txt.secondTry === 'udp', context) : undefined,
   ])
   const zoneSoa = soa?.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
   const observation = classifyAuthoritative(host, server, txt, name, expected)
@@ -87,14 +87,21 @@ export async function observeServer(
   }
 }
 
-/** What a server leaves unanswered that has answered second tries alone; undefined where it was only slow or far away. */
+/**
+ * What a server leaves unanswered that has answered second tries alone; undefined where it was only slow or far away.
+ *
+ * @param answersPlain whether it has answered a datagram without EDNS already.
+ */
 async function droppedBy(
   server: DnsAddress,
   zone: string,
+  answersPlain: boolean,
   { deadline, effects }: ResolutionContext,
 ): Promise<Observation['dropped']> {
   const until = Math.min(deadline, effects.clock.monotonic() + PROBE_MS)
-  const { withEdns, plain } = await probeUdp(server, { name: zone, type: 'SOA' }, until, effects)
+  const probe = (edns: 'none' | 'plain') =>
+    answersUdp(server, { name: zone, type: 'SOA' }, { edns, deadline: until }, effects)
+  const [withEdns, plain] = await Promise.all([probe('plain'), answersPlain || probe('none')])
   if (withEdns) return undefined
   return plain ? 'edns' : 'udp'
 }

@@ -537,6 +537,33 @@ describe('servers that differ', () => {
     expect(finding?.fix).toContain('update the glue record for ns1.example.com')
   })
 
+  describe('because the registrar has an old address', () => {
+    const stale = { host: 'ns2.example.com', glue: '192.0.2.2', own: ['192.0.2.22'] }
+    const third = { host: 'ns3.example.com', server: { address: '192.0.2.3', port: 53 } }
+
+    test('are no matter of waiting, and both addresses are told', () => {
+      const servers = [match(), observation({ ...second, ...older })]
+      const { verdict, findings } = diagnosed(observations({ servers, staleGlue: [stale] }))
+      expect(verdict).toBe('fix')
+      expect(findings).toMatchObject([{ code: 'partial_propagation', severity: 'error' }])
+      expect(findings[0]?.fix).toContain(
+        'ns2.example.com is 192.0.2.2 at the registrar (glue record) but 192.0.2.22 in the zone',
+      )
+      expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
+    })
+
+    test('do not hide another one that lags behind', () => {
+      const servers = [
+        match({ soa: { ...SOA, serial: 42 } }),
+        observation({ ...second, ...older }),
+        observation({ ...third, ...older }),
+      ]
+      const { verdict, findings } = diagnosed(observations({ servers, staleGlue: [stale] }))
+      expect(verdict).toBe('wait')
+      expect(findings[0]?.fix).toMatch(/update the glue record at the registrar\. Wait until/)
+    })
+  })
+
   test('because one has the value with a mistake, which is shown', () => {
     const quoted = { ...second, outcome: 'mismatch' as const, values: [txt(`"${EXPECTED}"`)] }
     const [finding] = diagnosed(observations({ servers: [match(), observation(quoted)] })).findings
@@ -642,6 +669,21 @@ describe('who is at fault', () => {
       observations({ servers: [match({ dropped: 'edns' })], resolvers: [resolver({ outcome: 'match' })] }),
     )
     expect(verdict).toBe('ready_with_warning')
+  })
+})
+
+describe('servers that are slow', () => {
+  const failing = resolver({ outcome: 'timeout', rcode: undefined })
+  const adviceAt = (...times: number[]) =>
+    diagnosed(observations({ servers: times.map((ms) => match({ ms })), resolvers: [failing] })).findings[0]
+
+  test('are why a resolver has no answer yet', () => {
+    expect(adviceAt(1300, 1400)?.message).toContain('need 1.3 seconds or more for an answer')
+    expect(adviceAt(1300, 1400)?.fix).not.toContain('repaired')
+  })
+
+  test('explain nothing beside one that is quick', () => {
+    expect(adviceAt(1300, 20)?.fix).toContain('repaired')
   })
 })
 
