@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import {
   groupByOutcome,
   isFailure,
@@ -84,6 +85,15 @@ function noNameservers(observations: Observations): Finding {
   const { zone, parent, servers } = observations
   const hosts = servers.map((server) => server.host)
   const own = hosts.filter((host) => isWithin(host, zone))
+  const addresses = hosts.filter((host) => isIP(host) !== 0)
+  if (addresses.length > 0)
+    return {
+      code: 'no_nameservers',
+      severity: 'error',
+      message: `The delegation of ${zone} has ${addresses.join(', ')} as ${addresses.length === 1 ? 'a name server' : 'name servers'}, but a name server is given by its name, not by its IP address`,
+      fix: `Enter the names of the name servers ${delegationPlace(observations)}, such as ns1.example.com; the DNS provider lists them`,
+      details: { zone, hosts, addresses },
+    }
   const missesGlue = own.length > 0 && own.length === hosts.length
   const place = delegationPlace(observations)
   return {

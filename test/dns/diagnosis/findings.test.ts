@@ -672,6 +672,28 @@ describe('who is at fault', () => {
   })
 })
 
+test('an IP address entered as a name server is said to be none', () => {
+  const host = { host: '192.0.2.1', server: undefined, outcome: 'unreachable' as const, rcode: undefined }
+  const { findings } = diagnosed(observations({ servers: [observation(host)] }))
+  expect(findings).toMatchObject([{ code: 'no_nameservers' }])
+  expect(findings[0]?.message).toContain('given by its name, not by its IP address')
+})
+
+test('the prefix as the host and the rest as the value is recognized', () => {
+  const place = {
+    name: 'prefix.example.com',
+    how: 'other' as const,
+    values: [txt('token123')],
+    alias: undefined,
+  }
+  const probes = { places: [place], wildcard: [], wildcardAlias: undefined, coversName: false }
+  const [finding] = diagnosed(observations({ servers: [observation()], probes })).findings
+  expect(finding).toMatchObject({
+    code: 'other_name',
+    fix: 'Add a TXT record in the zone example.com: host @, value prefix=token123',
+  })
+})
+
 describe('servers that are slow', () => {
   const failing = resolver({ outcome: 'timeout', rcode: undefined })
   const adviceAt = (...times: number[]) =>
