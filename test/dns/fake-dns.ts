@@ -16,6 +16,7 @@ export interface Asked {
   readonly recursionDesired: boolean
   readonly checkingDisabled: boolean
   readonly edns: number | undefined
+  readonly dnssecOk: boolean
 }
 
 export interface FakeDns extends DnsNetwork {
@@ -43,6 +44,7 @@ export function createFakeDns(
         recursionDesired: query.flag_rd,
         checkingDisabled: query.flag_cd,
         edns: opt?.udpPayloadSize,
+        dnssecOk: opt?.flag_do ?? false,
       }
       asked.push(one)
       const reply = respond(one)

@@ -89,7 +89,10 @@ test('a resolver without recursion that does not follow an alias remembers no ab
     verdict: 'ready',
     resolvers: [{ outcome: 'not_checked' }],
   })
-  expect((await check(respond(RA), '192.0.2.53', 'v.example.com')).verdict).toBe('wait')
+  expect(await check(respond(RA), '192.0.2.53', 'v.example.com')).toMatchObject({
+    verdict: 'ready_with_warning',
+    findings: [{ code: 'txt_filtered' }, { code: 'cname_at_name' }],
+  })
 })
 
 test('an answer that only a larger datagram brings, because TCP is closed, is read like any other', async () => {
@@ -181,6 +184,67 @@ test.each([
     `app.${domain}`,
   )
   expect(report.findings).toMatchObject([{ code: 'domain_not_found', details: { domain, said_by: top } }])
+})
+
+test.each(['com', '.'])(
+  'a delegated server that answers from the zone %s is lame; that the domain exists, the registry says',
+  async (above) => {
+    const report = await check((asked) =>
+      asked.server === '192.0.2.2'
+        ? { flags: AA | RCODE.NXDOMAIN, authorities: [soa(above)] }
+        : healthy(asked),
+    )
+    expect(report).toMatchObject({
+      verdict: 'fix',
+      zone: 'example.com',
+      findings: [
+        { code: 'lame_nameserver', message: expect.stringContaining('NXDOMAIN from a zone above it') },
+      ],
+    })
+  },
+)
+
+test('a server that drops questions for signatures is named, instead of the resolver that fails for it', async () => {
+  const report = await check((asked) => {
+    if (asked.server === '192.0.2.2' && asked.dnssecOk) return 'silent'
+    return asked.server === '192.0.2.53' && asked.type === 'TXT' ? 'silent' : healthy(asked)
+  })
+  expect(report.findings).toMatchObject([
+    { code: 'edns_dropped', details: { dropped: 'do', servers: [{ host: 'ns.example.com' }] } },
+  ])
+})
+
+test('the glue of the registry is compared with the address in the zone', async () => {
+  const hosts = [
+    ['ns1.example.com', '192.0.2.2'],
+    ['ns2.example.com', '192.0.2.3'],
+  ] as const
+  const ns = hosts.map(([data]): Answer => ({ name: 'example.com', type: 'NS', ttl: 60, data }))
+  const glue = hosts.map(([name, data]): Answer => ({ name, type: 'A', ttl: 60, data }))
+  const old = smallWorld(() => [])
+  const report = await check((asked) => {
+    const { server, name, type } = asked
+    if (server === '192.0.2.1') return { authorities: ns, additionals: glue }
+    if (server === '192.0.2.53' && type === 'A')
+      return { flags: RA, answers: glue.filter((a) => a.name === name) }
+    if (type === 'NS' && name === 'example.com') return { flags: AA, answers: ns }
+    if (server === '192.0.2.3') return old({ ...asked, server: '192.0.2.2' })
+    if (server === '192.0.2.2' && type === 'A')
+      return {
+        flags: AA,
+        answers: [{ name, type, ttl: 60, data: name.startsWith('ns1') ? '192.0.2.2' : '192.0.2.22' }],
+      }
+    return healthy(asked)
+  })
+  expect(report).toMatchObject({
+    verdict: 'fix',
+    findings: [
+      {
+        code: 'partial_propagation',
+        details: { stale_glue: [{ host: 'ns2.example.com', glue: '192.0.2.3', own: ['192.0.2.22'] }] },
+      },
+    ],
+  })
 })
 
 test('an alias leads through a zone of which one name server is dead', async () => {
@@ -284,6 +348,20 @@ test.each([
     })
   },
 )
+
+test.each([
+  ['takes TXT records out of answers', { flags: RA }],
+  ['blocks the name', { flags: RA | RCODE.NXDOMAIN }],
+] satisfies [string, FakeReply][])('a resolver that %s is not waited for', async (_says, reply) => {
+  const report = await check((asked) =>
+    asked.server === '192.0.2.53' && asked.type === 'TXT' ? reply : healthy(asked),
+  )
+  expect(report).toMatchObject({
+    verdict: 'ready_with_warning',
+    retry_after_seconds: null,
+    findings: [{ code: 'txt_filtered' }],
+  })
+})
 
 test('one lost datagram on the way does not hide that a part of the zone is delegated', async () => {
   let lost = 0

@@ -9,7 +9,7 @@ import { relativeName } from '../wire/name.ts'
 import { decodeValue, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { aliasCause, aliasRemark, aliasUnknown, cnameInsteadOfTxt, targetsValue } from './findings-alias.ts'
-import { misplacedFinding } from './findings-place.ts'
+import { misplacedFinding, prefixAsHost, splitAtEquals } from './findings-place.ts'
 import { partialPropagation } from './findings-propagation.ts'
 import { isDivided } from './findings-server.ts'
 import { valueFinding } from './findings-value.ts'
@@ -94,6 +94,8 @@ function recordCause(
   const isAbsent = best === undefined || best.fault === 'stale_token'
   const misplaced = probes?.places.find((place) => hasText(place.values, expected))
   if (misplaced !== undefined && isAbsent) return misplacedFinding(observations, misplaced)
+  const split = probes?.places.find((place) => splitAtEquals(expected, place))
+  if (split !== undefined && isAbsent) return prefixAsHost(observations, split)
   const alias = probes?.places.find((place) => targetsValue(expected, place.alias ?? ''))
   if (alias?.alias !== undefined && isAbsent) return cnameInsteadOfTxt(observations, alias.name, alias.alias)
   if (best === undefined && isRegistry(name)) return registryName(name)

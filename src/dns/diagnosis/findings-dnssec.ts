@@ -15,6 +15,8 @@ export function dnssecFindings(observations: Observations): Finding[] {
   const failing = resolvers.filter(failsValidation)
   const cause = dnssec === undefined ? undefined : causeOf(dnssec, observations)
   if (cause !== undefined) return [bogus(observations, cause, failing)]
+  const outdated = outdatedCause(observations)
+  if (outdated !== undefined) return [bogus(observations, outdated, failing, 'some')]
   if (groupByOutcome(observations.servers).matching.length === 0) return []
   if (failing.length > 0)
     return failing.map((resolver) => bogus(observations, saidBy(observations, resolver), [resolver]))
@@ -78,6 +80,33 @@ function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observat
   }
 }
 
+const SIGNATURE_REASONS = {
+  'no-signature': 'signature_missing',
+  expired: 'signature_expired',
+  'not-yet-valid': 'signature_not_yet_valid',
+} as const
+
+/** Some servers alone have signatures that are not valid today, as a copy of the zone that is not updated any more. */
+function outdatedCause({ dnssec, servers, zone }: Observations): Cause | undefined {
+  const outdated = dnssec?.outdated ?? []
+  const [first] = outdated
+  if (first === undefined) return undefined
+  const names = outdated.map(({ server }) => {
+    const host = servers.find((other) => other.server?.address === server.address)?.host
+    return host === undefined ? formatDnsAddress(server) : `${host} (${formatDnsAddress(server)})`
+  })
+  const what = {
+    'no-signature': 'are missing',
+    expired: `expired on ${day(first.date)}`,
+    'not-yet-valid': `are not valid before ${day(first.date)}`,
+  }[first.state]
+  return {
+    reason: SIGNATURE_REASONS[first.state],
+    message: `The DNSSEC signatures of ${zone} at ${names.join(', ')} ${what}; those at the other name servers are valid`,
+    fix: `Have ${names.length === 1 ? 'this server' : 'these servers'} copy the zone ${zone} again, or remove ${names.length === 1 ? 'it' : 'them'} from its NS records`,
+  }
+}
+
 /** RFC 8914 section 4. */
 const EXTENDED_ERRORS: Readonly<Record<number, string>> = {
   7: 'a signature has expired',
@@ -102,23 +131,32 @@ function saidBy(observations: Observations, resolver: ResolverObservation): Caus
   }
 }
 
-function bogus(observations: Observations, cause: Cause, failing: readonly ResolverObservation[]): Finding {
-  const isThere = groupByOutcome(observations.servers).matching.length > 0
+/** @param where whether all servers of the zone are concerned, or some alone. */
+function bogus(
+  observations: Observations,
+  cause: Cause,
+  failing: readonly ResolverObservation[],
+  where: 'all' | 'some' = 'all',
+): Finding {
   const resolvers = failing.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')
   const rejected =
     failing.length === 0
       ? ''
       : `. ${resolvers} ${failing.length === 1 ? 'answers' : 'answer'} SERVFAIL, and ${failing.length === 1 ? 'gives' : 'give'} the record only with checking disabled`
+  // Where a resolver has just validated the answer, it is not broken for everybody.
+  const isValidated = observations.resolvers.some((resolver) => resolver.authenticated)
   return {
     code: 'dnssec_bogus',
-    // Where a resolver has just validated the answer, it is not broken for everybody.
-    severity: observations.resolvers.some((resolver) => resolver.authenticated) ? 'warning' : 'error',
-    message: `${isThere ? 'The record is there, but validating resolvers reject it. ' : ''}${cause.message}${rejected}`,
-    fix: `${cause.fix}. Until then, validating resolvers see nothing of this zone`,
+    severity: isValidated || (where === 'some' && failing.length === 0) ? 'warning' : 'error',
+    message: `${consequence(observations, failing, where)}${cause.message}${rejected}`,
+    fix: `${cause.fix}. Until then, validating resolvers ${where === 'all' && !isValidated ? 'see nothing of this zone' : 'may fail to see this zone'}`,
     details: {
       reason: cause.reason,
       zone: observations.zone,
       key_tags: [...(observations.dnssec?.keyTags ?? [])],
+      ...(where === 'some'
+        ? { servers: observations.dnssec?.outdated?.map(({ server }) => formatDnsAddress(server)) }
+        : {}),
       resolvers: failing.map((resolver) => ({
         resolver: formatDnsAddress(resolver.resolver),
         with_checking: 'SERVFAIL',
@@ -127,6 +165,21 @@ function bogus(observations: Observations, cause: Cause, failing: readonly Resol
       })),
     },
   }
+}
+
+/** What it does to those who ask; as sure as what was seen of it. */
+function consequence(
+  { servers, resolvers }: Observations,
+  failing: readonly ResolverObservation[],
+  where: 'all' | 'some',
+): string {
+  if (groupByOutcome(servers).matching.length === 0) return ''
+  if (where === 'some') return 'The record is there, but a validating resolver may reject it. '
+  const answering = resolvers.filter((resolver) => resolver.outcome === 'match')
+  if (failing.length > 0 || answering.length === 0)
+    return 'The record is there, but validating resolvers reject it. '
+  const addresses = answering.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')
+  return `The record is there, and ${addresses} ${answering.length === 1 ? 'gives' : 'give'} it, but resolvers that validate may reject it. `
 }
 
 /** Dates and digests were compared, signatures were not verified: that is the resolver's part. */

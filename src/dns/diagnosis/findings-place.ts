@@ -1,6 +1,7 @@
 import type { Misplaced } from '../observation/misplaced-records.ts'
 import type { Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
+import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { quote } from './labels.ts'
 
@@ -57,5 +58,25 @@ export function misplacedFinding(observations: Observations, place: Misplaced): 
         fix: `Add it at ${name} (host ${host}) and remove it from ${place.name}`,
         details,
       }
+  }
+}
+
+/** Whether what is before the first `=` of the value was entered as the host, and the rest as the value. */
+export function splitAtEquals(expected: string, place: Misplaced): boolean {
+  const at = expected.indexOf('=')
+  const prefix = expected.slice(0, Math.max(at, 0)).toLowerCase()
+  const [label = ''] = place.name.split('.')
+  return prefix !== '' && label.replace(/^_/, '') === prefix && hasText(place.values, expected.slice(at + 1))
+}
+
+/** The value in two halves, of which one is in the name. */
+export function prefixAsHost({ name, zone, expected }: Observations, place: Misplaced): Finding {
+  const host = relativeName(name, zone)
+  return {
+    code: 'other_name',
+    severity: 'error',
+    message: `The value was entered in two halves: the part before "=" as the host (${place.name}), the rest as the value. Both belong in the value: expected ${quote(expected)} at ${name}`,
+    fix: `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
+    details: { found_at: place.name, expected_at: name, host_field: host },
   }
 }

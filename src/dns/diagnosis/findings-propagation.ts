@@ -1,4 +1,5 @@
 import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
+import type { StaleGlue } from '../observation/stale-glue.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { explainValues } from './value-comparison.ts'
@@ -11,16 +12,18 @@ export function partialPropagation(
 ): Finding {
   const apart = serversApart(matching, without)
   // A copy that nobody notifies looks for changes after the refresh time of its SOA record.
-  const isLagging = !apart && lagOf(matching, without) === 'behind'
-  const refresh = without.flatMap((server) => server.soa?.refresh ?? [])
+  const glue = observations.staleGlue ?? []
+  const copies = without.filter(
+    ({ host, server }) => !glue.some((stale) => stale.host === host && stale.glue === server?.address),
+  )
+  const isLagging = !apart && copies.length > 0 && lagOf(matching, copies) === 'behind'
+  const refresh = copies.flatMap((server) => server.soa?.refresh ?? [])
   return {
     code: 'partial_propagation',
-    severity: apart ? 'error' : 'warning',
+    severity: apart || copies.length === 0 ? 'error' : 'warning',
     message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map((server) => placeAndFault(observations, server)).join(', ')}`,
-    fix: apart
-      ? apartFix(apart)
-      : (staleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]),
-    ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(without) ?? 0) } : {}),
+    fix: advice(observations, { apart, matching, without, copies }),
+    ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
       with: matching.map((server) => ({ ...who(server), serial: serialOf(server) })),
       without: without.map((server) => ({
@@ -29,9 +32,37 @@ export function partialPropagation(
         serial: serialOf(server),
       })),
       ...(apart ? { apart } : {}),
+      ...(glue.length > 0 ? { stale_glue: glue } : {}),
       old_state_ttl: oldStateTtl(without),
     },
   }
+}
+
+/** The parent zone sends resolvers to an address that the zone itself does not give. */
+function glueFix(stale: readonly StaleGlue[]): string {
+  const hosts = stale.map(
+    ({ host, glue, own }) =>
+      `${host} is ${glue} at the registrar (glue record) but ${own.join(', ')} in the zone`,
+  )
+  return `${hosts.join('; ')}. Waiting won't help: update the glue record at the registrar`
+}
+
+/** What to do, the most certain cause first. @param copies the servers without the record whose address is right. */
+function advice(
+  observations: Observations,
+  seen: {
+    apart: Apart | undefined
+    matching: readonly Observation[]
+    without: readonly Observation[]
+    copies: readonly Observation[]
+  },
+): string {
+  const { apart, matching, without, copies } = seen
+  const glue = observations.staleGlue ?? []
+  if (copies.length === 0) return glueFix(glue)
+  if (apart) return apartFix(apart)
+  if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(matching, copies)]}`
+  return possiblyStaleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]
 }
 
 type Apart = { with: string[]; without: string[] }
@@ -44,7 +75,7 @@ function apartFix(apart: Apart): string {
  * One host at two addresses, of which the zone names only one: the registry's glue still has the other. A server says
  * which addresses are right only where it was asked; here it shows in the zone that is older.
  */
-function staleGlueFix(
+function possiblyStaleGlueFix(
   { parent }: Observations,
   matching: readonly Observation[],
   without: readonly Observation[],

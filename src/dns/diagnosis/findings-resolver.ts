@@ -1,14 +1,13 @@
 import {
   groupByOutcome,
+  isFailure,
   type Observations,
-  oldStateTtl,
   type ResolverObservation,
 } from '../observation/observations.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
-import { isFailure } from './findings-server.ts'
 import { duration } from './labels.ts'
 
 /** What recursive resolvers see of a record that the authoritative servers have. */
@@ -36,7 +35,7 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
       return failsValidation(resolver) ||
         (isFailure(resolver) && observations.servers.some((server) => server.dropped !== undefined))
         ? undefined
-        : broken(resolver)
+        : broken(observations, resolver)
   }
 }
 
@@ -55,14 +54,20 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
       resolver,
       `answers from another zone of this name, whose SOA record names ${primary}`,
     )
-  const isEmpty = resolver.outcome === 'absent' && resolver.aliases.length === 0
-  if (isEmpty && resolver.negativeTtl === undefined && zoneView?.soa === undefined)
-    return filtered(observations, resolver)
+  const isMismatch = resolver.outcome === 'mismatch'
+  const seconds = isMismatch ? (resolver.ttl ?? undefined) : rememberedSeconds(observations, resolver)
+  if (seconds === undefined) return filtered(observations, resolver)
   if (zoneView?.steadyTtl === true)
     return otherView(observations, resolver, 'does not answer from a cache: its TTL stays the same')
-  return resolver.outcome === 'mismatch'
-    ? cachedOldValue(observations, resolver)
-    : cachedAbsence(observations, resolver)
+  return isMismatch ? cachedOldValue(observations, resolver, seconds) : cachedAbsence(resolver, seconds)
+}
+
+/** Only an absence that comes with an SOA record can be cached (RFC 2308 section 5); so can an alias of before. */
+function rememberedSeconds({ servers }: Observations, resolver: ResolverObservation): number | undefined {
+  if (resolver.negativeTtl !== undefined) return resolver.negativeTtl
+  const [alias] = resolver.aliases
+  const isCurrent = servers.some((server) => server.aliases[0] === alias)
+  return alias === undefined || isCurrent ? undefined : (resolver.ttl ?? undefined)
 }
 
 /** The resolver knows none of today's name servers: it remembers others, or it was told to ask others. */
@@ -86,20 +91,23 @@ function staleNameServers(observations: Observations, resolver: ResolverObservat
   }
 }
 
-/** Neither the record nor the SOA record that goes with every absence (RFC 2308 section 3): it was taken out of the answer. */
+/** Without the SOA record that goes with every absence (RFC 2308 section 3): somebody took the record out of the answer. */
 function filtered(observations: Observations, resolver: ResolverObservation): Finding {
   const address = formatDnsAddress(resolver.resolver)
+  const how =
+    resolver.outcome === 'nxdomain'
+      ? `blocks ${observations.name}: it answers that the name doesn't exist`
+      : 'leaves TXT records out of its answers: they are empty'
   return {
     code: 'txt_filtered',
     severity: 'warning',
-    message: `The name servers have the record, but ${address} leaves TXT records out of its answers: they are empty, without the SOA record that a true absence has`,
-    fix: `Verification sees what the name servers of ${observations.zone} say. To see TXT records here as well, look into the DNS settings of the router or filter at ${address}, or use another resolver (--resolver)`,
+    message: `The name servers have the record, but ${address} ${how}, without the SOA record that a true absence has`,
+    fix: `Verification sees what the name servers of ${observations.zone} say, and waiting changes nothing here. To see the record here as well, look into the DNS settings of the router or filter at ${address}, or use another resolver (--resolver)`,
     details: { resolver: address, outcome: resolver.outcome },
   }
 }
 
-function cachedAbsence(observations: Observations, resolver: ResolverObservation): Finding {
-  const seconds = resolver.negativeTtl ?? oldStateTtl(observations.servers) ?? 0
+function cachedAbsence(resolver: ResolverObservation, seconds: number): Finding {
   const address = formatDnsAddress(resolver.resolver)
   return {
     code: 'cached_absence',
@@ -111,8 +119,7 @@ function cachedAbsence(observations: Observations, resolver: ResolverObservation
   }
 }
 
-function cachedOldValue(observations: Observations, resolver: ResolverObservation): Finding {
-  const seconds = resolver.ttl ?? oldStateTtl(observations.servers) ?? 0
+function cachedOldValue(observations: Observations, resolver: ResolverObservation, seconds: number): Finding {
   const address = formatDnsAddress(resolver.resolver)
   const values = resolver.values.map((value) => decodeValue(value.bytes))
   return {
@@ -131,7 +138,7 @@ function otherView(observations: Observations, resolver: ResolverObservation, ho
     code: 'split_dns',
     severity: 'warning',
     message: `The name servers have the record, but the resolver ${address} ${how}, which doesn't have it (split DNS)`,
-    fix: `Verification sees what the name servers of ${observations.zone} say, and waiting changes nothing here. To see the record behind ${address} as well, add it to the zone there`,
+    fix: `Verification sees what the name servers of ${observations.zone} say, and waiting changes nothing here. To see the record behind ${address} as well, add it to the zone there, or allow it in the filter if one runs there`,
     details: {
       resolver: address,
       outcome: resolver.outcome,
@@ -142,7 +149,12 @@ function otherView(observations: Observations, resolver: ResolverObservation, ho
   }
 }
 
-function broken(resolver: ResolverObservation): Finding {
+/** Servers that take so long, in milliseconds, keep resolvers waiting for longer than these may take. */
+const SLOW_MS = 1000
+
+function broken(observations: Observations, resolver: ResolverObservation): Finding {
+  const times = observations.servers.flatMap(({ ms }) => ms ?? [])
+  const areSlow = isFailure(resolver) && times.every((ms) => ms > SLOW_MS)
   const address = formatDnsAddress(resolver.resolver)
   const said =
     resolver.outcome === 'timeout'
@@ -153,8 +165,10 @@ function broken(resolver: ResolverObservation): Finding {
   return {
     code: 'resolver_broken',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} ${said}`,
-    fix: `Verification does not depend on this resolver. If other lookups fail here as well, have ${address} repaired or use another one (--resolver)`,
+    message: `The name servers have the record, but the resolver ${address} ${said}${areSlow ? `: it waits for the name servers, which need ${(Math.min(...times) / 1000).toFixed(1)} seconds or more for an answer` : ''}`,
+    fix: areSlow
+      ? `Check again: by then, the resolver may have the answer. If it stays slow, ask the DNS provider why the name servers of ${observations.zone} are`
+      : `Verification does not depend on this resolver. If other lookups fail here as well, have ${address} repaired or use another one (--resolver)`,
     details: {
       resolver: address,
       outcome: resolver.outcome,

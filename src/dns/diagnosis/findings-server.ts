@@ -1,4 +1,10 @@
-import { groupByOutcome, type Observation, type Observations } from '../observation/observations.ts'
+import { isIP } from 'node:net'
+import {
+  groupByOutcome,
+  isFailure,
+  type Observation,
+  type Observations,
+} from '../observation/observations.ts'
 import { isRegistry } from '../resolution/registry.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { isWithin } from '../wire/name.ts'
@@ -43,6 +49,7 @@ export function serverFindings(observations: Observations): Finding[] {
   findings.push(
     dropping(observations, 'udp'),
     dropping(observations, 'edns'),
+    dropping(observations, 'do'),
     parentChild(observations),
     tooManyTxt(observations),
   )
@@ -78,6 +85,15 @@ function noNameservers(observations: Observations): Finding {
   const { zone, parent, servers } = observations
   const hosts = servers.map((server) => server.host)
   const own = hosts.filter((host) => isWithin(host, zone))
+  const addresses = hosts.filter((host) => isIP(host) !== 0)
+  if (addresses.length > 0)
+    return {
+      code: 'no_nameservers',
+      severity: 'error',
+      message: `The delegation of ${zone} has ${addresses.join(', ')} as ${addresses.length === 1 ? 'a name server' : 'name servers'}, but a name server is given by its name, not by its IP address`,
+      fix: `Enter the names of the name servers ${delegationPlace(observations)}, such as ns1.example.com; the DNS provider lists them`,
+      details: { zone, hosts, addresses },
+    }
   const missesGlue = own.length > 0 && own.length === hosts.length
   const place = delegationPlace(observations)
   return {
@@ -139,7 +155,7 @@ function txtRefused(observations: Observations, servers: readonly Observation[],
 }
 
 /** Servers that leave questions unanswered which resolvers ask in the first place. */
-function dropping(observations: Observations, what: 'edns' | 'udp'): Finding | undefined {
+function dropping(observations: Observations, what: 'do' | 'edns' | 'udp'): Finding | undefined {
   const { servers, resolvers } = observations
   const dropping = servers.filter((server) => server.dropped === what)
   if (dropping.length === 0) return undefined
@@ -148,28 +164,29 @@ function dropping(observations: Observations, what: 'edns' | 'udp'): Finding | u
   const one = dropping.length === 1
   const answers = one ? 'does' : 'do'
   return {
-    code: `${what}_dropped`,
+    code: what === 'udp' ? 'udp_dropped' : 'edns_dropped',
     severity: all && fails ? 'error' : 'warning',
     message:
       what === 'udp'
         ? `${list(dropping)} ${answers} not answer over UDP, only over TCP`
-        : `${list(dropping)} ${answers} not answer questions with EDNS (RFC 6891), only those without`,
+        : what === 'edns'
+          ? `${list(dropping)} ${answers} not answer questions with EDNS (RFC 6891), only those without`
+          : `${list(dropping)} ${answers} not answer questions that ask for DNSSEC signatures (the DO bit, RFC 3225), only those without`,
     fix: `${what === 'udp' ? 'Allow UDP port 53 to' : 'Update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}: resolvers give up before they get an answer${fails ? `, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did` : ''}`,
-    details: { servers: describeAll(dropping) },
+    details: { dropped: what, servers: describeAll(dropping) },
   }
-}
-
-/** A resolver got nothing, by its own account or by its silence. */
-export function isFailure({ outcome }: Observation): boolean {
-  return outcome === 'timeout' || outcome === 'servfail'
 }
 
 function lameServers(observations: Observations, servers: readonly Observation[], all: boolean): Finding {
   const one = servers.length === 1
   const said = [
     ...new Set(
-      servers.map((server) =>
-        server.outcome === 'lame' ? 'a non-authoritative answer' : server.outcome.toUpperCase(),
+      servers.map(({ outcome, authoritative, rcode }) =>
+        outcome !== 'lame'
+          ? outcome.toUpperCase()
+          : authoritative && (rcode === 'NOERROR' || rcode === 'NXDOMAIN')
+            ? `${rcode} from a zone above it`
+            : 'a non-authoritative answer',
       ),
     ),
   ]

@@ -122,7 +122,8 @@ function isQuoted(expected: string, seen: string): boolean {
   const around = at < 0 ? undefined : seen.slice(0, at) + seen.slice(at + expected.length)
   if (around !== undefined && around !== '' && [...around].every((c) => QUOTES.includes(c) || c === '\\'))
     return true
-  return unquote(seen) === expected
+  // Several strings, as zone files have them, that were stored as one.
+  return [seen, seen.replace(/"\s*"/g, '')].some((text) => unquote(text) === expected)
 }
 
 /** A whole zone-file line, the name, or a "TXT=" or "value:" label, went into the value field. */

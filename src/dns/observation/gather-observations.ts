@@ -1,5 +1,6 @@
 import type { DnsAddress } from '../../context.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
+import { unique } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
@@ -15,6 +16,8 @@ import {
 } from './observations.ts'
 import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
+import { findStaleGlue } from './stale-glue.ts'
+import { findUnansweredSignatures } from './unanswered-signatures.ts'
 
 /** After this, resolvers are asked even while some server is still silent. */
 const PATIENCE_MS = 2500
@@ -95,28 +98,36 @@ export async function gatherObservations(
   const probes = probeOtherNames()
   probes.catch(() => undefined)
   const checkSignatures = async () => {
-    const [best] = [...matching, ...without]
-    const known = best?.server === undefined ? undefined : await signers
-    return known === undefined || best?.server === undefined
+    const answering = [...matching, ...without].flatMap(({ server }) => server ?? [])
+    const [best, ...others] = unique(answering)
+    const known = best === undefined ? undefined : await signers
+    return known === undefined || best === undefined
       ? undefined
-      : await observeDnssec(zone, known, best.server, rest)
+      : await observeDnssec(zone, known, [best, ...others], rest)
   }
   const dnssec = checkSignatures()
   dnssec.catch(() => undefined)
   // A cut answer proves that there are TXT records at the name: no cache can learn that there are none.
   const unreadable =
     matching.length === 0 && without.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
-  const wanted = isVisible(servers) || unreadable
+  const asking = isVisible(servers) || unreadable ? (early ?? askResolvers()) : Promise.resolve([])
+  const suspects = findUnansweredSignatures(matching, zone, asking, rest)
+  suspects.catch(() => undefined)
+  const glue = findStaleGlue(located, matching, without, rest)
+  glue.catch(() => undefined)
+  const seenByResolvers = await asking
+  const unanswered = await suspects
   return {
     name,
     expected,
     zone,
-    servers,
+    servers: servers.map((server) => (unanswered.includes(server) ? { ...server, dropped: 'do' } : server)),
     parent: located.parent,
     recursionAbove: located.recursionAbove ?? false,
     childHosts: survey.childHosts(),
+    staleGlue: without.length > 0 ? await glue : [],
     alias: seen.alias,
-    resolvers: wanted ? await (early ?? askResolvers()) : [],
+    resolvers: seenByResolvers,
     probes: await probes,
     dnssec: await dnssec,
   }

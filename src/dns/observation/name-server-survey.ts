@@ -30,7 +30,7 @@ export function surveyNameServers(
   asked: Pick<SurveyQuestion, 'name' | 'expected' | 'serverMs'>,
   context: ResolutionContext,
 ): NameServerSurvey {
-  const question = { ...asked, zone: located.delegation.zone }
+  const question = { ...asked, zone: located.delegation.zone, zoneFound: located.standIn !== true }
   const servers = unique([...located.delegation.hosts.values()].flat())
   const observations = new Map<string, Observation>()
   // Two hosts at one address: it is asked once, and both are shown.

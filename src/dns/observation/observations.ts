@@ -5,6 +5,7 @@ import type { Message, Soa } from '../wire/message.ts'
 import type { TxtValue } from '../wire/txt-answer.ts'
 import type { ProbeResult } from './misplaced-records.ts'
 import type { DnssecObservation } from './observe-dnssec.ts'
+import type { StaleGlue } from './stale-glue.ts'
 
 export type Outcome =
   | 'match'
@@ -47,8 +48,11 @@ export interface Observation {
   readonly dname: string | undefined
   /** The zone's NS set as this server has it. */
   readonly nsSet: readonly string[] | undefined
-  /** What the server lets pass in silence: questions with EDNS over UDP, or all UDP. It answers otherwise. */
-  readonly dropped: 'edns' | 'udp' | undefined
+  /**
+   * What the server lets pass in silence: over UDP, questions that ask for signatures (the DO bit), questions with EDNS,
+   * or all. It answers otherwise.
+   */
+  readonly dropped: 'do' | 'edns' | 'udp' | undefined
 }
 
 /** What a recursive resolver said, and what it said with checking disabled after a SERVFAIL. */
@@ -83,6 +87,8 @@ export interface Observations {
   /** Servers of zones above answered as recursive resolvers do, and none of them as a server of its zone. */
   readonly recursionAbove?: boolean
   readonly childHosts: readonly string[] | undefined
+  /** Asked for where some servers lack a record that others have. */
+  readonly staleGlue?: readonly StaleGlue[]
   readonly alias: AliasPath | undefined
   readonly probes: ProbeResult | undefined
   readonly resolvers: readonly ResolverObservation[]
@@ -134,6 +140,11 @@ export function byHost(a: Observation, b: Observation): number {
   const key = (o: Observation) =>
     `${o.host} ${o.server?.address.includes(':') ? 1 : 0} ${o.server?.address ?? ''}`
   return key(a) < key(b) ? -1 : 1
+}
+
+/** A resolver got nothing, by its own account or by its silence. */
+export function isFailure({ outcome }: Observation): boolean {
+  return outcome === 'timeout' || outcome === 'servfail'
 }
 
 /** Whether an answer says what is at the name, be it nothing: neither a failure nor silence. */

@@ -21,9 +21,23 @@ export interface DnssecObservation {
   readonly keyTags: readonly number[]
   /** Seconds since 1970: the latest end, or the earliest start, of a signature. */
   readonly date: number | undefined
+  /** The servers whose signatures are not valid today, where those of another server are. */
+  readonly outdated?: readonly OutdatedSignatures[]
+}
+
+/** Signatures of one server, by their dates. */
+export interface OutdatedSignatures {
+  readonly server: DnsAddress
+  readonly state: 'no-signature' | 'expired' | 'not-yet-valid'
+  readonly date: number | undefined
 }
 
 const DNSSEC_MS = 2000
+/** The signatures of so many servers are looked at, with one question each. */
+const MOST_SIGNATURES = 8
+/** What validators implement (RFC 8624 sections 3.1 and 3.3). */
+const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
+const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
 
 /** Whether the parent zone has DS records for this one; undefined where nobody says so. */
 export async function observeDelegationSigners(
@@ -46,33 +60,53 @@ export async function observeDelegationSigners(
   return message?.ra === true && message.rcode === 'NOERROR' ? pick(message, 'DS') : undefined
 }
 
-/** Compares the DS records with the keys and the dates of the signatures that a server of the zone has. */
+/**
+ * Compares the DS records with the keys that the first of the servers has, and the dates of the signatures that each of
+ * them has.
+ *
+ * @param servers servers that answer for the zone; at least one.
+ */
 export async function observeDnssec(
   zone: string,
   signers: readonly DelegationSigner[],
-  server: DnsAddress,
+  servers: readonly [DnsAddress, ...DnsAddress[]],
   context: ResolutionContext,
 ): Promise<DnssecObservation | undefined> {
-  const keyTags = signers.map((signer) => signer.keyTag)
-  if (signers.length === 0) return { state: 'unsigned', keyTags, date: undefined }
+  // A DS record that no validator understands does not make a zone signed (RFC 4035 section 5.2, RFC 6840 section 5.2).
+  const understood = signers.filter(
+    ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
+  )
+  const keyTags = understood.map((signer) => signer.keyTag)
+  if (understood.length === 0) return { state: 'unsigned', keyTags, date: undefined }
   const { clock } = context.effects
   const deadline = Math.min(context.deadline, clock.monotonic() + DNSSEC_MS)
-  const [keyReply, soaReply] = await Promise.all(
-    (['DNSKEY', 'SOA'] as const).map((type) =>
-      ask(server, { name: zone, type }, { deadline, dnssecOk: true }, context.effects),
-    ),
-  )
-  const { message: keys } = answered(keyReply)
-  const { message: soa } = answered(soaReply)
-  // Without EDNS an answer has no signatures, and cut short it may lack the key that is wanted.
+  const askSigned = async (server: DnsAddress, type: 'DNSKEY' | 'SOA') =>
+    answered(await ask(server, { name: zone, type }, { deadline, dnssecOk: true }, context.effects)).message
+  const now = Math.floor(clock.now() / 1000)
+  const [keys, ...dated] = await Promise.all([
+    askSigned(servers[0], 'DNSKEY'),
+    ...servers.slice(0, MOST_SIGNATURES).map(async (server) => {
+      const soa = await askSigned(server, 'SOA')
+      // Without EDNS an answer has no signatures.
+      if (soa?.aa !== true || soa.rcode !== 'NOERROR' || soa.tc || !soa.edns) return []
+      const signatures = pick(soa, 'RRSIG').filter(({ covers }) => covers === 'SOA')
+      return [{ server, ...signatureState(signatures, now) }]
+    }),
+  ])
+  // Cut short, it may lack the key that is wanted.
   if (keys?.aa !== true || keys.tc || keys.rcode !== 'NOERROR') return undefined
   const zoneKeys = pick(keys, 'DNSKEY')
   if (zoneKeys.length === 0) return { state: 'no-key', keyTags, date: undefined }
-  const fits = signers.map((signer) => zoneKeys.map((key) => isDigestOf(signer, key, zone)))
-  if (fits.flat().every((fit) => fit === false)) return { state: 'wrong-ds', keyTags, date: undefined }
-  if (soa?.aa !== true || soa.tc || !soa.edns) return undefined
-  const signatures = pick(soa, 'RRSIG').filter(({ covers }) => covers === 'SOA')
-  return { keyTags, ...signatureState(signatures, Math.floor(clock.now() / 1000)) }
+  if (!understood.some((signer) => zoneKeys.some((key) => isDigestOf(signer, key, zone))))
+    return { state: 'wrong-ds', keyTags, date: undefined }
+  const states = dated.flat()
+  const best = states.find(({ state }) => state === 'ok') ?? states[0]
+  if (best === undefined) return undefined
+  const outdated =
+    best.state === 'ok'
+      ? states.flatMap(({ server, state, date }) => (state === 'ok' ? [] : [{ server, state, date }]))
+      : []
+  return { keyTags, state: best.state, date: best.date, ...(outdated.length > 0 ? { outdated } : {}) }
 }
 
 function answered(reply: Reply | undefined): { message: Message | undefined } {
@@ -85,13 +119,10 @@ function pick<T extends 'DS' | 'DNSKEY' | 'RRSIG'>(message: Message, type: T) {
   )
 }
 
-const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
-
-/** RFC 4034 section 5.1.4; undefined for a kind of digest that is not known here. */
-function isDigestOf(signer: DelegationSigner, key: ZoneKey, zone: string): boolean | undefined {
+/** RFC 4034 section 5.1.4. */
+function isDigestOf(signer: DelegationSigner, key: ZoneKey, zone: string): boolean {
   const algorithm = DIGESTS[signer.digestType]
-  if (algorithm === undefined) return undefined
-  if (signer.algorithm !== key.algorithm) return false
+  if (algorithm === undefined || signer.algorithm !== key.algorithm) return false
   const owner = zone
     .split('.')
     .flatMap((label) => [Buffer.from([label.length]), Buffer.from(label, 'latin1')])
@@ -106,7 +137,7 @@ function isDigestOf(signer: DelegationSigner, key: ZoneKey, zone: string): boole
 function signatureState(
   signatures: readonly Signature[],
   now: number,
-): Pick<DnssecObservation, 'state' | 'date'> {
+): { state: OutdatedSignatures['state'] | 'ok'; date: number | undefined } {
   const until = (time: number) => (time - now) | 0
   if (signatures.length === 0) return { state: 'no-signature', date: undefined }
   if (signatures.some(({ inception, expiration }) => until(inception) <= 0 && until(expiration) >= 0))

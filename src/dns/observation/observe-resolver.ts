@@ -66,10 +66,12 @@ export async function observeResolver(
   if (!isDnsData(first.outcome) || first.outcome === 'match' || first.authoritative) return seen(first)
   const zoneView = await viewZone(zone, resolver, context)
   const isSteady = async () => {
+    // What has no TTL is in no cache.
+    if (ttlOf(first) === undefined) return false
     if (clock.monotonic() + COUNTDOWN_MS + 200 > context.deadline) return false
     await clock.sleep(COUNTDOWN_MS, context.effects.signal)
     const again = await observe(false)
-    return ttlOf(again) !== undefined && ttlOf(again) === ttlOf(first)
+    return ttlOf(again) === ttlOf(first)
   }
   return seen(first, { zoneView: { ...zoneView, steadyTtl: await isSteady() } })
 }

@@ -1,8 +1,9 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd } from '../resolution/alias.ts'
+import { isFromAbove } from '../resolution/delegation-walk.ts'
 import { firstUseful } from '../resolution/race.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
-import { ask, probeUdp, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
+import { answersUdp, ask, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
 import { MAX_NAME_LENGTH } from '../wire/name.ts'
 import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
@@ -12,6 +13,8 @@ import { isDnsData, type Observation, type Outcome } from './observations.ts'
 export interface SurveyQuestion {
   readonly name: string
   readonly zone: string
+  /** Whether the zone was found, so that a server that answers from one above does not serve it. */
+  readonly zoneFound: boolean
   readonly expected: string
   /** How long one server may be silent. */
   readonly serverMs: number
@@ -32,7 +35,7 @@ export async function observeServer(
   question: SurveyQuestion,
   context: ResolutionContext,
 ): Promise<Observation> {
-  const { name, zone, expected, serverMs } = question
+  const { name, zone, zoneFound, expected, serverMs } = question
   const { clock } = context.effects
   const now = clock.monotonic()
   const deadline = Math.min(context.deadline, now + serverMs)
@@ -48,7 +51,7 @@ export async function observeServer(
       () => undefined,
     )
   const txt = await ask(server, { name, type: 'TXT' }, { deadline }, context.effects)
-  const needsSecondTry = txt.kind === 'answer' && txt.secondTry && !answersFirstTries
+  const needsSecondTry = txt.kind === 'answer' && txt.secondTry !== undefined && !answersFirstTries
   // Only a server that is alive is asked again, so that a dead one costs few questions.
   const insist = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
     if (txt.kind !== 'answer') return await early[type]
@@ -66,25 +69,39 @@ export async function observeServer(
   const [soa, ns, dropped] = await Promise.all([
     insist('SOA'),
     insist('NS'),
-    needsSecondTry ? droppedBy(server, zone, context) : undefined,
+    needsSecondTry ? droppedBy(server, zone, txt.secondTry === 'udp', context) : undefined,
   ])
   const zoneSoa = soa?.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
+  const observation = classifyAuthoritative(host, server, txt, name, expected)
+  const isElsewhere =
+    zoneFound &&
+    txt.kind === 'answer' &&
+    txt.message.answers.length === 0 &&
+    isFromAbove(soaOf(txt.message), zone)
   return {
-    ...classifyAuthoritative(host, server, txt, name, expected),
+    ...observation,
+    ...(isElsewhere && isDnsData(observation.outcome) ? { outcome: 'lame' as const } : {}),
     soa: zoneSoa?.zone === zone ? zoneSoa : undefined,
     nsSet: ns?.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
     dropped,
   }
 }
 
-/** What a server leaves unanswered that has answered second tries alone; undefined where it was only slow or far away. */
+/**
+ * What a server leaves unanswered that has answered second tries alone; undefined where it was only slow or far away.
+ *
+ * @param answersPlain whether it has answered a datagram without EDNS already.
+ */
 async function droppedBy(
   server: DnsAddress,
   zone: string,
+  answersPlain: boolean,
   { deadline, effects }: ResolutionContext,
 ): Promise<Observation['dropped']> {
   const until = Math.min(deadline, effects.clock.monotonic() + PROBE_MS)
-  const { withEdns, plain } = await probeUdp(server, { name: zone, type: 'SOA' }, until, effects)
+  const probe = (edns: 'none' | 'plain') =>
+    answersUdp(server, { name: zone, type: 'SOA' }, { edns, deadline: until }, effects)
+  const [withEdns, plain] = await Promise.all([probe('plain'), answersPlain || probe('none')])
   if (withEdns) return undefined
   return plain ? 'edns' : 'udp'
 }

@@ -89,6 +89,9 @@ export async function walkDelegations(
     const isAlias = message.answers.some((record) => record.type === 'CNAME' || record.type === 'DNAME')
     const soa =
       (isAlias ? undefined : soaOf(message)) ?? (await enclosingSoa(name, delegation.zone, server, context))
+    // Who answered counts, not the name in the SOA record: a delegated server may answer from a zone above its own.
+    if (isFromAbove(soa, delegation.zone))
+      return { kind: 'located', delegation, soa: undefined, parent, verified: false }
     const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : delegation.zone
     if (!isAlias && message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
       return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
@@ -104,6 +107,11 @@ export async function walkDelegations(
         }
   }
   return undefined
+}
+
+/** Whether an SOA record belongs to a zone above this one: who answers with it does not serve this one. */
+export function isFromAbove(soa: Soa | undefined, zone: string): boolean {
+  return soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
 interface StepAnswer {
@@ -159,7 +167,10 @@ async function askAnyOf(
   })
   const isDenial = ({ message }: StepAnswer) =>
     message.rcode === 'NXDOMAIN' && (delegation.zone === '.' || isRegistry(delegation.zone))
-  const best = await bestOf([...glued, ...looked], (answer) => (isDenial(answer) ? 1 : 0), effects)
+  const isElsewhere = ({ message }: StepAnswer) =>
+    message.answers.length === 0 && isFromAbove(soaOf(message), delegation.zone)
+  const worth = (answer: StepAnswer) => (isDenial(answer) || isElsewhere(answer) ? 1 : 0)
+  const best = await bestOf([...glued, ...looked], worth, effects)
   if (best !== undefined || seen.length === 0) return best
   if (seen.every((message) => message.ra && !message.aa)) progress.onRecursion(delegation.zone)
   return 'useless'

@@ -23,8 +23,8 @@ export type Reply =
       readonly ms: number
       /** Set where the answer did not fit UDP and TCP did not work: the message lacks records then, unless TC is clear. */
       readonly tcpFailure: DnsTransportError['kind'] | undefined
-      /** The first question stayed silent, and what answered is the second try: without EDNS, or over TCP. */
-      readonly secondTry: boolean
+      /** Set where the first question stayed silent: what answered the second try, UDP without EDNS or TCP. */
+      readonly secondTry: 'udp' | 'tcp' | undefined
     }
   /** `not-asked`: the check has asked all the questions that it may ask. */
   | { readonly kind: 'silent' | 'unreachable' | 'no-route' | 'not-asked'; readonly ms: number }
@@ -78,6 +78,8 @@ async function askOnce(
   try {
     effects.signal.throwIfAborted()
     const first = via('udp', udpSize)
+    const firstTry = first.then((message) => ({ message, secondTry: undefined }))
+    firstTry.catch(() => {})
     const second = (async () => {
       const early = await Promise.race([
         first.then(
@@ -86,18 +88,17 @@ async function askOnce(
         ),
         clock.sleep(options.retryAfterMs ?? RETRY_AFTER_MS, round.signal).then(() => 'retry' as const),
       ])
-      if (early === 'answered') return await first
+      const over = (transport: 'udp' | 'tcp', size: number | undefined) =>
+        via(transport, size).then((message) => ({ message, secondTry: transport }))
+      if (early === 'answered') return await firstTry
       // A closed UDP port or a missing route is an answer of its own; TCP may still be open where UDP is not.
       if (early !== 'retry')
-        return transportErrorKind(early) === 'no-route' ? await first : await via('tcp', udpSize)
-      return await Promise.any([via('udp', undefined), via('tcp', udpSize)])
+        return transportErrorKind(early) === 'no-route' ? await firstTry : await over('tcp', udpSize)
+      return await Promise.any([over('udp', undefined), over('tcp', udpSize)])
     })()
     // Without a handler of its own, a race lost by rejection would count as unhandled.
     second.catch(() => {})
-    const { message, secondTry } = await Promise.any([
-      first.then((message) => ({ message, secondTry: false })),
-      second.then((message) => ({ message, secondTry: true })),
-    ])
+    const { message, secondTry } = await Promise.any([firstTry, second])
     const reply = { kind: 'answer', secondTry } as const
     const whole = message.tc ? await askWhole(message, via, udpSize) : { message, tcpFailure: undefined }
     return { ...reply, ...whole, ms: elapsed() }
@@ -123,23 +124,39 @@ async function askWhole(
   return { message: large ?? cut, tcpFailure: tcp }
 }
 
-/** Which datagrams a server answers, each asked once; it may be the loss of one of them. */
-export async function probeUdp(
+/** As many datagrams are hardly all lost, even on a bad path. */
+const UDP_TRIES = 3
+
+/**
+ * Whether a server answers one of a few datagrams, all sent at once. True as well where no question may be asked any more:
+ * silence was not seen then.
+ *
+ * @param edns whether the questions have EDNS, and with it whether they ask for signatures.
+ */
+export async function answersUdp(
   server: DnsAddress,
   question: Question,
-  deadline: number,
+  { edns, deadline }: { readonly edns: 'none' | 'plain' | 'signatures'; readonly deadline: number },
   effects: DnsEffects,
-): Promise<{ readonly withEdns: boolean; readonly plain: boolean }> {
-  const isAnswered = (size: number | undefined) =>
-    send('udp', server, question, { deadline }, effects, size).then(
-      () => true,
-      () => {
-        effects.signal.throwIfAborted()
-        return false
+): Promise<boolean> {
+  const options = { deadline, dnssecOk: edns === 'signatures' }
+  const size = edns === 'none' ? undefined : UDP_SIZE
+  const round = linkedAbort(effects.signal)
+  const tryOnce = () =>
+    send('udp', server, question, options, { ...effects, signal: round.signal }, size).catch(
+      (error: unknown) => {
+        if (transportErrorKind(error) !== 'over-limit') throw error
       },
     )
-  const [withEdns, plain] = await Promise.all([isAnswered(UDP_SIZE), isAnswered(undefined)])
-  return { withEdns, plain }
+  try {
+    await Promise.any(Array.from({ length: UDP_TRIES }, tryOnce))
+    return true
+  } catch {
+    effects.signal.throwIfAborted()
+    return false
+  } finally {
+    round.end()
+  }
 }
 
 /** One message out, its answer in. Rejects with a `DnsTransportError`. */

@@ -22,6 +22,11 @@ export function checkName(input: string): NameCheck {
   if (text === '') return refuse('The name is empty', 'Give a domain name such as example.com')
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || /[/?#]/.test(text))
     return refuse(`"${text}" is a web address, not a domain name`, meant(hostOf(text)))
+  if (text === '@')
+    return refuse(
+      '"@" stands for the domain itself in a host field, and is not a domain name',
+      'Give the domain name itself, such as example.com',
+    )
   if (text.includes('@'))
     return refuse(
       `"${text}" is an e-mail address, not a domain name`,

@@ -537,6 +537,33 @@ describe('servers that differ', () => {
     expect(finding?.fix).toContain('update the glue record for ns1.example.com')
   })
 
+  describe('because the registrar has an old address', () => {
+    const stale = { host: 'ns2.example.com', glue: '192.0.2.2', own: ['192.0.2.22'] }
+    const third = { host: 'ns3.example.com', server: { address: '192.0.2.3', port: 53 } }
+
+    test('are no matter of waiting, and both addresses are told', () => {
+      const servers = [match(), observation({ ...second, ...older })]
+      const { verdict, findings } = diagnosed(observations({ servers, staleGlue: [stale] }))
+      expect(verdict).toBe('fix')
+      expect(findings).toMatchObject([{ code: 'partial_propagation', severity: 'error' }])
+      expect(findings[0]?.fix).toContain(
+        'ns2.example.com is 192.0.2.2 at the registrar (glue record) but 192.0.2.22 in the zone',
+      )
+      expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
+    })
+
+    test('do not hide another one that lags behind', () => {
+      const servers = [
+        match({ soa: { ...SOA, serial: 42 } }),
+        observation({ ...second, ...older }),
+        observation({ ...third, ...older }),
+      ]
+      const { verdict, findings } = diagnosed(observations({ servers, staleGlue: [stale] }))
+      expect(verdict).toBe('wait')
+      expect(findings[0]?.fix).toMatch(/update the glue record at the registrar\. Wait until/)
+    })
+  })
+
   test('because one has the value with a mistake, which is shown', () => {
     const quoted = { ...second, outcome: 'mismatch' as const, values: [txt(`"${EXPECTED}"`)] }
     const [finding] = diagnosed(observations({ servers: [match(), observation(quoted)] })).findings
@@ -645,6 +672,43 @@ describe('who is at fault', () => {
   })
 })
 
+test('an IP address entered as a name server is said to be none', () => {
+  const host = { host: '192.0.2.1', server: undefined, outcome: 'unreachable' as const, rcode: undefined }
+  const { findings } = diagnosed(observations({ servers: [observation(host)] }))
+  expect(findings).toMatchObject([{ code: 'no_nameservers' }])
+  expect(findings[0]?.message).toContain('given by its name, not by its IP address')
+})
+
+test('the prefix as the host and the rest as the value is recognized', () => {
+  const place = {
+    name: 'prefix.example.com',
+    how: 'other' as const,
+    values: [txt('token123')],
+    alias: undefined,
+  }
+  const probes = { places: [place], wildcard: [], wildcardAlias: undefined, coversName: false }
+  const [finding] = diagnosed(observations({ servers: [observation()], probes })).findings
+  expect(finding).toMatchObject({
+    code: 'other_name',
+    fix: 'Add a TXT record in the zone example.com: host @, value prefix=token123',
+  })
+})
+
+describe('servers that are slow', () => {
+  const failing = resolver({ outcome: 'timeout', rcode: undefined })
+  const adviceAt = (...times: number[]) =>
+    diagnosed(observations({ servers: times.map((ms) => match({ ms })), resolvers: [failing] })).findings[0]
+
+  test('are why a resolver has no answer yet', () => {
+    expect(adviceAt(1300, 1400)?.message).toContain('need 1.3 seconds or more for an answer')
+    expect(adviceAt(1300, 1400)?.fix).not.toContain('repaired')
+  })
+
+  test('explain nothing beside one that is quick', () => {
+    expect(adviceAt(1300, 20)?.fix).toContain('repaired')
+  })
+})
+
 describe('what is no cache is not waited for', () => {
   const current = { soa: SOA, nsSet: undefined, steadyTtl: false }
   const lacking = (zoneView: ResolverObservation['zoneView'], more: Partial<ResolverObservation> = {}) =>
@@ -682,9 +746,33 @@ describe('what is no cache is not waited for', () => {
     expect(findings).toMatchObject([{ code: 'stale_delegation', evidence: { seconds_left: 80_000 } }])
   })
 
-  test('no SOA record, neither with the absence nor for itself, is a filter', () => {
-    const { findings } = lacking({ ...current, soa: undefined }, { negativeTtl: undefined })
+  test.each([
+    ['absent', 'is known otherwise', SOA],
+    ['absent', 'is not known either', undefined],
+    ['nxdomain', 'is known otherwise', SOA],
+    ['nxdomain', 'is not known either', undefined],
+  ] as const)('%s without an SOA record is a filter where that of the zone %s', (outcome, _says, soa) => {
+    const { verdict, findings } = lacking({ ...current, soa }, { outcome, negativeTtl: undefined })
+    expect(verdict).toBe('ready_with_warning')
     expect(findings).toMatchObject([{ code: 'txt_filtered' }])
+    expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
+  })
+
+  test('an alias of before is held for as long as its TTL', () => {
+    const old = {
+      aliases: ['old.example.net'],
+      aliasEnd: 'unknown' as const,
+      negativeTtl: undefined,
+      ttl: 77,
+    }
+    const { verdict, findings } = lacking(current, old)
+    expect(verdict).toBe('wait')
+    expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 77 } }])
+  })
+
+  test('the advice for an absence whose TTL stays the same fits a filter that makes up the SOA record', () => {
+    const { findings } = lacking({ ...current, steadyTtl: true })
+    expect(findings[0]?.fix).toContain('allow it in the filter')
   })
 })
 
@@ -705,6 +793,29 @@ describe('DNSSEC', () => {
     expect(findings).toMatchObject([{ code: 'dnssec_bogus' }])
     expect(findings[0]?.message).toMatch(message)
     expect(findings[0]?.fix).toMatch(fix)
+  })
+
+  test('a single server with expired signatures is named in a warning', () => {
+    const outdated = [
+      { server: { address: '192.0.2.2', port: 53 }, state: 'expired' as const, date: 1_700_000_000 },
+    ]
+    const { verdict, findings } = diagnosed(
+      observations({ servers: [match(), match(second)], dnssec: { ...dnssec('ok'), outdated } }),
+    )
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([
+      { code: 'dnssec_bogus', severity: 'warning', evidence: { reason: 'signature_expired' } },
+    ])
+    expect(findings[0]?.message).toContain('at ns2.example.com (192.0.2.2) expired on 2023-11-14')
+  })
+
+  test('a resolver that gives the record is not overlooked', () => {
+    const { findings } = diagnosed(
+      observations({ dnssec: dnssec('wrong-ds'), resolvers: [resolver({ outcome: 'match' })] }),
+    )
+    expect(findings[0]?.message).toMatch(
+      /^The record is there, and 9\.9\.9\.9 gives it, but resolvers that validate may reject it/,
+    )
   })
 
   test('what an extended error says is passed on where nothing else shows the cause', () => {

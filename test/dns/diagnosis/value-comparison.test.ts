@@ -10,6 +10,7 @@ describe('a wrong value is told by what is wrong with it', () => {
   test.each([
     [`"${EXPECTED}"`, 'quoted'],
     [`'${EXPECTED}'`, 'quoted'],
+    [`"${EXPECTED.slice(0, 5)}" "${EXPECTED.slice(5)}"`, 'quoted'],
     [`“${EXPECTED}”`, 'quoted'],
     [`\\"${EXPECTED}\\"`, 'quoted'],
     [`"${EXPECTED}`, 'quoted'],

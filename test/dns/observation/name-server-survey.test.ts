@@ -79,6 +79,14 @@ describe('the survey of the name servers', () => {
     expect(seen).toMatchObject([{ outcome: 'match', dropped: undefined }])
   })
 
+  test('takes a path that loses six datagrams in a row for a bad path', async () => {
+    let lost = 0
+    const { seen } = await survey(hosts(1), ({ server, transport }) =>
+      server === '192.0.2.11' && transport === 'udp' && ++lost <= 6 ? 'silent' : undefined,
+    )
+    expect(seen).toMatchObject([{ outcome: 'match', dropped: undefined }])
+  })
+
   test('knows a server of the zone that refuses TXT questions by its SOA record', async () => {
     const { seen } = await survey(hosts(1), ({ server, type }) =>
       server === '192.0.2.11' && type === 'TXT' ? { flags: RCODE.REFUSED } : undefined,

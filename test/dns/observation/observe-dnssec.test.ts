@@ -81,9 +81,16 @@ function server(signatures: packet.Answer[], keys = true): (asked: Asked) => Fak
   })
 }
 
-async function observe(respond: (asked: Asked) => FakeReply, signers = [SIGNER]) {
+async function observe(
+  respond: (asked: Asked) => FakeReply,
+  signers = [SIGNER],
+  hosts: readonly [string, ...string[]] = ['192.0.2.2'],
+) {
+  const [first, ...others] = hosts
+  const at = (address: string) => ({ address, port: 53 })
+  const addresses = [at(first), ...others.map(at)] as const
   const { context } = timedContext(respond)
-  return await observeDnssec(ZONE, signers, { address: '192.0.2.2', port: 53 }, context)
+  return await observeDnssec(ZONE, signers, addresses, context)
 }
 
 describe('DNSSEC, as DS records, keys and dates show it', () => {
@@ -123,9 +130,30 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
     expect(await observe(server([signature(-DAY, DAY)]), [next, SIGNER])).toMatchObject({ state: 'ok' })
   })
 
-  test('a kind of digest that is not known says nothing', async () => {
-    const unknown = { ...SIGNER, digestType: 99, digest: Buffer.alloc(20, 1) }
-    expect(await observe(server([signature(-DAY, DAY)]), [unknown])).toMatchObject({ state: 'ok' })
+  test.each([
+    ['a kind of digest', { digestType: 99 }],
+    ['an algorithm', { algorithm: 200 }],
+  ])('a DS record with %s that nobody supports leaves the zone unsigned', async (_what, odd) => {
+    const unknown = { ...SIGNER, ...odd, digest: Buffer.alloc(20, 1) }
+    expect(await observe(server([signature(-DAY, DAY)]), [unknown])).toMatchObject({ state: 'unsigned' })
+    expect(await observe(server([signature(-DAY, DAY)]), [unknown, SIGNER])).toMatchObject({ state: 'ok' })
+  })
+
+  test.each([
+    ['first', ['192.0.2.9', '192.0.2.2']],
+    ['second', ['192.0.2.2', '192.0.2.9']],
+  ] as const)('expired signatures of the %s server alone are told as its own', async (_which, hosts) => {
+    const fresh = server([signature(-DAY, DAY)])
+    const old = server([signature(-3 * DAY, -2 * DAY)])
+    const seen = await observe(
+      (asked) => (asked.server === '192.0.2.9' ? old : fresh)(asked),
+      [SIGNER],
+      [...hosts],
+    )
+    expect(seen).toMatchObject({
+      state: 'ok',
+      outdated: [{ server: { address: '192.0.2.9' }, state: 'expired', date: -2 * DAY }],
+    })
   })
 
   test('a DS record that was left behind', async () => {

@@ -35,6 +35,7 @@ describe('one question to one server', () => {
         recursionDesired: false,
         checkingDisabled: false,
         edns: 1232,
+        dnssecOk: false,
       },
     ])
   })

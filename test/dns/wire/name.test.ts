@@ -26,6 +26,7 @@ describe('a name as people type it', () => {
     ['https://example.com/path', 'web address'],
     ['example.com/path', 'web address'],
     ['someone@example.com', 'e-mail address'],
+    ['@', 'stands for the domain itself'],
     ['192.0.2.1', 'IP address'],
     ['2001:db8::1', 'IP address'],
     ['example.com:53', 'port'],
