@@ -161,7 +161,7 @@ export const ALIASES: readonly Broken[] = [
     'instead.com',
     `app CNAME ${EXPECTED.replace('=', '\\061')}`,
     {
-      codes: ['cname_dangling', 'cname_at_name', 'cname_instead'],
+      codes: ['cname_instead_of_txt'],
       says: /instead of|as a CNAME|type TXT|record type|kind of record/i,
     },
   ),
