@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
@@ -11,7 +12,15 @@ import {
 } from '../storage/durable-file.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import { lockedOrMissing, proveKeychain } from './keychain.ts'
-import { type Place, readSecret, removeSecret, type Secret, secretText, writeSecret } from './store.ts'
+import {
+  type Place,
+  parseSecret,
+  readSecret,
+  removeSecret,
+  type Secret,
+  secretText,
+  writeSecret,
+} from './store.ts'
 
 /** Where the secret of one sign-in belongs, and where else a copy of it may be. */
 export interface SecretHome {
@@ -115,6 +124,21 @@ export async function readNewest(context: Context, home: SecretHome, known = 1):
   if (newest !== undefined && (place.store === 'file' || copies.some(({ inPlace }) => inPlace)))
     throw outdated(home)
   throw place.store === 'keychain' ? lockedOrMissing(place.name) : missing(home)
+}
+
+/**
+ * The highest generation that lies in a file, 0 where there is none. Synchronous: it is looked at between two steps of a
+ * connection. Files that cannot be read count for nothing.
+ */
+export function highestInFiles(home: SecretHome): number {
+  const generations = secretFiles(home).map(({ session, name }) => {
+    try {
+      return session === home.session ? parseSecret(JSON.parse(readFileSync(name, 'utf8'))).generation : 0
+    } catch {
+      return 0
+    }
+  })
+  return Math.max(0, ...generations)
 }
 
 function isInPlace({ place, directory }: SecretHome, { store, name }: Place): boolean {

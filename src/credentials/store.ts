@@ -73,7 +73,8 @@ export function secretText({ generation, issuedAt, value }: Secret): string {
   return `${JSON.stringify({ version: 1, generation, issued_at, secret: value })}\n`
 }
 
-function parseSecret(value: unknown): Secret {
+/** @throws Error where the value of a file is not a secret. */
+export function parseSecret(value: unknown): Secret {
   const { version, generation, issued_at, secret } = (value ?? {}) as Record<string, unknown>
   requireFormat(version, 1)
   const issuedAt = Date.parse(String(issued_at))

@@ -126,7 +126,18 @@ export async function examineLock(context: Context, settings: Settings): Promise
     if (found === undefined) continue
     const path = folder === paths.directory ? paths.lock : join(folder, 'doctor.lock')
     try {
-      await withLock(path, context, { deadlineMs: 1500 }, async () => undefined)
+      const excludes = await withLock(path, context, { deadlineMs: 1500 }, () => isTaken(path, context))
+      if (!excludes) {
+        return problem(
+          check,
+          new CliError(
+            'lock_unavailable',
+            Exit.notSignedIn,
+            `locks in ${folder} keep nobody out, as on some network file systems`,
+            { hint: 'set MAILCLAIM_STATE_DIR to a local disk' },
+          ),
+        )
+      }
       // The lock of a session must never be deleted; this one guards nothing.
       if (path !== paths.lock) await rm(path, { force: true })
       return ok(check, 'a refresh keeps other commands waiting, and the system releases the lock')
@@ -138,6 +149,15 @@ export async function examineLock(context: Context, settings: Settings): Promise
     }
   }
   return skipped(check, 'there is no folder to lock a file in yet')
+}
+
+/** Whether a lock that is held keeps the next to come out. */
+async function isTaken(path: string, context: Context): Promise<boolean> {
+  try {
+    return await withLock(path, context, { deadlineMs: 0 }, async () => false)
+  } catch (error) {
+    return expected(error).code === 'session_busy'
+  }
 }
 
 function expected(error: unknown): CliError {

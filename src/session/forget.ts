@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, placesOf, secretFiles } from '../credentials/secret-copies.ts'
 import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -6,7 +7,6 @@ import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.t
 import { withLockIfAny } from '../storage/lock.ts'
 import { ensurePrivateDirectory, namesIn } from '../storage/private-directory.ts'
 import { removeAccessToken } from './access-token.ts'
-import { removeGuard } from './guard.ts'
 import { removeJournals } from './journal.ts'
 import { profilesDirectory, secretHome, sessionPaths } from './paths.ts'
 import type { SessionRecord } from './record.ts'

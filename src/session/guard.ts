@@ -1,10 +1,8 @@
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Context } from '../context.ts'
+import { keychainGuardDirectory, prepareGuard } from '../credentials/keychain-guard.ts'
 import type { SecretHome } from '../credentials/secret-copies.ts'
-import type { Place } from '../credentials/store.ts'
 import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
-import { ensurePrivateDirectory, removeTree } from '../storage/private-directory.ts'
-import { keychainGuardDirectory } from './paths.ts'
 
 /** What stands between a refresh token and its second use: a lock that is held, and the directory of the journal. */
 export interface Guard extends HeldLock {
@@ -40,24 +38,4 @@ export function journalDirectory(
   { place, directory }: SecretHome,
 ): string {
   return place.store === 'file' ? directory : keychainGuardDirectory(context, place.name)
-}
-
-/**
- * Makes the directory that guards an item of the keychain.
- *
- * @throws CliError `directory_unusable`, exit 1.
- */
-export async function prepareGuard(context: Pick<Context, 'directories'>, place: Place): Promise<void> {
-  const directory = keychainGuardDirectory(context, place.name)
-  await ensurePrivateDirectory(context.directories.user, 'leave')
-  await ensurePrivateDirectory(dirname(directory))
-  await ensurePrivateDirectory(directory)
-}
-
-/**
- * Removes what guarded an item of the keychain that is gone. Whoever waits for that lock finds out that it was replaced.
- * Never throws.
- */
-export function removeGuard(context: Pick<Context, 'directories'>, place: Place): void {
-  removeTree(keychainGuardDirectory(context, place.name))
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type SecretHome, secretFile } from '../credentials/secret-copies.ts'
@@ -48,13 +47,4 @@ export function secretHome(
 /** The directory that has one directory for each profile that ever had a session. */
 export function profilesDirectory(context: Pick<Context, 'directories'>): string {
   return join(context.directories.state, 'profiles')
-}
-
-/**
- * Where the lock and the journal of a keychain item lie: the same for every state directory, since all of them share the
- * keychain.
- */
-export function keychainGuardDirectory(context: Pick<Context, 'directories'>, account: string): string {
-  const name = createHash('sha256').update(account).digest('hex').slice(0, 24)
-  return join(context.directories.user, 'keychain', name)
 }

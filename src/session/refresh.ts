@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import {
+  highestInFiles,
   type NewestSecret,
   placesOf,
   readNewest,
@@ -19,6 +20,7 @@ import {
 } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
+import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isThere, type PreallocatedFile, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
@@ -313,12 +315,21 @@ async function announced<T>({ context, settings }: Task, work: Promise<T>): Prom
  * @returns why it must not be sent; undefined where it can go.
  * @throws CliError `cannot_write`, exit 1.
  */
-function enterJournal({ context, guard, sha256, resend }: Attempt): { why: 'lock_replaced' } | undefined {
+function enterJournal({
+  context,
+  guard,
+  home,
+  secret,
+  sha256,
+  resend,
+}: Attempt): { why: 'lock_replaced' } | undefined {
   const ours = guard.isCurrent() && (resend || openJournal(guard.journals, sha256, context.clock.now()))
   if (!ours) return { why: 'lock_replaced' }
   // Whoever took the lock after us, if its file was deleted, has found the journal entry; whoever took it before us is
   // told from here: the lock is not at its path any more.
-  if (guard.isCurrent()) return undefined
+  // And where locks exclude nobody, a successor shows that another process was there: it is stored before its journal
+  // entry goes.
+  if (guard.isCurrent() && highestInFiles(home) <= secret.generation) return undefined
   if (!resend) closeQuietly(guard, sha256)
   return { why: 'lock_replaced' }
 }
@@ -388,8 +399,11 @@ async function storeRenewed(
     closeQuietly(guard, sha256)
   } else {
     // Said even with --quiet: a secret lies where nobody chose to keep it.
+    const then = isThere(paths.session)
+      ? 'goes back at the next refresh'
+      : `is of no use without the record of the session, which is gone: run ${loginCommand(record)}`
     await context.stderr.write(
-      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.place.name}) and goes back at the next refresh`)}\n`,
+      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.place.name}) and ${then}`)}\n`,
     )
   }
   if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')

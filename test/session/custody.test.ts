@@ -174,6 +174,46 @@ describe('a token that another process is sending', () => {
   })
 })
 
+describe('a file system without locks that work', () => {
+  it('leads to no second use of a token: the last look before sending finds the successor', async () => {
+    const world = await createSessionWorld({}, { clock: realClock })
+    await world.signIn()
+    let others = 0
+    const context = beforeSending(world, (enterJournal) => {
+      if (others++ === 0) {
+        // As if another machine had renewed the session in the meantime, under a lock of its own.
+        const record = JSON.parse(readFileSync(world.paths.session, 'utf8')) as { id: string }
+        const successor = {
+          version: 1,
+          generation: 2,
+          issued_at: new Date().toISOString(),
+          secret: 'of another',
+        }
+        writeFileSync(
+          join(world.paths.directory, `secret.${record.id}.1-0123456789ab.json`),
+          JSON.stringify(successor),
+        )
+      }
+      enterJournal()
+    })
+    const sent: string[] = []
+    const { http } = context
+    const watched = withEffects(context as never, {
+      http: {
+        ...http,
+        send: (request) => {
+          sent.push(new URLSearchParams(request.body).get('refresh_token') ?? '')
+          return http.send(request)
+        },
+      },
+    })
+    await endOf(() => renew(watched, world.settings, ASKED))
+    // The first was stopped before a byte left; what is sent is the newer one.
+    expect(sent.at(-1)).toBe('of another')
+    expect(await world.counts()).toMatchObject({ refreshes: 0, reuse_detections: 0 })
+  })
+})
+
 describe('a journal that cannot be written', () => {
   it('sends nothing, says so, and leaves the session as it was', async () => {
     const world = await createSessionWorld()
