@@ -8,10 +8,15 @@ export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)
 }
 
-/** For POSIX shells (section 2.2.2 of the Shell Command Language), whatever the platform: inside '…' nothing is special. */
+/**
+ * For POSIX shells (section 2.2.2 of the Shell Command Language), where nothing is special inside '…', and for fish, where
+ * a backslash before a quote or another backslash is: both stand outside of the quotes.
+ */
 export function posixQuote(word: string): string {
   // A leading "=" would be a path in zsh, and a leading "~" is not among these characters.
-  return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+  return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)
+    ? word
+    : `'${word.replace(/['\\]/g, (character) => `'\\${character}'`)}'`
 }
 
 /**

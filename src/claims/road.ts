@@ -11,7 +11,7 @@ import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import { readLedger, recordClaim } from './ledger.ts'
 import { endedError, nameOf, standingOf } from './lifecycle.ts'
-import { checkRequest } from './precheck.ts'
+import { checkRequest, isWorthAsking } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
 
@@ -135,6 +135,9 @@ async function startOrResume(
   return { claim, how: created ? 'a new claim' : 'it was already being claimed' }
 }
 
+/** How long name servers that have not copied the record yet are waited for, in milliseconds. */
+const LAGGING_MS = 10 * 60 * 1000
+
 async function* waitForDns(
   claim: DomainClaim,
   timeoutMs: number,
@@ -143,6 +146,7 @@ async function* waitForDns(
   settings: Settings,
 ): AsyncGenerator<RoadEvent, void, void> {
   const checks = waitForRecord(checkRequest(recordOf(claim), settings), timeoutMs, dnsEffects(context))
+  const patience = context.clock.monotonic() + Math.min(LAGGING_MS, timeoutMs / 2)
   for (;;) {
     const step = await checks.next()
     const report = step.done ? step.value : step.value.report
@@ -161,7 +165,16 @@ async function* waitForDns(
       }
       return
     }
-    if (step.done) throw failure
+    if (isWorthAsking(report, context.clock.monotonic() >= patience)) {
+      yield { event: 'warning', at: stamp(), message: failure.message, claim }
+      return
+    }
+    if (step.done) {
+      const ask = 'with --no-check the service is asked without this check'
+      throw new CliError(failure.code, failure.exit, failure.message, {
+        hint: [failure.hint, ask].filter(Boolean).join('\n'),
+      })
+    }
     yield { event: 'waiting', at: stamp(), message: failure.message, claim, report: reportJson(report) }
   }
 }

@@ -102,13 +102,13 @@ async function* tapped(
  * @param secrets what is left out wherever it is.
  */
 export function redactBody(text: string, secrets: readonly string[] = []): string {
-  let value: unknown
+  let json: string
   try {
-    value = JSON.parse(text)
+    json = redact(stringifyJson(redactValue(JSON.parse(text))), secrets, REDACTED)
   } catch {
+    // Not JSON, or nested more deeply than a call can go.
     return excerpt(redactText(redact(text, secrets, REDACTED)), LONGEST_BODY)
   }
-  const json = redact(stringifyJson(redactValue(value)), secrets, REDACTED)
   return json.length > LONGEST_BODY ? `${json.slice(0, LONGEST_BODY)}…` : json
 }
 

@@ -9,6 +9,8 @@ const ANY_ESCAPED =
 
 /** Characters that tell a part of a secret from a prefix that many of them share (`re_live_`). */
 const LEAST_PART = 12
+/** UTF-16 units of a text in which parts are looked for. */
+const LONGEST_TEXT = 2 ** 20
 
 /**
  * A text from outside without the secrets that it quotes: as they are, or with characters of them written as JSON (`\/`,
@@ -23,20 +25,22 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
     if (secret === '') continue
     if (redacted.includes('\\')) redacted = redactEscaped(redacted, secret, placeholder, JSON_ESCAPED)
     if (/[%&]/.test(redacted)) redacted = redactEscaped(redacted, secret, placeholder, ANY_ESCAPED)
-    redacted = redactBeginnings(redacted.replaceAll(secret, placeholder), secret, placeholder)
+    redacted = redactParts(redacted.replaceAll(secret, placeholder), secret, placeholder)
   }
   return redacted
 }
 
-/** A service that shortens what it quotes leaves most of a secret: what begins like it goes as far as it is like it. */
-function redactBeginnings(text: string, secret: string, placeholder: string): string {
-  const beginning = secret.slice(0, LEAST_PART)
-  if (secret.length <= LEAST_PART || !text.includes(beginning)) return text
+/** A service that shortens what it quotes leaves most of a secret: whatever has a part of it in common goes. */
+function redactParts(text: string, secret: string, placeholder: string): string {
+  if (text.length > LONGEST_TEXT) return text
+  const parts = new Set<string>()
+  for (let at = 0; at + LEAST_PART <= secret.length; at++) parts.add(secret.slice(at, at + LEAST_PART))
   let left = ''
   let end = 0
-  for (let at = text.indexOf(beginning); at >= 0; at = text.indexOf(beginning, end)) {
-    left += text.slice(end, at) + placeholder
-    for (end = at; end < text.length && text[end] === secret[end - at]; ) end++
+  for (let at = 0; at + LEAST_PART <= text.length; at++) {
+    if (!parts.has(text.slice(at, at + LEAST_PART))) continue
+    left += at > end || end === 0 ? text.slice(end, at) + placeholder : ''
+    end = at + LEAST_PART
   }
   return left + text.slice(end)
 }

@@ -98,7 +98,7 @@ export class TableRenderer {
           const painted = paints[at]?.(piece) ?? piece
           return column.kind === 'number' ? blank + painted : painted + blank
         })
-        lines += `${pieces.join(' '.repeat(GAP)).replace(/ +$/, '')}\n`
+        lines += `${withoutTrailingSpaces(pieces.join(' '.repeat(GAP)))}\n`
       }
       return lines
     }
@@ -161,6 +161,13 @@ function shrink(needed: readonly number[], least: readonly number[], room: numbe
     excess--
   }
   return widths
+}
+
+/** A pattern for the end of a line takes time that grows with the square of the spaces within it. */
+function withoutTrailingSpaces(line: string): string {
+  let end = line.length
+  while (line[end - 1] === ' ') end--
+  return line.slice(0, end)
 }
 
 function sum(numbers: readonly number[]): number {

@@ -18,8 +18,10 @@ export function wrap(line: string, width: number): string[] {
 export function truncate(line: string, width: number): string {
   if (widthOf(line) <= width) return line
   let kept = ''
+  let used = 0
   for (const { segment } of new Intl.Segmenter().segment(line)) {
-    if (widthOf(kept + segment) > width - 1) break
+    used += widthOf(segment)
+    if (used > width - 1) break
     kept += segment
   }
   return `${kept}…`

@@ -1,4 +1,5 @@
 import { CliError, Exit } from '../../errors.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { VERDICT_LABELS } from './labels.ts'
 import type { CheckReport } from './report.ts'
 
@@ -13,7 +14,8 @@ export function exitErrorOf(report: CheckReport, told = false): CliError | undef
   if (report.ready) return undefined
   const [first] = report.findings
   const message = told || first === undefined ? conclusion(report) : first.message
-  const options = { hint: told ? undefined : first?.fix }
+  // On one line: a value from DNS or from the service is quoted in it.
+  const options = { hint: told || first === undefined ? undefined : sanitizeLine(first.fix) }
   if (first?.code === 'invalid_name') return new CliError('invalid_name', Exit.usage, message, options)
   if (report.verdict === 'unknown') return new CliError('dns_unavailable', Exit.unavailable, message, options)
   return new CliError('record_not_visible', Exit.notYet, message, options)

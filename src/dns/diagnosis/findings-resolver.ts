@@ -58,7 +58,11 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
   const seconds = isMismatch ? (resolver.ttl ?? undefined) : rememberedSeconds(observations, resolver)
   if (seconds === undefined) return filtered(observations, resolver)
   if (zoneView?.steadyTtl === true)
-    return otherView(observations, resolver, 'does not answer from a cache: its TTL stays the same')
+    return otherView(
+      observations,
+      resolver,
+      'answers from something other than a cache (its TTL stays the same)',
+    )
   return isMismatch ? cachedOldValue(observations, resolver, seconds) : cachedAbsence(resolver, seconds)
 }
 

@@ -189,9 +189,13 @@ function failureOutcome(kind: Exclude<Reply['kind'], 'answer'>): Outcome {
 
 /** An answer of which TCP would have brought the rest says nothing, unless the record is in the part that came. */
 function cutShort(observation: Observation, { tc }: Message): Observation {
-  if (!tc || observation.tcpFailure === undefined || observation.outcome === 'match') return observation
+  if (!tc || observation.tcpFailure === undefined) return observation
+  if (observation.outcome === 'match')
+    return observation.tcpFailure === 'over-limit' ? { ...observation, tcpFailure: undefined } : observation
   const wasLarge = observation.outcome === 'mismatch' || observation.outcome === 'absent'
   if (!wasLarge) return observation
+  if (observation.tcpFailure === 'over-limit')
+    return { ...observation, outcome: 'not_checked', tcpFailure: undefined }
   return { ...observation, outcome: observation.tcpFailure === 'timeout' ? 'timeout' : 'unreachable' }
 }
 

@@ -119,7 +119,8 @@ async function askWhole(
   // Without EDNS where the server choked on it.
   const tcp = await via('tcp', udpSize).catch((error: unknown) => transportErrorKind(error))
   if (typeof tcp !== 'string') return { message: tcp, tcpFailure: undefined }
-  if (tcp === 'timeout') return { message: cut, tcpFailure: tcp }
+  // No question left: what the rest says is not known, and nothing is wrong with TCP.
+  if (tcp === 'timeout' || tcp === 'over-limit') return { message: cut, tcpFailure: tcp }
   const large = await via('udp', LARGE_UDP_SIZE).catch(() => undefined)
   return { message: large ?? cut, tcpFailure: tcp }
 }

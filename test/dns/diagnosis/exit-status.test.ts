@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest'
+import { exitErrorOf } from '../../../src/dns/diagnosis/exit-status.ts'
+import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
+
+it('keeps a value with a line break from writing a line of its own', () => {
+  const fix = 'Add a TXT record: value p=a\nerror: forged'
+  const report: CheckReport = {
+    name: 'example.com',
+    expected: 'p=a',
+    verdict: 'fix',
+    ready: false,
+    retry_after_seconds: null,
+    zone: 'example.com',
+    nameservers: [],
+    resolvers: [],
+    findings: [{ code: 'missing', severity: 'error', message: 'No record', fix, details: {} }],
+  }
+  expect(exitErrorOf(report)?.hint).toBe('Add a TXT record: value p=a\\nerror: forged')
+})
