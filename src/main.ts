@@ -17,6 +17,7 @@ import type { ExitCode } from './errors.ts'
 import { platformDirectories, userDirectory } from './settings/paths.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput } from './streams.ts'
+import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Put in by the build. */
 declare const MAILCLAIM_VERSION: string
@@ -28,6 +29,10 @@ export async function main(): Promise<ExitCode> {
   // What is started from here, a browser say, has no use for what is ours, least of all for a secret.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
+  // A promise of the runtime that nobody can wait for must not end a process that has a token on its way.
+  process.on('unhandledRejection', (reason) => {
+    if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)
+  })
   const http = lazyTransport(environment)
   const context: Context = {
     program: { version: MAILCLAIM_VERSION, node: process.execPath, script: process.argv[1] ?? '' },

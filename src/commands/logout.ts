@@ -58,8 +58,11 @@ async function tellPeople(context: Context, forgotten: readonly Forgotten[]): Pr
   if (forgotten.length === 0) await say('No profile is signed in.')
   for (const { profile, record, damaged, kept } of forgotten) {
     if (damaged !== undefined)
-      await say(`The damaged session file of profile ${profile} was kept as ${damaged}.`)
-    if (record === undefined) await say(`Profile ${profile} was not signed in.`)
+      await say(`The session file of profile ${profile} could not be used. It was kept as ${damaged}.`)
+    if (record === undefined && kept.length > 0) continue
+    if (record === undefined && damaged !== undefined)
+      await say(`The secrets of profile ${profile} are removed from this machine.`)
+    else if (record === undefined) await say(`Profile ${profile} was not signed in.`)
     // The error that follows says what is left.
     else if (kept.length > 0) continue
     else if (record.kind === 'api_key')

@@ -11,7 +11,7 @@ import {
   storeSuccessor,
 } from '../credentials/secret-copies.ts'
 import type { Secret } from '../credentials/store.ts'
-import { type CliError, usageError } from '../errors.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
 import {
   type AccessTokenGrant,
   type RefreshOutcome,
@@ -236,6 +236,7 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
   const reserved = reserve(attempt)
   let received = moment(context.clock)
   let stopped: { readonly why: unknown } | undefined
+  let sent = false
   const outcome = await announced(
     attempt,
     refresh(context, {
@@ -254,6 +255,7 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
           stopped = { why: error }
         }
         if (stopped !== undefined) throw new Error('the request is not sent')
+        sent = true
       },
     }),
   )
@@ -271,6 +273,7 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
       throw await endSession(attempt, outcome)
     case 'unknown':
       reserved.discard()
+      if (!sent) throw nothingSent(profile, new CliError('refresh_failed', Exit.bug, outcome.why))
       // Good for its lifetime, whatever became of the refresh token: the next commands use it.
       if (outcome.access !== undefined)
         await cacheAccessToken(

@@ -166,8 +166,9 @@ async function replace(
         throw error
       }
       if (token !== undefined) await cacheFirstToken(paths, token)
-      const kept = await removeSuperseded(context, paths, items, record.id)
-      for (const item of items) removeGuard(context, item)
+      const all = place.store === 'keychain' ? [...items, place] : items
+      const kept = await removeSuperseded(context, paths, all, record.id)
+      for (const item of items) if (item.name !== place.name) removeGuard(context, item)
       removeJournals(paths.directory)
       return kept
     }),
@@ -196,7 +197,9 @@ export async function readOrMoveAway(
   try {
     return { record: await readRecord(paths), damaged: undefined }
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
+    // One that cannot be read just now is not damaged: the disk, or the limits of this process, are.
+    if (!(error instanceof CliError) || (error.cause instanceof Error && 'syscall' in error.cause))
+      throw error
     const damaged = `${paths.session}.damaged-${context.clock.now()}`
     moveDurable(paths.session, damaged)
     return { record: undefined, damaged }

@@ -8,8 +8,9 @@ import { readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
 
 /**
- * Keychain items whose secret belongs to no session (any more). Noted before a secret is put there, so that a process
- * that dies leaves nothing that nobody knows of: a keychain cannot be searched. Files need no note.
+ * Every keychain item of the profile, that of the session included: noted before a secret is put there, so that a process
+ * that dies, or a record that is damaged, leaves nothing that nobody knows of. A keychain cannot be searched; files need
+ * no note.
  */
 export async function readSuperseded(paths: SessionPaths): Promise<Place[]> {
   try {
@@ -53,11 +54,10 @@ export async function removeSuperseded(
   keychain: readonly Place[],
   current: string | undefined,
 ): Promise<KeptSecret[]> {
+  const isCurrent = ({ name }: Place) => current !== undefined && name.endsWith(` ${current}`)
   const files = secretFiles(paths).filter(({ session }) => session !== current)
-  const kept = await removeSecrets(context, [...files, ...keychain])
-  noteSuperseded(
-    paths,
-    kept.map(({ place }) => place),
-  )
+  const others = new Map(keychain.filter((place) => !isCurrent(place)).map((place) => [place.name, place]))
+  const kept = await removeSecrets(context, [...files, ...others.values()])
+  noteSuperseded(paths, [...kept.map(({ place }) => place), ...keychain.filter(isCurrent)])
   return kept
 }

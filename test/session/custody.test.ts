@@ -401,6 +401,40 @@ describe('the secrets of earlier sign-ins', () => {
   })
 })
 
+describe('a record that cannot be used', () => {
+  it('does not keep a logout or a login from removing the item that the keychain holds', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    writeFileSync(world.paths.session, '{')
+    await world.signIn('keychain')
+    expect(keychain.items.size).toBe(1)
+    rmSync(world.paths.session)
+    expect((await forgetSession(world.context, world.settings, 'default')).kept).toEqual([])
+    expect(keychain.items.size).toBe(0)
+  })
+})
+
+describe('a failure before anything is sent', () => {
+  it('is told as that, whatever it is', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    const broken = {
+      ...world.context.http,
+      send: () => Promise.reject(new ReferenceError('Headers is not defined')),
+    }
+    await expect(
+      renew(withEffects(world.context, { http: broken }), world.settings, ASKED),
+    ).rejects.toMatchObject({
+      exit: 1,
+      message: expect.stringMatching(
+        /Headers is not defined.*Nothing was sent, and the session is untouched/,
+      ),
+    })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+})
+
 describe('a wait', () => {
   it('for the lock is said once, after two seconds', async () => {
     const world = await createSessionWorld()
