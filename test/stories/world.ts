@@ -219,7 +219,7 @@ function pointedAt(service: ServedWorld['service'], world: World): ServedWorld {
     service,
     async login(words = []) {
       const running = world.start(['login', '--store', 'file', '--no-browser', ...words])
-      const [url] = await running.seen(/http:\/\/\S+\/oauth\/authorize\S+/)
+      const [url] = await running.seen(/http:\/\/\S+\/oauth\/authorize\?\S+/)
       await fetch(url)
       return running.ended
     },

@@ -240,3 +240,11 @@ describe('a bar', () => {
     expect(renderBar('x', Number.NaN, [], 40)).toContain('  0%')
   })
 })
+
+describe('a very long text', () => {
+  it('loses nothing when it is wrapped in pieces', async () => {
+    const { wrap } = await import('../../src/terminal/width.ts')
+    for (const text of ['😀'.repeat(4000), 'ü'.repeat(4001), 'ein Wörtchen '.repeat(900).trim()])
+      expect(wrap(text, 40).join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''))
+  })
+})
