@@ -198,7 +198,8 @@ export async function readOrMoveAway(
     return { record: await readRecord(paths), damaged: undefined }
   } catch (error) {
     // One that cannot be read just now is not damaged: the disk, or the limits of this process, are.
-    if (!(error instanceof CliError) || (error.cause instanceof Error && 'syscall' in error.cause))
+    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+    if (!(error instanceof CliError) || ['EIO', 'EMFILE', 'ENFILE', 'ENOMEM'].includes(code ?? ''))
       throw error
     const damaged = `${paths.session}.damaged-${context.clock.now()}`
     moveDurable(paths.session, damaged)

@@ -133,21 +133,19 @@ export function preallocate(path: string, bytes: number): PreallocatedFile {
 }
 
 /**
- * Moves a file of ours to its final name in the same folder.
+ * Moves a file to another name in the same directory, whatever it is: a link or a pipe as well, without opening it.
  *
  * @throws CliError `cannot_write`, exit 1: it is still under its old name.
  */
 export function moveDurable(from: string, to: string): Written {
-  let fd: number | undefined
   try {
-    // A pipe in its place must not stop us.
-    fd = openSync(from, constants.O_RDONLY | NO_FOLLOW | (constants.O_NONBLOCK ?? 0))
-    return rename(fd, from, to)
+    renamePatiently(from, to)
   } catch (error) {
-    throw cannotWrite(to, error)
-  } finally {
-    if (fd !== undefined) closeQuietly(fd)
+    // An error does not mean that it did not happen.
+    if (isThere(from) || !isThere(to)) throw cannotWrite(to, error)
+    return 'replaced'
   }
+  return flushed(to)
 }
 
 /** Names the process, so that its files can be told from those of processes that died. */
@@ -185,8 +183,12 @@ function rename(fd: number, from: string, to: string): Written {
     if (!isAt(fd, to)) throw error
     return 'replaced'
   }
+  return flushed(to)
+}
+
+function flushed(path: string): Written {
   try {
-    syncDirectory(dirname(to))
+    syncDirectory(dirname(path))
     return 'durable'
   } catch {
     return 'replaced'

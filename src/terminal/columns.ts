@@ -2,6 +2,9 @@ import { CliError, Exit } from '../errors.ts'
 import type { Palette } from './color.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
+/** UTF-16 units of a cell that is not plain ASCII. */
+const LONGEST_CELL = 1000
+
 /** A thing from the service, as it was received. */
 export type Item = object
 
@@ -104,6 +107,16 @@ export function plainText(value: unknown): string {
 
 /** A value as a person reads it on one line, clean. */
 export function humanText(column: Column, value: unknown, look: Look): string {
+  return clipped(wholeText(column, value, look))
+}
+
+/** Measuring scripts and emoji takes its time: of a text that nobody would read to its end, the beginning is shown. */
+function clipped(text: string): string {
+  const isShown = text.length <= LONGEST_CELL || /^[\x20-\x7e]*$/.test(text)
+  return isShown ? text : `${text.slice(0, LONGEST_CELL)}…`
+}
+
+function wholeText(column: Column, value: unknown, look: Look): string {
   if (value === null || value === undefined || value === '') return DASH
   const text = column.text?.(value, look)
   if (text !== undefined) return sanitizeLine(text)

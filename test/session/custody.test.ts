@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -412,6 +413,17 @@ describe('a record that cannot be used', () => {
     rmSync(world.paths.session)
     expect((await forgetSession(world.context, world.settings, 'default')).kept).toEqual([])
     expect(keychain.items.size).toBe(0)
+  })
+})
+
+describe('a link in the place of the record', () => {
+  it('is moved out of the way by a login', async () => {
+    const world = await createSessionWorld()
+    await world.signIn()
+    rmSync(world.paths.session)
+    symlinkSync(join(world.paths.directory, 'nowhere'), world.paths.session)
+    await world.signIn()
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
   })
 })
 

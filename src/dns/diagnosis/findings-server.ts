@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import {
   groupByOutcome,
   isFailure,
@@ -237,6 +237,20 @@ function unreachable(
   unchecked: readonly Observation[],
   all: boolean,
 ): Finding {
+  if (
+    all &&
+    dead.length === 0 &&
+    unchecked.some(({ server }) => server !== undefined && isIPv4(server.address))
+  ) {
+    return {
+      code: 'nameserver_unreachable',
+      severity: 'error',
+      message: `The name servers of ${observations.zone} could not be asked within the number of questions that a check may use. The record itself may be fine`,
+      fix: `Ask one of them directly: dig +tcp TXT ${observations.name} @${unchecked[0]?.host ?? ''}`,
+      certain: false,
+      details: { servers: describeAll(unchecked) },
+    }
+  }
   if (all && dead.length === 0) {
     return {
       code: 'nameserver_unreachable',
