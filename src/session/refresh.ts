@@ -276,11 +276,7 @@ async function sendAndSettle(attempt: Attempt): Promise<Settled> {
       if (!sent) throw nothingSent(profile, new CliError('refresh_failed', Exit.bug, outcome.why))
       // Good for its lifetime, whatever became of the refresh token: the next commands use it.
       if (outcome.access !== undefined)
-        await cacheAccessToken(
-          paths,
-          accessTokenOf(attempt, outcome.access, secret.generation, received),
-          secret.generation,
-        )
+        await cacheAccessToken(paths, accessTokenOf(attempt, outcome.access, secret.generation, received))
       throw outcomeUnknown(record, outcome.why)
     case 'not_consumed':
     case 'retry_after': {
@@ -396,7 +392,7 @@ async function storeRenewed(
   })
   // From here on the session is safe: what fails is made good by the next command.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
-  const failure = await cacheAccessToken(paths, token, successor.generation)
+  const failure = await cacheAccessToken(paths, token)
   if (stored.problem === undefined) {
     await removeOutdatedCopies(context, home, successor)
     closeQuietly(guard, sha256)
@@ -431,11 +427,10 @@ async function storeRenewed(
 async function cacheAccessToken(
   paths: SessionPaths,
   token: AccessToken | undefined,
-  generation: number,
 ): Promise<CliError | undefined> {
   // A process that was stopped while another one renewed the session comes too late.
   const stored = await readAccessToken(paths)
-  if (token !== undefined && stored?.session === token.session && stored.generation > generation)
+  if (token !== undefined && stored?.session === token.session && stored.generation > token.generation)
     return undefined
   try {
     if (token !== undefined) writeAccessToken(paths, token)

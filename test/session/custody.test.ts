@@ -14,7 +14,6 @@ import {
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Context, HttpRequest } from '../../src/context.ts'
-import { CliError } from '../../src/errors.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession, profilesWithSecrets } from '../../src/session/forget.ts'
@@ -23,21 +22,10 @@ import { type RenewOptions, renew } from '../../src/session/refresh.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
-import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSessionWorld, endOf, filesOf, type SessionWorld, withEffects } from './world.ts'
 
 const ASKED: RenewOptions = { reason: 'asked' }
 const ROOT = process.getuid?.() === 0
-
-/** How a command ends: the code of its error, or `ok`. */
-async function endOf(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work()
-    return 'ok'
-  } catch (error) {
-    if (error instanceof CliError) return error.code
-    throw error
-  }
-}
 
 /** Runs something at the last moment before a refresh token leaves, in the place of the journal or around it. */
 function beforeSending(world: SessionWorld, around: (enterJournal: () => void) => void): Context {

@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
-import { CliError } from '../../src/errors.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession } from '../../src/session/forget.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
@@ -19,7 +18,7 @@ import {
   jsonResponse,
   textResponse,
 } from '../fake-context.ts'
-import { withEffects } from './world.ts'
+import { endOf, withEffects } from './world.ts'
 
 /** What happens to one refresh. */
 const FATES = [
@@ -82,16 +81,6 @@ interface Model {
   consumed: boolean
   /** Whether the newest token lies in a file, because the keychain refused it. */
   fallback: boolean
-}
-
-async function endOf(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work()
-    return 'ok'
-  } catch (error) {
-    if (error instanceof CliError) return error.code
-    throw error
-  }
 }
 
 const respond = (body: unknown) =>

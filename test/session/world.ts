@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
 import type { Tokens } from '../../src/oauth/token-endpoint.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { type SessionPaths, sessionPaths } from '../../src/session/paths.ts'
@@ -125,4 +126,15 @@ export function readSessionFile(path: string): Record<string, unknown> {
 /** The context with some of its effects replaced. */
 export function withEffects(context: FakeContext, effects: Partial<Context>): FakeContext {
   return { ...context, ...effects } as FakeContext
+}
+
+/** How a command ends: the code of its error, or `ok`. */
+export async function endOf(work: () => Promise<unknown>): Promise<string> {
+  try {
+    await work()
+    return 'ok'
+  } catch (error) {
+    if (error instanceof CliError) return error.code
+    throw error
+  }
 }
