@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/property-seed.ts'],
     // Stories start real processes on a machine that may have two cores: a generous limit is not a timed test.
     testTimeout: 60_000,
     hookTimeout: 60_000,

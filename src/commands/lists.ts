@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import { type PageFetcher, pages } from '../service/paging.ts'
+import { idOf, type PageFetcher, pages } from '../service/paging.ts'
 import type { Settings } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -88,7 +88,7 @@ export async function printList<T extends { readonly id?: string | null }>(
     // Forwards the last item of all, backwards the first.
     const item =
       flags.before === undefined ? page.items.at(-1) : edge === undefined ? page.items[0] : undefined
-    edge = item?.id ?? edge
+    if (item !== undefined) edge = idOf(item)
   }
   await writer.end(hasMore)
   if (hasMore && edge !== undefined) {

@@ -118,9 +118,14 @@ function nextCursor(
     })
   const edge = backwards ? data[0] : data.at(-1)
   if (edge === undefined) return noProgress('sent an empty page')
-  if (typeof edge.id !== 'string' || edge.id === '')
-    return noProgress('its last item has no id to go on from')
-  if (seen.has(edge.id)) return noProgress(`came back to ${sanitizeLine(edge.id)}`)
-  seen.add(edge.id)
-  return edge.id
+  const id = idOf(edge)
+  if (id === undefined) return noProgress('its last item has no id to go on from')
+  if (seen.has(id)) return noProgress(`came back to ${sanitizeLine(id)}`)
+  seen.add(id)
+  return id
+}
+
+/** The id of an item that a list can go on from; undefined where the service sent none, or something else there. */
+export function idOf({ id }: { readonly id?: unknown }): string | undefined {
+  return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -219,6 +219,18 @@ describe('a list', () => {
     expect(context.stdout.text.split('\n').length - 1).toBeGreaterThanOrEqual(ids.size)
   })
 
+  test.each([[{}], [7], [null], ['']])(
+    'that is cut after an item whose id is %j gives no command to go on, and ends well',
+    async (id) => {
+      const context = createFakeContext({
+        environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' },
+        respond: () => jsonResponse(200, page(false, 'a', id as string, 'c')),
+      })
+      expect(await run(['imports', 'list', '--limit', '2'], context)).toBe(0)
+      expect(context.stderr.text).toBe('')
+    },
+  )
+
   test('without an end is left where --limit says', async () => {
     let next = 0
     const context = createFakeContext({
