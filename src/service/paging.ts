@@ -1,9 +1,12 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { ListEnvelope } from './types.ts'
 
 /** The interface's own limit for one request (section 8). */
 export const LARGEST_PAGE = 100
+
+/** How many items in front of a cursor are held in memory. */
+const MOST_BACKWARDS = 20_000
 
 export interface Cursor {
   readonly limit: number
@@ -41,7 +44,8 @@ export interface Page<T> {
  * Backwards (`before`) a page holds the items right in front of the cursor, so the pages arrive from the cursor towards
  * the start. They are handed out in the order of the list: a range of more than one page is collected first.
  *
- * @throws CliError `no_progress`, exit 7, where the list claims to go on and does not.
+ * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't; `usage`, exit 2, if a backward range is
+ *   too long to be collected.
  */
 export async function* pages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
@@ -52,7 +56,16 @@ export async function* pages<T extends { readonly id?: string | null }>(
     return
   }
   const collected: Page<T>[] = []
-  for await (const page of consecutive(fetchPage, range)) collected.push(page)
+  let items = 0
+  for await (const page of consecutive(fetchPage, range)) {
+    collected.push(page)
+    items += page.items.length
+    if (items > MOST_BACKWARDS)
+      throw usageError(
+        `there are more than ${MOST_BACKWARDS} items in front of ${sanitizeLine(range.before)}, too many to print in order`,
+        'limit them with --limit, or read the list forward with --after',
+      )
+  }
   const hasMore = collected.at(-1)?.hasMore ?? false
   for (let at = collected.length - 1; at >= 0; at--) {
     yield { ...(collected[at] as Page<T>), hasMore, last: at === 0, finalHasMore: hasMore }

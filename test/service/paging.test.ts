@@ -37,6 +37,21 @@ async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<
 const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
+  it('backward ends with what to do instead where the list would fill the memory', async () => {
+    let asked = 0
+    const fetch: PageFetcher<Thing> = async () => {
+      asked++
+      const data = Array.from({ length: 100 }, (_, index) => ({ id: `id-${asked}-${index}`, even: true }))
+      return { object: 'list', has_more: true, data }
+    }
+    await expect(collect(fetch, { before: 'here' })).rejects.toMatchObject({
+      exit: 2,
+      message: 'there are more than 20000 items in front of here, too many to print in order',
+      hint: expect.stringContaining('--limit'),
+    })
+    expect(asked).toBeLessThan(205)
+  })
+
   it('gives exactly the range that was asked for, in the order of the list, and knows whether more exist', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
