@@ -3,6 +3,7 @@ import { everyCommand, isGroup } from '../src/cli/line.ts'
 import { run } from '../src/cli.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
+import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 
 async function type(line: string | readonly string[], options: FakeContextOptions = {}) {
@@ -40,71 +41,24 @@ function overlong(text: string, width: number): string[] {
 }
 
 describe('the contract', () => {
-  /** The words of the contract's table of commands. */
-  const CONTRACT = [
-    'login',
-    'logout',
-    'auth status',
-    'auth token',
-    'auth refresh',
-    'auth list',
-    'auth switch',
-    'grants list',
-    'imports list',
-    'imports get',
-    'imports watch',
-    'claims create',
-    'claims list',
-    'claims get',
-    'claims record',
-    'claims check',
-    'claims verify',
-    'claims watch',
-    'claim',
-    'sandbox',
-    'doctor',
-    'config list',
-    'config get',
-    'config set',
-    'config unset',
-    'config path',
-    'completion',
-  ]
-  const OPTIONS: Readonly<Record<string, string>> = {
-    login:
-      '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --with-api-key',
-    logout: '--all',
-    'auth status': '--online',
-    'auth refresh': '--scope --retry-interrupted',
-    'grants list': '--state --limit --all --after --before',
-    'imports list': '--status --limit --all --after --before',
-    'claims create':
-      '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain',
-    'claims list': '--refresh',
-    'claims record': '--provider',
-    'claims check': '--name --value --wait',
-    'claims verify': '--no-check --force --wait',
-    'claims watch': '--interval --timeout --through-blocked',
-  }
-  const GLOBAL =
-    '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'
-
   test('has exactly the commands of the tree', () => {
-    expect([...everyCommand()].map(({ words }) => words.join(' ')).toSorted()).toEqual(CONTRACT.toSorted())
+    expect([...everyCommand()].map(({ words }) => words.join(' ')).toSorted()).toEqual(
+      Object.keys(COMMANDS).toSorted(),
+    )
   })
 
-  test.each(CONTRACT)('%s is found by its help, with the options that are promised', async (words) => {
+  test.each(Object.entries(COMMANDS))('mailclaim %s has a help with its options', async (words, options) => {
     const { code, stdout } = await type(`${words} --help`)
     expect(code).toBe(0)
     expect(stdout).toContain(`Usage: mailclaim ${words}`)
-    for (const option of `${OPTIONS[words] ?? ''} ${GLOBAL}`.trim().split(/\s+/)) {
+    for (const option of `${options} ${GLOBAL_FLAGS}`.trim().split(/\s+/)) {
       expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
     }
   })
 
   test('shows every command in the help of its group, and every group in the help of the program', async () => {
     const root = (await type('--help')).stdout
-    for (const words of CONTRACT) {
+    for (const words of Object.keys(COMMANDS)) {
       const [first = '', second] = words.split(' ')
       expect(root).toMatch(new RegExp(`^  ${first}\\b`, 'm'))
       if (second !== undefined) expect((await type(`${first} --help`)).stdout).toMatch(`\n  ${second} `)
@@ -172,7 +126,7 @@ describe('the bare program', () => {
   })
 
   test('does not where something is configured', async () => {
-    const { stdout } = await type('', { environment: { baseUrl: 'https://api.example.com' } })
+    const { stdout } = await type('', { environment: { settings: { base_url: 'https://api.example.com' } } })
     expect(stdout).not.toContain('Nothing is configured')
     const context = createFakeContext()
     await run(['config', 'set', 'base-url', 'https://api.example.com'], context)
@@ -242,7 +196,7 @@ describe('a line that cannot be understood', () => {
       '--fields: "a,,b" is not a list of fields',
       'separate them with commas, as in --fields id,client.name',
     ],
-    ['config list --json --format csv', '--json and --format csv exclude each other', undefined],
+    ['config list --json --format csv', "--json and --format csv can't be used together", undefined],
     ['claim check example.com', undefined, 'did you mean mailclaim claims check?'],
   ])('mailclaim %s', async (line, message, hint) => {
     const { code, stdout, stderr } = await type(line)
@@ -292,10 +246,12 @@ describe('options', () => {
   test.each([',', ' ', ' , ,'])(
     'MAILCLAIM_RESOLVER=%j names no resolver, which is no "ask nobody"',
     async (resolver) => {
-      const { code, stderr } = await type('claims list', { environment: { resolver } })
+      const { code, stderr } = await type('claims list', { environment: { settings: { resolver } } })
       expect(code).toBe(2)
       expect(stderr).toContain(`error: MAILCLAIM_RESOLVER: ${JSON.stringify(resolver)} names no resolver\n`)
-      expect((await type('claims list --resolver 192.0.2.1', { environment: { resolver } })).code).toBe(0)
+      expect(
+        (await type('claims list --resolver 192.0.2.1', { environment: { settings: { resolver } } })).code,
+      ).toBe(0)
     },
   )
 
@@ -331,7 +287,7 @@ describe('whatever happens', () => {
     }
     expect(await run(['config', 'list'], { ...context, stdout })).toBe(1)
     expect(context.stderr.text).toBe(
-      'error: this is a bug in mailclaim: out of range\nhint: run it again with --verbose and report what it prints\n',
+      'error: this is a bug in mailclaim: out of range\nhint: run it again with --verbose and report the output\n',
     )
     await run(['config', 'list', '--verbose'], { ...context, stdout })
     expect(context.stderr.text).toContain('RangeError: out of range\n    at ')

@@ -4,7 +4,7 @@ import { recordClaim } from '../../src/claims/ledger.ts'
 import { complete } from '../../src/cli/complete.ts'
 import { everyCommand } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
-import { CONFIG_KEYS } from '../../src/settings/config.ts'
+import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 /** What is offered where the line ends; the part behind the last space is what is typed of the word at the cursor. */
@@ -13,7 +13,7 @@ async function offers(line: string, context = createFakeContext()): Promise<stri
   return [...candidates.map(({ value }) => value), ...(files ? [':files'] : [])]
 }
 
-const keys = Object.values(CONFIG_KEYS).map(({ name }) => name)
+const keys = SETTING_KEYS.map(settingName)
 
 describe('what can stand at the cursor', () => {
   test.each<[string, string[]]>([
@@ -108,9 +108,9 @@ test('whatever is typed, what is offered continues it on one line', async () => 
   await fc.assert(
     fc.asyncProperty(fc.array(anyWord, { maxLength: 6 }), async (words) => {
       const { candidates } = await complete(words, context)
-      for (const { value, says } of candidates) {
+      for (const { value, description } of candidates) {
         expect(value.startsWith(words.at(-1) ?? '')).toBe(true)
-        expect(value + says).not.toMatch(/[\t\n]/)
+        expect(value + description).not.toMatch(/[\t\n]/)
       }
       expect(await run(['__complete', '--', ...words], context)).toBe(0)
     }),
@@ -146,7 +146,7 @@ describe('the hidden command that shells ask', () => {
   test('prints a line for each candidate, with what it means', async () => {
     expect(await ask(['--', 'config', 'p'])).toMatchObject({
       code: 0,
-      stdout: 'path\tprint where the settings are kept\n',
+      stdout: 'path\tprint where the settings are stored\n',
       stderr: '',
     })
   })

@@ -75,18 +75,18 @@ describe('auth status', () => {
         .replace(/127\.0\.0\.1:\d+/, '127.0.0.1:PORT')
         .replace(/\/\S*(profiles)\/default\/secret\.\w+/, '/STATE/$1/default/secret.ID'),
     ).toMatchInlineSnapshot(`
-      "[2mProfile[22m           default
-      [2mState[22m             [32mfine[39m
-      [2mCommands use[22m      session
-      [2mService[22m           http://127.0.0.1:PORT
-      [2mClient[22m            4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
-      [2mScope[22m             emails:send contacts:read contacts:write domains:read domains:write grants:read
-      [2mStore[22m             a file
-      [2mSecret at[22m         /STATE/profiles/default/secret.ID.json
-      [2mSigned in[22m         just now
-      [2mRenewed[22m           just now
-      [2mEnds unless used[22m  in 60 days
-      [2mAccess token[22m      valid for 15 min
+      "[2mProfile[22m            default
+      [2mState[22m              [32mactive[39m
+      [2mUsing[22m              session
+      [2mService[22m            http://127.0.0.1:PORT
+      [2mClient[22m             4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
+      [2mScope[22m              emails:send contacts:read contacts:write domains:read domains:write grants:read
+      [2mStore[22m              a file
+      [2mSecret at[22m          /STATE/profiles/default/secret.ID.json
+      [2mSigned in[22m          just now
+      [2mRenewed[22m            just now
+      [2mExpires if unused[22m  in 60 days
+      [2mAccess token[22m       valid for 15 min
       "
     `)
   })
@@ -193,8 +193,8 @@ describe('logout', () => {
     const { exit, stderr, stdout } = await mailclaim(world, 'logout')
     expect({ exit, stdout }).toEqual({ exit: 0, stdout: '' })
     expect(stderr).toMatchInlineSnapshot(`
-      "Profile default is signed out: its tokens are removed from this machine.
-      The grant itself stays active at the service. Revoke it there, among the connected apps of your account, if it is not to be used again.
+      "Profile default is signed out: its tokens were removed from this machine.
+      The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.
       "
     `)
     expect(await mailclaim(world, 'logout')).toMatchObject({

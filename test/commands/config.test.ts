@@ -119,11 +119,13 @@ describe('the issuer of a profile', () => {
 })
 
 describe('config list', () => {
-  test('tells the value in force and where it comes from', async () => {
-    const context = createFakeContext({ environment: { store: 'file' } })
+  test('shows the active value of every setting and where it comes from', async () => {
+    const context = createFakeContext({ environment: { settings: { store: 'file' } } })
     await type('config set client-id one', context)
     await type('config set store keychain', context)
-    const { stdout } = await type('config list --base-url https://api.example.com --json', context)
+    const flags =
+      '--base-url https://api.example.com --resolver 192.0.2.1 --resolver [2001:db8::1]:53 --authoritative-port 5353 --http-timeout 5'
+    const { stdout } = await type(`config list ${flags} --json`, context)
     const found = JSON.parse(stdout).data.map((item: Record<string, unknown>) => [
       item['name'],
       item['value'],
@@ -132,14 +134,14 @@ describe('config list', () => {
     expect(found).toEqual([
       ['base-url', 'https://api.example.com', 'flag'],
       ['client-id', 'one', 'profile'],
-      ['issuer', null, null],
-      ['scope', null, null],
+      ['issuer', null, 'default'],
+      ['scope', null, 'default'],
       ['resource', null, null],
       ['store', 'file', 'environment'],
-      ['on-interrupted', null, null],
-      ['resolver', null, null],
-      ['authoritative-port', null, null],
-      ['http-timeout', null, null],
+      ['on-interrupted', 'stop', 'default'],
+      ['resolver', '192.0.2.1 [2001:db8::1]:53', 'flag'],
+      ['authoritative-port', '5353', 'flag'],
+      ['http-timeout', '5', 'flag'],
     ])
   })
 

@@ -21,7 +21,7 @@ import {
 } from '../fake-context.ts'
 
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
-const READY = { baseUrl: 'https://api.example.com', apiKey: 'key-that-nobody-may-see' }
+const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
 /** Answers every question with these header bits, as a root server or as someone in its place. */
 function dnsThat(flags: { aa: boolean; ra: boolean }): Context['dns'] {
@@ -141,7 +141,7 @@ describe('the exit code is that of the first problem', () => {
   })
 
   test('4 where nobody is signed in', async () => {
-    const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
+    const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
     const { code, of } = await doctor(createSetUp({ environment }))
     expect(code).toBe(4)
     expect(of('session')).toMatchObject({
@@ -174,7 +174,7 @@ describe('the exit code is that of the first problem', () => {
 
   test('4 where the keychain cannot be reached and is needed', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
-    const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
+    const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
     const { code, of } = await doctor(createSetUp({ keychain, environment }))
     expect(code).toBe(4)
     expect(of('credential store')).toMatchObject({
@@ -231,7 +231,7 @@ describe('a warning does not fail', () => {
   })
 
   test.each([
-    ['a problem', { baseUrl: READY.baseUrl, clientId: 'client-1' }, 'problem'],
+    ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
     ['a warning where an API key does without them', READY, 'warning'],
   ])('folders that cannot be made, below a link to nothing: %s', async (_what, environment, status) => {
     const context = createSetUp({ environment })

@@ -15,7 +15,7 @@ async function sandboxWith(options: { imports?: number; grants?: number }) {
       const context = createFakeContext({
         http,
         ...(terminal === undefined ? {} : { terminal: { columns: terminal } }),
-        environment: { baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey },
+        environment: { settings: { base_url: sandbox.baseUrl }, apiKey: sandbox.apiKey },
       })
       const exit = await run(line.split(' '), context)
       return { exit, out: context.stdout.text, err: context.stderr.text }

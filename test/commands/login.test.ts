@@ -5,7 +5,7 @@ import { Exit } from '../../src/errors.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { resolveSettings, type Settings } from '../../src/settings/settings.ts'
+import { type GlobalOptions, resolveSettings, type Settings } from '../../src/settings/settings.ts'
 import {
   createFakeContext,
   type FakeContext,
@@ -16,7 +16,8 @@ import {
 import { createClient } from '../hardening/world.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
-type Options = Parameters<typeof command.run>[0]['options']
+/** The options of `login`, those of settings included. */
+type Options = Parameters<typeof command.run>[0]['options'] & GlobalOptions
 
 const TOKENS = {
   access_token: 'access-1',
@@ -50,7 +51,7 @@ function contextWith(
 
 /** Runs the command and plays the browser as soon as the address is printed. */
 async function signIn(context: FakeContext, options: Options = { store: 'file' }, given?: Settings) {
-  const settings = given ?? (await fakeSettings(context))
+  const settings = given ?? (await fakeSettings(context, options))
   const ended = command.run({ arguments: [], options }, context, settings)
   ended.catch(() => {})
   await expect.poll(() => context.stderr.text).toMatch(/oauth\/authorize\S+\s/)
@@ -111,10 +112,11 @@ describe('login', () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_service'
-    const settings = await fakeSettings(context)
-    await expect(
-      command.run({ arguments: [], options: { store: 'keychain' } }, context, settings),
-    ).rejects.toMatchObject({ exit: Exit.notSignedIn, hint: expect.stringContaining('--store file') })
+    const settings = await fakeSettings(context, { store: 'keychain' })
+    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+      exit: Exit.notSignedIn,
+      hint: expect.stringContaining('--store file'),
+    })
     expect(context.opened).toEqual([])
     expect(context.requests).toEqual([])
   })
@@ -126,9 +128,9 @@ describe('login', () => {
   ])('refuses %s before anything is sent: exit 2', async (_what, options, says) => {
     const context = contextWith()
     const run = command.run(
-      { arguments: [], options: { store: 'file', ...options } },
+      { arguments: [], options },
       context,
-      await fakeSettings(context),
+      await fakeSettings(context, { store: 'file', ...options }),
     )
     await expect(run).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
     expect(context.requests).toEqual([])
@@ -148,8 +150,8 @@ describe('login', () => {
         },
       },
     })
-    const settings = await resolveSettings({}, [], [], context)
-    const ended = command.run({ arguments: [], options: { store: 'file' } }, context, settings)
+    const settings = await resolveSettings({ store: 'file' }, [], context)
+    const ended = command.run({ arguments: [], options: {} }, context, settings)
     ended.catch(() => {})
     await expect.poll(() => context.stderr.text).toMatch(/client_id=client-9/)
     expect(asked).toHaveLength(2)
@@ -160,10 +162,11 @@ describe('login', () => {
 
   it('asks nobody where there is no terminal: exit 3', async () => {
     const context = contextWith()
-    const settings = await resolveSettings({}, [], [], context)
-    await expect(
-      command.run({ arguments: [], options: { store: 'file' } }, context, settings),
-    ).rejects.toMatchObject({ code: 'base_url_missing', exit: Exit.notConfigured })
+    const settings = await resolveSettings({}, [], context)
+    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+      code: 'base_url_missing',
+      exit: Exit.notConfigured,
+    })
   })
 
   describe('the scopes that are granted', () => {
@@ -173,7 +176,7 @@ describe('login', () => {
         'are fewer, and others',
         ['a:b', 'b:c', 'c:d'],
         'b:c x:y',
-        ['warning: asked for but not granted: a:b c:d', 'Granted without being asked for: x:y'],
+        ['warning: requested but not granted: a:b c:d', 'Granted without being requested: x:y'],
       ],
       ['are whatever the service likes, because nothing was asked for', [], 'a:b', []],
       ['are not named, which means that they are those (RFC 6749)', ['a:b'], null, []],
@@ -187,8 +190,8 @@ describe('login', () => {
 
   it('that is refused says how to sign in to the same profile, store and service again', async () => {
     const context = contextWith({}, () => [400, { error: 'invalid_grant' }])
-    const settings = await fakeSettings(context, { profile: 'work' })
-    const { ended } = await signIn(context, { store: 'file' }, settings)
+    const settings = await fakeSettings(context, { profile: 'work', store: 'file' })
+    const { ended } = await signIn(context, {}, settings)
     await expect(ended).rejects.toMatchObject({
       hint: 'sign in again: mailclaim login --profile work --store file --base-url http://127.0.0.1:1 --client-id client-1',
     })
@@ -242,9 +245,9 @@ describe('login', () => {
       const context = contextWith()
       context.stdin.stream.end('key_0123456789\n')
       await command.run(
-        { arguments: [], options: { store: 'file', withApiKey: true } },
+        { arguments: [], options: { withApiKey: true } },
         context,
-        await fakeSettings(context),
+        await fakeSettings(context, { store: 'file' }),
       )
       expect(context.requests).toEqual([])
       expect(context.stderr.text).toContain('API key stored')
@@ -255,9 +258,9 @@ describe('login', () => {
       const context = contextWith()
       context.stdin.stream.end(text)
       const run = command.run(
-        { arguments: [], options: { store: 'file', withApiKey: true } },
+        { arguments: [], options: { withApiKey: true } },
         context,
-        await fakeSettings(context),
+        await fakeSettings(context, { store: 'file' }),
       )
       await expect(run).rejects.toMatchObject({ name: 'CliError' })
     })

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  below,
   isLoopback,
   issuerOf,
+  operationUrl,
   parseBaseUrl,
-  parsePort,
   parseServerAddress,
 } from '../../src/settings/addresses.ts'
+import { parsePort } from '../../src/settings/parse-value.ts'
 
 describe('the base URL', () => {
   it.each([
@@ -41,7 +41,7 @@ describe('the base URL', () => {
   })
 
   it('keeps its path when an operation goes below it', () => {
-    expect(below(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
+    expect(operationUrl(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
       'https://x.example/api/v1/oauth/token',
     )
   })
@@ -89,7 +89,7 @@ describe('the address of a DNS server', () => {
   })
 })
 
-it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is no port', (text) => {
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is not a port', (text) => {
   expect(() => parsePort(text, '--port')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 

@@ -15,6 +15,12 @@ describe('the command that signs in again', () => {
       "mailclaim login --base-url https://api.example --client-id 'c 1' --issuer https://auth.example",
     ],
   ])('%s', (_what, options, command) => {
-    expect(loginCommand(options)).toBe(command)
+    expect(loginCommand(options, 'linux')).toBe(command)
+  })
+
+  it('is quoted for PowerShell and cmd.exe on Windows', () => {
+    expect(loginCommand({ profile: 'default', clientId: 'c $1' }, 'win32')).toBe(
+      'mailclaim login --client-id "c `$1"',
+    )
   })
 })

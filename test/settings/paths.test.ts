@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { platformDirectories } from '../../src/settings/paths.ts'
+import { platformDirectories, userDirectory } from '../../src/settings/paths.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -28,6 +28,21 @@ describe('the directories of the platform', () => {
     const env = { APPDATA: '/roaming', LOCALAPPDATA: '/local' }
     const { config, state } = platformDirectories({ env, platform: 'win32' })
     expect([config, state]).toEqual(['/roaming/mailclaim/Config', '/local/mailclaim/Data'])
+  })
+})
+
+describe('the directory of the user', () => {
+  it('is the local data directory on Windows, whatever HOME says', () => {
+    const env = { LOCALAPPDATA: '/local', HOME: '/home/other' }
+    expect(userDirectory({ env, platform: 'win32' })).toBe('/local/mailclaim/Data')
+  })
+
+  it.each([
+    ['darwin', /\/Library\/Application Support\/mailclaim$/],
+    ['linux', /\/\.local\/state\/mailclaim$/],
+  ] as const)('is in the home of the account on %s, whatever XDG_STATE_HOME says', (platform, expected) => {
+    const directory = userDirectory({ env: { XDG_STATE_HOME: '/elsewhere' }, platform })
+    expect(directory).toMatch(expected)
   })
 })
 

@@ -7,10 +7,10 @@ import { createListWriter } from '../../terminal/list-writer.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: 'Lists the profiles: those that are configured and those that are signed in.',
+  description: 'Lists the profiles that are configured or signed in.',
   examples: [
-    { command: 'mailclaim auth list', says: 'which profiles are there' },
-    { command: 'mailclaim auth list --json', says: 'the same for a script' },
+    { command: 'mailclaim auth list', description: 'all profiles' },
+    { command: 'mailclaim auth list --json', description: 'for a script' },
   ],
   exits: [],
   async run(_input, context, settings) {
@@ -53,7 +53,7 @@ export const command = defineCommand({
   },
 })
 
-/** What is known of a profile's credential from its record alone: the store is not asked. */
+/** What a profile's session record says of its credential; the store isn't read. */
 async function credentialOf(
   context: Context,
   profile: string,

@@ -8,18 +8,18 @@ import { createListWriter } from '../../terminal/list-writer.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 import { defineCommand } from '../definition.ts'
 
-/** Questions to the service at once. */
+/** Concurrent requests to the service. */
 const PARALLEL = 6
 
 export const command = defineCommand<{ refresh?: true }>({
-  description: `Lists the claims that were made or looked at from this machine, as they were last seen. The service has no such
-list; --refresh asks it for each.`,
-  options: [{ flags: '--refresh', says: 'ask the service for each claim' }],
+  description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
+claims; --refresh requests each one.`,
+  options: [{ flags: '--refresh', description: 'request each claim from the service' }],
   examples: [
-    { command: 'mailclaim claims list', says: 'what this machine knows, offline' },
+    { command: 'mailclaim claims list', description: 'the claims known on this machine, offline' },
     {
       command: 'mailclaim claims list --refresh --format jsonl',
-      says: 'the present state of each, a line each',
+      description: 'the current state of each, one per line',
     },
   ],
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
@@ -32,7 +32,7 @@ list; --refresh asks it for each.`,
       context,
       settings,
       columns: CLAIM_LIST_COLUMNS,
-      nothing: 'No claim is known on this machine.',
+      nothing: 'No claims are known on this machine.',
     })
     await writer.page({
       items: claims,
@@ -56,7 +56,7 @@ list; --refresh asks it for each.`,
             await recordClaim(latest, context, settings)
             claims[at] = latest
           } catch (error) {
-            // One that is gone, or was made by another team, must not hide the others.
+            // A claim that is gone or belongs to another team must not hide the others.
             if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
               throw error
             await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)

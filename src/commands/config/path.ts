@@ -3,11 +3,11 @@ import { escapeTsv, sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: `Prints the path of the file that holds the settings of every profile, whether it exists or not. With
---json the folder of sessions and remembered claims as well. MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR move them.`,
+  description: `Prints the path of the file with the settings of every profile, whether it exists or not; with --json also
+the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR move them.`,
   examples: [
-    { command: 'mailclaim config path', says: 'the file' },
-    { command: 'mailclaim config path --json', says: 'the folder of the sessions as well' },
+    { command: 'mailclaim config path', description: 'the file' },
+    { command: 'mailclaim config path --json', description: 'the file, and the directory of sessions' },
   ],
   exits: [],
   toleratesDamagedConfig: true,

@@ -12,7 +12,7 @@ const CLAIM = {
 
 async function record(line: string, terminal?: { columns: number }) {
   const context = createFakeContext({
-    environment: { baseUrl: 'https://api.example.com', apiKey: 'key' },
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
     respond: () => jsonResponse(200, CLAIM),
     ...(terminal === undefined ? {} : { terminal }),
   })
