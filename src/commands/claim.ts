@@ -76,11 +76,11 @@ any point and run again.`,
       context,
       settings,
     )
-    const walked =
+    const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, event))
         : asChecklist(events, context, settings)
-    const claim = await walked.catch((error: unknown) => {
+    const claim = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error
     })
     if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)

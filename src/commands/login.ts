@@ -25,6 +25,7 @@ interface LoginFlags {
   readonly timeout?: number
   readonly authorizationEndpoint?: string
   readonly withApiKey?: true
+  readonly input?: boolean
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 300
@@ -156,8 +157,7 @@ async function compareScopes(
 /** Whether the redirect can be pasted: on a terminal that allows questions, or in a pipe with `--no-browser`. */
 function canPaste(options: LoginFlags, context: Context, settings: Settings): boolean {
   return (
-    settings.interactive ||
-    (options.browser === false && !context.stdin.isTTY && !settings.argv.includes('--no-input'))
+    settings.interactive || (options.browser === false && !context.stdin.isTTY && options.input !== false)
   )
 }
 

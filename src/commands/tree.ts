@@ -28,7 +28,7 @@ const leaf = (
 })
 
 const SIGN_IN = 'Sign in'
-const TEAM = 'Look at the team'
+const TEAM = 'View the team'
 const CLAIM = 'Claim a domain'
 const TRY = 'Try and troubleshoot'
 export const SETUP = 'Set up'

@@ -47,7 +47,7 @@ export interface Sourced<T> {
 /** Every setting as it is typed, with where it came from; undefined if nothing sets it and it has no default. */
 export type ChosenSettings = Readonly<Record<SettingKey, Sourced<string> | undefined>>
 
-/** What a command works with: a flag beats the environment, which beats the profile, which beats a default. */
+/** What a command works with. An option overrides the environment, which overrides the profile, which overrides a default. */
 export interface Settings {
   readonly profile: Sourced<string>
   readonly chosen: ChosenSettings
@@ -116,7 +116,7 @@ export async function resolveSettings(
     csvSafe: options.csvSafe === true,
     quiet: options.quiet === true,
     verbose: options.verbose === true,
-    // Few commands ask, and some systems are slow to tell.
+    // Few commands need it, and some systems are slow to answer.
     get interactive() {
       return options.input !== false && stdin.isTTY && stderr.isTTY
     },
@@ -148,7 +148,7 @@ function choose(
 }
 
 /**
- * The value of a setting. It is parsed only here, so that a bad value stops nothing but what uses it.
+ * The value of a setting. Only this parses it, so that a bad value stops only what uses it.
  *
  * @throws CliError exit 2 or 3 for a bad value; it names the option or variable that has it.
  */

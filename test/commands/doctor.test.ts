@@ -219,6 +219,15 @@ describe('a warning does not fail', () => {
     })
   })
 
+  test.skipIf(process.platform === 'win32')(
+    'a directory with open POSIX permissions is no warning on Windows, which has other permissions',
+    async () => {
+      const context = { ...createSetUp(), platform: 'win32' as const }
+      chmodSync(context.directories.state, 0o750)
+      expect((await doctor(context)).of('folders')).toMatchObject({ status: 'ok' })
+    },
+  )
+
   test.each([
     ['intercepted', dnsThat({ aa: false, ra: true }), 'intercepted'],
     ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is closed'],

@@ -197,4 +197,10 @@ describe('the next command', () => {
       'mailclaim grants list --limit=5 --before y',
     )
   })
+
+  it('is quoted for PowerShell and cmd.exe on Windows', () => {
+    expect(nextCommand(['imports', 'list', '--profile', "o'brien"], '--after', 'a b$c', 'win32')).toBe(
+      'mailclaim imports list --profile "o\'brien" --after "a b`$c"',
+    )
+  })
 })
