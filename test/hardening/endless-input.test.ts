@@ -22,13 +22,13 @@ function endless(): { stream: Readable; taken: () => number } {
 }
 
 describe('an input without an end', () => {
-  test('is no API key: it is left after the first piece', async () => {
+  test('is not an API key: it is left after the first piece', async () => {
     const { stream, taken } = endless()
     const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
       stdin: { isTTY: false, stream: stream as never },
     })
     expect(await run(['login', '--with-api-key', '--base-url', 'https://api.example.com'], context)).toBe(2)
-    expect(context.stderr.text).toContain('is no API key')
+    expect(context.stderr.text).toContain('is not an API key')
     expect(context.stderr.text).not.toContain('aaaa')
     expect(taken()).toBeLessThan(5)
   })
