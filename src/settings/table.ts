@@ -60,7 +60,7 @@ export const SETTINGS = {
   issuer: {
     flags: '--issuer <url>',
     command: 'login',
-    description: 'authorization server, if its issuer is not the base URL (RFC 8414); remembered',
+    description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
     unset: 'the base URL',
     parse: parseIssuer,
   },

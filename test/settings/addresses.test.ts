@@ -40,7 +40,7 @@ describe('the base URL', () => {
     expect(() => parseBaseUrl(text)).toThrow(expect.objectContaining({ exit: 3, code: 'base_url_unusable' }))
   })
 
-  it('keeps its path when an operation goes below it', () => {
+  it('the URL of an operation keeps the path of the base URL', () => {
     expect(operationUrl(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
       'https://x.example/api/v1/oauth/token',
     )
@@ -73,7 +73,7 @@ describe('the address of a DNS server', () => {
     expect(() => parseServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
   })
 
-  it('reads back every address and port it can write', () => {
+  it('every address of a DNS server can be written and read back', () => {
     const port = fc.integer({ min: 1, max: 65535 })
     fc.assert(
       fc.property(fc.ipV4(), port, (address, at) => {

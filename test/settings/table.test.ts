@@ -169,7 +169,7 @@ describe('every setting', () => {
     expect(context.stdout.text).toContain(`  ${setting.variable} `)
   })
 
-  test('is documented in docs/commands.md and in the manual page: options, variables and config', async () => {
+  test('every setting is documented in docs/commands.md and in the manual page, with its option and variable', async () => {
     const page = await commandsPage()
     const manual = (await manualPage('0')).replaceAll('\\-', '-')
     for (const { name, setting } of settings) {
@@ -182,7 +182,7 @@ describe('every setting', () => {
     }
   })
 
-  test('is offered by the completion of config get', async () => {
+  test('the completion of config get offers every setting', async () => {
     const { candidates } = await complete(['config', 'get', ''], createFakeContext())
     expect(candidates).toEqual(
       settings.map(({ name, setting }) => ({ value: name, description: setting.description })),
@@ -194,22 +194,22 @@ describe('a bad value names where it comes from', () => {
   const resolve = (options: GlobalOptions, more: FakeContextOptions = {}) =>
     resolveSettings(options, [], createFakeContext(more))
 
-  test('the option', async () => {
+  test('a bad option names the option', async () => {
     await expect(resolve({ httpTimeout: 'soon' })).rejects.toThrow(/^--http-timeout: "soon"/)
   })
 
-  test('the variable', async () => {
+  test('a bad variable names the variable', async () => {
     await expect(resolve({}, inVariable('authoritative_port', '0'))).rejects.toThrow(
       /^MAILCLAIM_AUTHORITATIVE_PORT: "0"/,
     )
   })
 
-  test('a variable that no command needs does not stop it', async () => {
+  test('a bad variable that a command does not use does not stop it', async () => {
     const settings: Settings = await resolve({}, inVariable('store', 'cloud'))
     expect(() => settingValue('store', settings)).toThrow(/^MAILCLAIM_STORE: "cloud"/)
   })
 
-  test('a variable that an option overrides is not looked at', async () => {
+  test('a bad variable that an option overrides is ignored', async () => {
     const { resolvers } = await resolve({ resolver: ['192.0.2.1'] }, inVariable('resolver', ','))
     expect(resolvers).toEqual([{ address: '192.0.2.1', port: 53 }])
   })

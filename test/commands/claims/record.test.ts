@@ -20,7 +20,7 @@ async function record(line: string, terminal?: { columns: number }) {
   return { code, stdout: context.stdout.text, stderr: context.stderr.text }
 }
 
-describe('the zone that is given', () => {
+describe('--zone', () => {
   test.each(['example.com', 'EXAMPLE.com', 'Example.COM.'])(
     'as %s holds the name in any case',
     async (zone) => {
