@@ -85,7 +85,9 @@ export async function commandsPage(): Promise<string> {
       'Examples:',
       '',
       '```text',
-      definition.examples.map((example) => `# ${example.description}\n${example.command}`).join('\n\n'),
+      Object.entries(definition.examples)
+        .map(([line, description]) => `# ${description}\n${line}`)
+        .join('\n\n'),
       '```',
       '',
       `Exit codes: ${exits(command)
@@ -150,13 +152,13 @@ export async function manualPage(version: string): Promise<string> {
     ].flatMap((taken) => item('flags' in taken ? taken.flags : taken.syntax, describe(taken))),
     '.PP',
     'Examples:',
-    ...command.definition.examples.flatMap((example) => [
+    ...Object.entries(command.definition.examples).flatMap(([line, description]) => [
       '.PP',
-      `${roff(`${example.description}:`)}`,
+      roff(`${description}:`),
       '.PP',
       '.nf',
       '.RS 4',
-      roff(example.command),
+      roff(line),
       '.RE',
       '.fi',
     ]),

@@ -81,8 +81,8 @@ export function reflow(text: string): string {
 /** What follows the options in a command's help: examples and exit codes. */
 export function helpAfter(definition: CommandDefinition, command: Command): string {
   const { helper, width } = layoutOf(command)
-  const examples = definition.examples.map(
-    ({ command: line, description }) =>
+  const examples = Object.entries(definition.examples).map(
+    ([line, description]) =>
       `${comment(reflow(description), width, helper)}\n${wrapCommandLine(line, width)}`,
   )
   return [

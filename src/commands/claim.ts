@@ -48,13 +48,10 @@ any point and run again.`,
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     { flags: '--no-check', description: "don't wait for DNS before asking the service to verify" },
   ],
-  examples: [
-    { command: 'mailclaim claim example.com', description: 'from the start to the completed claim' },
-    {
-      command: 'mailclaim claim example.com --timeout 600 --format jsonl',
-      description: 'in a script, as events',
-    },
-  ],
+  examples: {
+    'mailclaim claim example.com': 'from the start to the completed claim',
+    'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,

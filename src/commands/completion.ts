@@ -7,15 +7,13 @@ export const command = defineCommand({
 profiles and the domains known on this machine. The script asks mailclaim itself, so an update of mailclaim needs no new
 script.`,
   arguments: [{ syntax: '<shell>', description: 'bash, zsh, fish or powershell', completion: SHELLS }],
-  examples: [
-    { command: `echo 'source <(mailclaim completion bash)' >> ~/.bashrc`, description: 'bash' },
-    { command: `echo 'source <(mailclaim completion zsh)' >> ~/.zshrc`, description: 'zsh' },
-    { command: 'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish', description: 'fish' },
-    {
-      command: 'mailclaim completion powershell | Out-String | Invoke-Expression',
-      description: 'PowerShell; add the line to $PROFILE to keep it',
-    },
-  ],
+  examples: {
+    "echo 'source <(mailclaim completion bash)' >> ~/.bashrc": 'bash',
+    "echo 'source <(mailclaim completion zsh)' >> ~/.zshrc": 'zsh',
+    'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish': 'fish',
+    'mailclaim completion powershell | Out-String | Invoke-Expression':
+      'PowerShell; add the line to $PROFILE to keep it',
+  },
   exits: [],
   async run({ arguments: [shell = ''] }, context) {
     if (!isShell(shell)) {

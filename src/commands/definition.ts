@@ -45,7 +45,8 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly options?: readonly OptionDefinition[]
   /** Formats of this command besides table, json, jsonl, csv and tsv. */
   readonly formats?: readonly string[]
-  readonly examples: readonly { readonly command: string; readonly description: string }[]
+  /** What each command line does. */
+  readonly examples: Readonly<Record<string, string>>
   /** The exit codes that a script has to expect besides 0, 1, 2 and 130. */
   readonly exits: readonly ExitCode[]
   /** Runs even if the configuration can't be read, with what can be read of it: for commands that repair it. */

@@ -3,10 +3,10 @@ import { type Diagnosis, failureOf, type Result, type Status } from '../doctor/r
 import { Exit } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
-import { createListWriter } from '../terminal/list-writer.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
+import { printItems } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'check' },
@@ -19,11 +19,11 @@ export const command = defineCommand({
   description: `Checks everything that a command needs: configuration, directories and their permissions, the credential
 store (a real round trip), the lock, the session, the network and any proxy, the clock, and DNS. It takes at most ten
 seconds, changes nothing and sends no credential. Each problem comes with a remedy; the first one decides the exit code.`,
-  examples: [
-    { command: 'mailclaim doctor', description: 'when something does not work' },
-    { command: 'mailclaim doctor --profile staging', description: 'with the settings of another profile' },
-    { command: 'mailclaim doctor --json', description: 'for a support ticket, without secrets' },
-  ],
+  examples: {
+    'mailclaim doctor': 'when something does not work',
+    'mailclaim doctor --profile staging': 'with the settings of another profile',
+    'mailclaim doctor --json': 'for a support ticket, without secrets',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: true,
   async run(_input, context, settings) {
@@ -33,10 +33,7 @@ seconds, changes nothing and sends no credential. Each problem comes with a reme
       const palette = await stdoutPalette(context, settings)
       await context.stdout.write(await renderPeople(diagnoses, context.stdout.columns ?? 80, palette))
     } else {
-      const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'nothing to check' })
-      const envelope = { object: 'list', has_more: false, data: items }
-      await writer.page({ items, envelope, finalHasMore: false })
-      await writer.end(false)
+      await printItems(items, COLUMNS, 'nothing to check', context, settings)
     }
     const failure = failureOf(diagnoses)
     if (failure !== undefined) throw failure

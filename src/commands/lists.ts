@@ -7,6 +7,7 @@ import { shellQuote } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createListWriter } from '../terminal/list-writer.ts'
 import { hint } from '../terminal/notices.ts'
+import type { OutputContext, OutputSettings } from '../terminal/output.ts'
 import type { OptionDefinition } from './definition.ts'
 
 export interface ListFlags {
@@ -63,6 +64,20 @@ export function requireRange(flags: ListFlags): void {
     )
   }
   if (flags.all && flags.limit !== undefined) throw usageError("--all and --limit can't be used together")
+}
+
+/** Prints a list that is complete. @param nothing what a person reads if it is empty. */
+export async function printItems(
+  items: readonly object[],
+  columns: readonly Column[],
+  nothing: string,
+  context: OutputContext,
+  settings: OutputSettings,
+): Promise<void> {
+  const writer = createListWriter({ context, settings, columns, nothing })
+  const envelope = { object: 'list', has_more: false, data: items }
+  await writer.page({ items, envelope, finalHasMore: false })
+  await writer.end(false)
 }
 
 /** Prints a list of the service page by page, and if it is cut short, the command that continues it. */

@@ -58,22 +58,13 @@ as well; if the browser runs on another machine, paste the address of its last p
     },
     { flags: '--with-api-key', description: 'read an API key from stdin, or ask for it, instead' },
   ],
-  examples: [
-    { command: 'mailclaim login', description: 'sign in with the browser' },
-    {
-      command: 'mailclaim login --no-browser',
-      description: 'over SSH: open the address elsewhere, then paste that of the last page',
-    },
-    { command: 'mailclaim login --store file', description: 'on a machine without a keychain' },
-    {
-      command: 'mailclaim login --issuer https://auth.example.com',
-      description: 'if another host signs people in',
-    },
-    {
-      command: 'mailclaim login --with-api-key < key.txt',
-      description: 'store an API key instead of a session',
-    },
-  ],
+  examples: {
+    'mailclaim login': 'sign in with the browser',
+    'mailclaim login --no-browser': 'over SSH: open the address elsewhere, then paste that of the last page',
+    'mailclaim login --store file': 'on a machine without a keychain',
+    'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
+    'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, given) {
     const settings = await askForMissing(given, options.withApiKey === true, context)

@@ -13,13 +13,10 @@ export const command = defineCommand<LogoutFlags>({
   description: `Forgets the session or the API key of the profile: every copy of its secrets on this machine. The grant at
 the service stays active until it is revoked there.`,
   options: [{ flags: '--all', description: 'for all profiles' }],
-  examples: [
-    { command: 'mailclaim logout', description: 'sign out of the current profile' },
-    {
-      command: 'mailclaim logout --all',
-      description: 'remove all secrets of this program from this machine',
-    },
-  ],
+  examples: {
+    'mailclaim logout': 'sign out of the current profile',
+    'mailclaim logout --all': 'remove all secrets of this program from this machine',
+  },
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run({ options }, context, settings) {
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]

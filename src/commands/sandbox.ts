@@ -66,17 +66,11 @@ export const command = defineCommand<Options>({
     { flags: '--no-iss', description: 'omit RFC 9207 iss from authorization responses' },
     { flags: '--exit-with-stdin', description: 'end when standard input closes' },
   ],
-  examples: [
-    { command: 'mailclaim sandbox', description: 'start it, and paste what it prints into another terminal' },
-    {
-      command: 'mailclaim sandbox --auto-approve --json',
-      description: 'for scripts: one line of JSON as soon as it is ready',
-    },
-    {
-      command: 'mailclaim sandbox --imports 100000',
-      description: 'with a list long enough for many pages',
-    },
-  ],
+  examples: {
+    'mailclaim sandbox': 'start it, and paste what it prints into another terminal',
+    'mailclaim sandbox --auto-approve --json': 'for scripts: one line of JSON as soon as it is ready',
+    'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
+  },
   exits: [Exit.terminated],
 
   async run({ options }, context, settings) {

@@ -23,13 +23,11 @@ than the session was granted; commands use it until it expires or is renewed, wh
         'send a refresh token whose last use has no known outcome; if it was used, the session ends',
     },
   ],
-  examples: [
-    { command: 'mailclaim auth refresh', description: 'renew the session' },
-    {
-      command: 'mailclaim auth refresh --scope emails:send && mailclaim auth token',
-      description: 'get a token that can only send, for another program',
-    },
-  ],
+  examples: {
+    'mailclaim auth refresh': 'renew the session',
+    'mailclaim auth refresh --scope emails:send && mailclaim auth token':
+      'get a token that can only send, for another program',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     const scopes = splitScopes(options.scope ?? [])

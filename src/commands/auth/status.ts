@@ -18,10 +18,10 @@ export const command = defineCommand<StatusFlags>({
   description: `Shows who is signed in, how, until when, and where the secret is stored. It works offline, unless --online
 tries the credential with the service. Exit code 0 means that commands have a credential to use.`,
   options: [{ flags: '--online', description: 'try the credential with the service' }],
-  examples: [
-    { command: 'mailclaim auth status', description: 'of the current profile' },
-    { command: 'mailclaim auth status --json --fields state', description: 'only the state, for a script' },
-  ],
+  examples: {
+    'mailclaim auth status': 'of the current profile',
+    'mailclaim auth status --json --fields state': 'only the state, for a script',
+  },
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined

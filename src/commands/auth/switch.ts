@@ -8,10 +8,10 @@ import { defineCommand } from '../definition.ts'
 export const command = defineCommand({
   description: 'Makes a profile the default for commands that name none.',
   arguments: [{ syntax: '<profile>', description: 'the profile to use from now on', completion: 'profiles' }],
-  examples: [
-    { command: 'mailclaim auth switch work', description: 'use the profile "work"' },
-    { command: 'mailclaim auth switch default', description: 'use the first profile again' },
-  ],
+  examples: {
+    'mailclaim auth switch work': 'use the profile "work"',
+    'mailclaim auth switch default': 'use the first profile again',
+  },
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, context, settings) {
     const profile = parseProfileName(name)

@@ -5,16 +5,11 @@ import { defineCommand } from '../definition.ts'
 export const command = defineCommand({
   description: `Prints a valid access token, or the active API key, and nothing else. Renews the session if needed. Made for
 scripts: while the token is valid, this reads one file and uses neither keychain nor network.`,
-  examples: [
-    {
-      command: 'curl -H "Authorization: Bearer $(mailclaim auth token)" https://api.example.com/domains',
-      description: 'call the API from another program',
-    },
-    {
-      command: 'token=$(mailclaim auth token --profile ci)',
-      description: 'keep it, for 15 minutes at most',
-    },
-  ],
+  examples: {
+    'curl -H "Authorization: Bearer $(mailclaim auth token)" https://api.example.com/domains':
+      'call the API from another program',
+    'token=$(mailclaim auth token --profile ci)': 'keep it, for 15 minutes at most',
+  },
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run(_input, context, settings) {
     const { kind, value } = await currentCredential(context, settings)

@@ -50,21 +50,12 @@ export const command = defineCommand<Options>({
     { flags: '--public-resolvers', description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well' },
   ],
   formats: ['markdown'],
-  examples: [
-    { command: 'mailclaim claims check example.com', description: 'why isn’t this claim verifying?' },
-    {
-      command: 'mailclaim claims check --name example.com --value prefix=token',
-      description: 'without an account',
-    },
-    {
-      command: 'mailclaim claims check example.com --wait --timeout 900',
-      description: 'wait for the record for up to 15 minutes',
-    },
-    {
-      command: 'mailclaim claims check example.com --format markdown',
-      description: 'a report to paste into a support ticket',
-    },
-  ],
+  examples: {
+    'mailclaim claims check example.com': 'why isn’t this claim verifying?',
+    'mailclaim claims check --name example.com --value prefix=token': 'without an account',
+    'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
+    'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
+  },
   exits: [Exit.notFound, Exit.unavailable, Exit.notYet],
   async run({ arguments: [claim], options }, context, settings) {
     if (options.timeout !== undefined && options.wait === undefined)

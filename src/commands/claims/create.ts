@@ -51,13 +51,10 @@ The service creates a placeholder domain in your team; the claim is open until i
 pending, the service returns it. To cancel a claim, delete its placeholder domain, outside this program.`,
   arguments: [{ syntax: '[domain]', description: 'the domain to claim' }],
   options: CREATE_OPTIONS,
-  examples: [
-    { command: 'mailclaim claims create example.com', description: 'start a claim' },
-    {
-      command: 'mailclaim claims create example.com --region eu-west-1 --json',
-      description: 'in another region, for a script',
-    },
-  ],
+  examples: {
+    'mailclaim claims create example.com': 'start a claim',
+    'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)

@@ -10,17 +10,12 @@ import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 export const command = defineCommand({
   description: 'Shows the latest claim of a placeholder domain, as the service has it now.',
   arguments: [CLAIM_ARGUMENT],
-  examples: [
-    { command: 'mailclaim claims get example.com', description: 'a claim made on this machine' },
-    {
-      command: 'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json',
-      description: 'any claim, by its placeholder domain id',
-    },
-    {
-      command: 'mailclaim claims get example.com --format tsv --fields status | tail -1',
-      description: 'only the status',
-    },
-  ],
+  examples: {
+    'mailclaim claims get example.com': 'a claim made on this machine',
+    'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json':
+      'any claim, by its placeholder domain id',
+    'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
   async run({ arguments: [argument] }, context, settings) {
     const { domainId } = await resolveClaim(argument, context, settings)

@@ -4,9 +4,9 @@ import { nameOf } from '../../claims/lifecycle.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
 import { connect } from '../../session/connect.ts'
-import { createListWriter } from '../../terminal/list-writer.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 import { defineCommand } from '../definition.ts'
+import { printItems } from '../lists.ts'
 
 /** Concurrent requests to the service. */
 const PARALLEL = 6
@@ -15,31 +15,17 @@ export const command = defineCommand<{ refresh?: true }>({
   description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
 claims; --refresh requests each one.`,
   options: [{ flags: '--refresh', description: 'request each claim from the service' }],
-  examples: [
-    { command: 'mailclaim claims list', description: 'the claims known on this machine, offline' },
-    {
-      command: 'mailclaim claims list --refresh --format jsonl',
-      description: 'the current state of each, one per line',
-    },
-  ],
+  examples: {
+    'mailclaim claims list': 'the claims known on this machine, offline',
+    'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   async run({ options }, context, settings) {
     const entries = await readLedger(context, settings, (error) =>
       warn(`${error.message}; it is left out`, context, settings),
     )
     const claims = options.refresh ? await refreshed(entries) : entries.map((entry) => entry.claim)
-    const writer = createListWriter({
-      context,
-      settings,
-      columns: CLAIM_LIST_COLUMNS,
-      nothing: 'No claims are known on this machine.',
-    })
-    await writer.page({
-      items: claims,
-      envelope: { object: 'list', has_more: false, data: [] },
-      finalHasMore: false,
-    })
-    await writer.end(false)
+    await printItems(claims, CLAIM_LIST_COLUMNS, 'No claims are known on this machine.', context, settings)
     if (entries.length === 0)
       await hint('start one with: mailclaim claims create <domain>', context, settings)
 

@@ -46,15 +46,12 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
     { flags: '--zone <zone>', description: 'the zone at the provider, instead of the one found in DNS' },
   ],
   formats: RECORD_FORMATS,
-  examples: [
-    { command: 'mailclaim claims record example.com', description: 'what to type, and where' },
-    { command: 'mailclaim claims record example.com --format value', description: 'only the value' },
-    { command: 'mailclaim claims record example.com --format zone', description: 'a line for a zone file' },
-    {
-      command: 'mailclaim claims record example.com --provider route53',
-      description: 'for the AWS command line',
-    },
-  ],
+  examples: {
+    'mailclaim claims record example.com': 'what to type, and where',
+    'mailclaim claims record example.com --format value': 'only the value',
+    'mailclaim claims record example.com --format zone': 'a line for a zone file',
+    'mailclaim claims record example.com --provider route53': 'for the AWS command line',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable],
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await knownClaim(argument, context, settings)

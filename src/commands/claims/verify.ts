@@ -35,13 +35,10 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
     ...WATCH_OPTIONS,
   ],
-  examples: [
-    {
-      command: 'mailclaim claims verify example.com --wait',
-      description: 'check, verify, and wait until it ends',
-    },
-    { command: 'mailclaim claims verify example.com --no-check', description: 'only ask the service' },
-  ],
+  examples: {
+    'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
+    'mailclaim claims verify example.com --no-check': 'only ask the service',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,

@@ -33,17 +33,11 @@ export const command = defineCommand<WatchFlags>({
 renews an expired access token. --format jsonl prints a line for each change and each problem.`,
   arguments: [CLAIM_ARGUMENT],
   options: WATCH_OPTIONS,
-  examples: [
-    { command: 'mailclaim claims watch example.com', description: 'follow a claim until it ends' },
-    {
-      command: 'mailclaim claims watch example.com --timeout 600 --format jsonl',
-      description: 'for ten minutes at most, as events',
-    },
-    {
-      command: 'mailclaim claims watch example.com --through-blocked',
-      description: 'wait out a block that can lift by itself',
-    },
-  ],
+  examples: {
+    'mailclaim claims watch example.com': 'follow a claim until it ends',
+    'mailclaim claims watch example.com --timeout 600 --format jsonl': 'for ten minutes at most, as events',
+    'mailclaim claims watch example.com --through-blocked': 'wait out a block that can lift by itself',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,

@@ -9,10 +9,10 @@ config list shows.`,
   arguments: [
     { syntax: '<setting>', description: 'name of the setting, such as base-url', completion: 'settings' },
   ],
-  examples: [
-    { command: 'mailclaim config get base-url', description: 'the address of the service' },
-    { command: 'mailclaim config get scope --profile ci', description: 'of another profile' },
-  ],
+  examples: {
+    'mailclaim config get base-url': 'the address of the service',
+    'mailclaim config get scope --profile ci': 'of another profile',
+  },
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, context, settings) {
     const key = settingKey(name)

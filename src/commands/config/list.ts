@@ -1,7 +1,7 @@
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { createListWriter } from '../../terminal/list-writer.ts'
 import { defineCommand } from '../definition.ts'
+import { printItems } from '../lists.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Setting', kind: 'id' },
@@ -14,13 +14,10 @@ export const command = defineCommand({
   description: `Lists every setting with its active value and where that comes from: a flag, the environment, the profile
 or the default. A flag overrides the environment, which overrides the profile. An API key is not a setting and is not
 shown.`,
-  examples: [
-    { command: 'mailclaim config list', description: 'which values are active, and why' },
-    {
-      command: 'mailclaim config list --profile staging --json',
-      description: 'of another profile, for a script',
-    },
-  ],
+  examples: {
+    'mailclaim config list': 'which values are active, and why',
+    'mailclaim config list --profile staging --json': 'of another profile, for a script',
+  },
   exits: [],
   async run(_input, context, settings) {
     const items = SETTING_KEYS.map((key) => {
@@ -29,9 +26,6 @@ shown.`,
       const says = unset ? `${description} (default: ${unset})` : description
       return { name: settingName(key), value, source, says }
     })
-    const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'no settings' })
-    const envelope = { object: 'list', has_more: false, data: items }
-    await writer.page({ items, envelope, finalHasMore: false })
-    await writer.end(false)
+    await printItems(items, COLUMNS, 'no settings', context, settings)
   },
 })

@@ -5,10 +5,10 @@ import { defineCommand } from '../definition.ts'
 export const command = defineCommand({
   description: `Prints the path of the file with the settings of every profile, whether it exists or not; with --json also
 the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR move them.`,
-  examples: [
-    { command: 'mailclaim config path', description: 'the file' },
-    { command: 'mailclaim config path --json', description: 'the file, and the directory of sessions' },
-  ],
+  examples: {
+    'mailclaim config path': 'the file',
+    'mailclaim config path --json': 'the file, and the directory of sessions',
+  },
   exits: [],
   toleratesDamagedConfig: true,
   async run(_input, context, settings) {

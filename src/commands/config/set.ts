@@ -16,17 +16,11 @@ MAILCLAIM_API_KEY.`,
       completion: 'setting_values',
     },
   ],
-  examples: [
-    {
-      command: 'mailclaim config set base-url https://api.example.com',
-      description: 'set the address of the service',
-    },
-    { command: 'mailclaim config set resolver "9.9.9.9 1.1.1.1"', description: 'query these DNS resolvers' },
-    {
-      command: 'mailclaim config set store file --profile ci',
-      description: 'for one profile, on a machine without a keychain',
-    },
-  ],
+  examples: {
+    'mailclaim config set base-url https://api.example.com': 'set the address of the service',
+    'mailclaim config set resolver "9.9.9.9 1.1.1.1"': 'query these DNS resolvers',
+    'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
+  },
   exits: [],
   toleratesDamagedConfig: true,
   async run({ arguments: [name = '', text = ''] }, context, settings) {

@@ -8,10 +8,10 @@ error.`,
   arguments: [
     { syntax: '<setting>', description: 'name of the setting, such as resolver', completion: 'settings' },
   ],
-  examples: [
-    { command: 'mailclaim config unset resolver', description: "query the system's DNS resolvers again" },
-    { command: 'mailclaim config unset base-url --profile staging', description: 'of another profile' },
-  ],
+  examples: {
+    'mailclaim config unset resolver': "query the system's DNS resolvers again",
+    'mailclaim config unset base-url --profile staging': 'of another profile',
+  },
   exits: [],
   toleratesDamagedConfig: true,
   async run({ arguments: [name = ''] }, context, settings) {

@@ -42,17 +42,12 @@ filter; --limit counts the grants that match.`,
     },
     ...listOptions('all'),
   ],
-  examples: [
-    { command: 'mailclaim grants list', description: 'all grants' },
-    {
-      command: 'mailclaim grants list --state active --fields id,client.name --format csv',
-      description: 'the clients with access now, for a spreadsheet',
-    },
-    {
-      command: 'mailclaim grants list --state revoked --json',
-      description: 'revoked grants, as the service has them',
-    },
-  ],
+  examples: {
+    'mailclaim grants list': 'all grants',
+    'mailclaim grants list --state active --fields id,client.name --format csv':
+      'the clients with access now, for a spreadsheet',
+    'mailclaim grants list --state revoked --json': 'revoked grants, as the service has them',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     requireRange(options)

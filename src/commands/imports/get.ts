@@ -13,13 +13,10 @@ export const IMPORT_ARGUMENT: ArgumentDefinition = {
 export const command = defineCommand({
   description: 'Shows one contact import.',
   arguments: [IMPORT_ARGUMENT],
-  examples: [
-    { command: 'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76', description: 'one import' },
-    {
-      command: 'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts',
-      description: 'its counts',
-    },
-  ],
+  examples: {
+    'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76': 'one import',
+    'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
   async run({ arguments: [id = ''] }, context, settings) {
     const found = await getImport(connect(context, settings), id)

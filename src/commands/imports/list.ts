@@ -19,14 +19,11 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     },
     ...listOptions(String(DEFAULT_LIMIT)),
   ],
-  examples: [
-    { command: 'mailclaim imports list', description: 'the first ten' },
-    { command: 'mailclaim imports list --status failed --all', description: 'all that failed' },
-    {
-      command: 'mailclaim imports list --all --format jsonl | jq -r .id',
-      description: 'all ids, as the pages arrive',
-    },
-  ],
+  examples: {
+    'mailclaim imports list': 'the first ten',
+    'mailclaim imports list --status failed --all': 'all that failed',
+    'mailclaim imports list --all --format jsonl | jq -r .id': 'all ids, as the pages arrive',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     requireRange(options)

@@ -23,16 +23,11 @@ failures and renews an expired access token. --format jsonl prints a line for ea
       parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
   ],
-  examples: [
-    {
-      command: 'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76',
-      description: 'follow an import until it ends',
-    },
-    {
-      command: 'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl',
-      description: 'for ten minutes at most, as events',
-    },
-  ],
+  examples: {
+    'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76': 'follow an import until it ends',
+    'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl':
+      'for ten minutes at most, as events',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,
