@@ -1,4 +1,4 @@
-// Writes docs/commands.md and man/mailclaim.1 from the commands' definitions; with --check says whether they are current.
+// Generates docs/commands.md and man/mailclaim.1 from the commands' definitions; --check reports whether they are current.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -8,14 +8,14 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const check = process.argv.includes('--check')
 const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 
-// Inside the project, so that the native packages are found from there. Node 20 does not read TypeScript.
+// Inside the project, where the native packages can be found. Node 20 can't run TypeScript.
 await mkdir(join(root, '.tmp'), { recursive: true })
-const folder = await mkdtemp(join(root, '.tmp', 'reference-'))
+const directory = await mkdtemp(join(root, '.tmp', 'reference-'))
 try {
   await build({
     absWorkingDir: root,
     entryPoints: ['scripts/reference.ts'],
-    outdir: folder,
+    outdir: directory,
     bundle: true,
     splitting: true,
     format: 'esm',
@@ -28,14 +28,14 @@ try {
     },
     logLevel: 'warning',
   })
-  const { commandsPage, manualPage } = await import(pathToFileURL(join(folder, 'reference.mjs')).href)
+  const { commandsPage, manualPage } = await import(pathToFileURL(join(directory, 'reference.mjs')).href)
   const pages = { 'docs/commands.md': await commandsPage(), 'man/mailclaim.1': await manualPage(version) }
   for (const [name, text] of Object.entries(pages)) {
     const path = join(root, name)
     const current = await readFile(path, 'utf8').catch(() => undefined)
     if (current === text) continue
     if (check) {
-      console.error(`${name} is not what the definitions say: run npm run docs`)
+      console.error(`${name} is out of date: run npm run docs`)
       process.exitCode = 1
     } else {
       await mkdir(dirname(path), { recursive: true })
@@ -44,5 +44,5 @@ try {
     }
   }
 } finally {
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 }

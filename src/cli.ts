@@ -4,8 +4,7 @@ import type { Context } from './context.ts'
 import { Exit, type ExitCode } from './errors.ts'
 
 /**
- * Runs the program: runs the command that the words name and maps its end to an exit code. The one place where errors
- * become exit codes.
+ * Runs the command that the words name and returns its exit code. Errors become exit codes only here.
  *
  * @param argv the words after the program's name.
  */
@@ -21,8 +20,8 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       return await answerShell(argv.slice(1), context)
     }
     const code = await runCommandLine(argv, context)
-    // A signal that came while nothing could be cut short (a refresh on its way): the work is done and printed, but a
-    // shell has to see the Ctrl-C, or its loop goes on.
+    // If a signal came during work that can't be interrupted (a refresh), the work is done and printed, but a shell has to
+    // see the Ctrl-C, or its loop continues.
     const { signal } = context.interrupts
     return code === Exit.done && signal.aborted ? await report(signal.reason, argv, context) : code
   } catch (error) {

@@ -29,23 +29,19 @@ export interface Program {
   readonly script: string
 }
 
-/** Where the platform keeps a program's files, `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR` heeded. */
+/** Where the platform keeps a program's files, unless `MAILCLAIM_CONFIG_DIR` or `MAILCLAIM_STATE_DIR` says otherwise. */
 export interface Directories {
   readonly config: string
   readonly state: string
-  /** One for each user of the machine, whatever variables say: what guards an item of the keychain lies in it. */
+  /** One for each user of the machine, whatever variables say: it holds the lock files of keychain items. */
   readonly user: string
 }
 
 /** The variables that the program knows, read once by `main.ts`. An empty variable counts as not set. */
 export interface Environment {
-  readonly baseUrl?: string
-  readonly clientId?: string
+  /** What variables set: `profile`, and the settings by their keys, as in `base_url`. */
+  readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
-  readonly profile?: string
-  readonly store?: string
-  readonly resolver?: string
-  readonly authoritativePort?: string
   readonly noColor: boolean
   readonly forceColor?: string
   readonly term?: string
@@ -71,16 +67,16 @@ export interface Input {
 
 export interface Output {
   readonly isTTY: boolean
-  /** Width in columns; undefined where it is not a terminal. Read anew at each access: windows change. */
+  /** Width in columns; undefined if it is not a terminal. Read at each access, because windows change. */
   readonly columns: number | undefined
   /**
-   * Writes and settles when the next write may follow (back pressure). A reader of the data that went away (EPIPE)
-   * rejects with `OutputClosedError`, which ends the program quietly; that of messages is not missed.
+   * Writes and settles when the next write may follow (back pressure). Standard output rejects with
+   * `OutputClosedError` if its reader went away (EPIPE), which ends the program quietly; standard error never does.
    */
   write(text: string): Promise<void>
 }
 
-/** The reader of our output went away, as in `mailclaim … | head -1`: not a failure. */
+/** The reader of our output went away, as in `mailclaim … | head -1`: not an error. */
 export class OutputClosedError extends Error {
   override readonly name = 'OutputClosedError'
 }
@@ -91,18 +87,18 @@ export interface Clock {
   /** Milliseconds on a clock that never jumps; only differences within this process mean anything. */
   monotonic(): number
   /**
-   * Where the machine stands since it was started, to measure spans across processes whatever the wall clock does.
-   * `boot` names the start of the machine where the system has a name for it.
+   * How long the machine has been running, to measure spans across processes whatever the wall clock does. `boot`
+   * identifies the start of the machine if the system has an identifier for it.
    */
   sinceBoot(): { seconds: number; boot: string | undefined }
   /** Settles after `ms` milliseconds; rejects with the signal's reason when that aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Calls `ring` once after `ms` milliseconds, unless it is cancelled by the function returned. Keeps no process alive. */
+  /** Calls `ring` once after `ms` milliseconds; the returned function cancels it. It doesn't keep the process alive. */
   alarm(ms: number, ring: () => void): () => void
 }
 
 export interface Random {
-  /** Bytes fit for secrets. */
+  /** Bytes that are good enough for secrets. */
   bytes(length: number): Uint8Array
   /** A number in [0, 1) for jitter; never for secrets. */
   fraction(): number
@@ -117,14 +113,13 @@ export interface HttpRequest {
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
-   * Never on a kept-alive connection: one that the service is just closing would leave open whether it has read the
-   * request.
+   * Never use a kept-alive connection: if the service is just closing it, nobody knows whether it has read the request.
    */
   readonly freshConnection?: true
   /**
-   * Called once the connection is there (through a proxy: the tunnel; TLS included) and before the first byte of the
-   * request is written. What it throws ends the exchange with nothing sent: a `TransportError` with `sent: 'no'` and
-   * that error as its `cause`. At most once a request; not at all where no connection comes about.
+   * Called at most once, when the connection is established (with a proxy: the tunnel; TLS included) and before the
+   * first byte of the request is written. What it throws ends the exchange with nothing sent: a `TransportError` with
+   * `sent: 'no'` and that error as its `cause`.
    */
   readonly beforeSend?: () => void
 }
@@ -134,7 +129,7 @@ export interface HttpResponse {
   /** Lower-case names; repeated headers joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
   /**
-   * The body as it arrives, decompressed. Where it is cut short, what has arrived comes first, and then a `TransportError`
+   * The body as it arrives, decompressed. If it is cut short, what has arrived comes first, and then a `TransportError`
    * is thrown. Leaving the loop early closes the connection.
    */
   readonly body: AsyncIterable<Uint8Array>
@@ -145,14 +140,14 @@ export interface HttpResponse {
  */
 export interface HttpTransport {
   send(request: HttpRequest): Promise<HttpResponse>
-  /** Gives up what is on its way, and closes every connection, so that the process can end. Nothing is sent afterwards. */
+  /** Aborts what is in progress and closes every connection, so that the process can end. Nothing is sent afterwards. */
   close(): Promise<void>
 }
 
 /**
- * No answer came. `sent` says whether a byte of the request can have left this machine: whatever fails before the
- * connection is there (loading the HTTP client, the look-up, connecting, the proxy, TLS) or in `beforeSend` is `no`;
- * anything later is `maybe`, and then the service may have acted on it.
+ * No response came. `sent` says whether a byte of the request can have left this machine: `no` for whatever fails before
+ * the connection is established (loading the HTTP client, the lookup, connecting, the proxy, TLS) or in `beforeSend`;
+ * `maybe` for anything later, and then the service may have acted on it.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
@@ -177,26 +172,25 @@ export interface DnsExchange {
   /** The query on the wire, without the length prefix of TCP. */
   readonly message: Uint8Array
   readonly timeoutMs: number
-  /** Says whether a message from that server is the answer. What it refuses is dropped and the wait goes on. */
+  /** Whether a message from that server is the answer. Other messages are dropped, and the wait continues. */
   readonly accept: (message: Uint8Array) => boolean
   readonly signal?: AbortSignal
 }
 
-/** DNS messages out and in. Both exchanges settle with an accepted message or reject with a `DnsTransportError`. */
+/** Sends and receives DNS messages. Both exchanges settle with an accepted message or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
-  /** One datagram out of a fresh port; only datagrams from exactly that address and port are looked at. */
+  /** One datagram from a fresh port; datagrams from any other address or port are ignored. */
   udp(exchange: DnsExchange): Promise<Uint8Array>
   /** One connection, one query (RFC 7766). */
   tcp(exchange: DnsExchange): Promise<Uint8Array>
-  /** The recursive resolvers this machine is configured with; empty where none is usable. */
+  /** The recursive resolvers this machine is configured with; empty if none is usable. */
   systemResolvers(): Promise<readonly DnsAddress[]>
 }
 
 /**
- * No accepted answer came. `no-route` means that nothing could leave this machine towards that address (a machine
- * without IPv6, say); `refused` that the other side says that nobody listens there; `unreachable` any other refusal
- * of the network; `closed` a connection that ended before an answer was there; `over-limit` that one check may not ask
- * that many questions.
+ * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, for example);
+ * `refused`: nobody listens there; `unreachable`: any other network error; `closed`: the connection ended before an
+ * answer arrived; `over-limit`: one check may not send that many queries.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -210,14 +204,14 @@ export class DnsTransportError extends Error {
 
 export interface Browser {
   /**
-   * Opens the address in the person's browser. Rejects when none can be started.
+   * Opens the address in the person's browser. Rejects if no browser can be started.
    *
    * @param over aborts when the address is no longer needed.
    */
   open(url: string, over: AbortSignal): Promise<void>
 }
 
-/** Questions to a person. Only asked when stdin and stderr are a terminal and `--no-input` is not given. */
+/** Questions to a person, asked only if `Settings.interactive` allows it. */
 export interface Prompts {
   input(question: {
     message: string
@@ -232,7 +226,7 @@ export interface Prompts {
   }): Promise<T>
 }
 
-/** The operating system's keychain. It can be locked, absent or silent: every call has a time limit. */
+/** The operating system's keychain. It can be locked, absent or silent, so every call has a time limit. */
 export interface Keychain {
   /** Never rejects. */
   call(request: KeychainRequest): Promise<KeychainAnswer>
@@ -248,8 +242,8 @@ export interface KeychainRequest {
 }
 
 /**
- * The value of an item for `get` (null: not there, or locked), whether there was one for `delete`, true for `set`; or
- * what stood in the way.
+ * For `get`, the value of the item (null: absent, or locked); for `delete`, whether there was one; for `set`, true. Or
+ * what went wrong.
  */
 export type KeychainAnswer =
   | { readonly ok: true; readonly value: string | boolean | null }
@@ -263,7 +257,7 @@ export interface Interrupts {
   /** Aborts with an `InterruptedError` when the person presses Ctrl-C or the process is asked to end. */
   readonly signal: AbortSignal
   /**
-   * Runs work that must not be cut in two (from sending a refresh token to storing its successor): a signal that
+   * Runs work that must not be interrupted (from sending a refresh token to storing its successor): a signal that
    * arrives meanwhile takes effect when the work has settled.
    *
    * @param onSignal called when a signal arrives and has to wait.

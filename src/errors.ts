@@ -19,18 +19,18 @@ export type ExitCode = (typeof Exit)[keyof typeof Exit]
 export interface CliErrorOptions {
   /** What the person can do next, in one sentence or one command. */
   hint?: string | undefined
-  /** The HTTP status of the answer that this error comes from. */
+  /** The HTTP status of the response that caused this error. */
   status?: number | undefined
-  /** How long the service asked to wait before the next try, in milliseconds. */
+  /** How long the service asked to wait before another attempt, in milliseconds. */
   retryAfterMs?: number | undefined
   cause?: unknown
 }
 
 /**
- * A failure that is expected to happen to people: it has a stable `code` for scripts, an exit code and, wherever
- * one exists, a next step. Anything else that is thrown is a bug and is reported as one.
+ * An expected failure: it has a stable `code` for scripts, an exit code and, if there is one, a next step. Anything else
+ * that is thrown is a bug and is reported as one.
  *
- * The message may quote text from outside (service, DNS, files); whoever prints it cleans it first.
+ * The message may quote text from outside (service, DNS, files); whoever prints it sanitizes it first.
  */
 export class CliError extends Error {
   override readonly name = 'CliError'

@@ -15,6 +15,7 @@ import {
 } from './context.ts'
 import type { ExitCode } from './errors.ts'
 import { platformDirectories, userDirectory } from './settings/paths.ts'
+import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
@@ -24,12 +25,13 @@ declare const MAILCLAIM_VERSION: string
 
 /** Builds the real effects and runs the program; the only reader of the environment, argv and signals. */
 export async function main(): Promise<ExitCode> {
+  const { platform } = process
   const environment = readEnvironment(process.env)
   const directories = readDirectories(process.env)
-  // What is started from here, a browser say, has no use for what is ours, least of all for a secret.
+  // Programs that are started from here, such as a browser, must not get our variables, least of all a secret.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
-  // A promise of the runtime that nobody can wait for must not end a process that has a token on its way.
+  // A promise of the runtime that nobody can await must not end a process whose token is being exchanged.
   process.on('unhandledRejection', (reason) => {
     if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)
   })
@@ -38,10 +40,10 @@ export async function main(): Promise<ExitCode> {
     program: { version: MAILCLAIM_VERSION, node: process.execPath, script: process.argv[1] ?? '' },
     environment,
     directories,
-    platform: process.platform,
+    platform,
     stdin: realInput(),
-    stdout: realOutput(() => process.stdout, 1),
-    stderr: realOutput(() => process.stderr, 2, 'may be lost'),
+    stdout: realOutput(() => process.stdout, 1, platform),
+    stderr: realOutput(() => process.stderr, 2, platform, 'may be lost'),
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,
@@ -51,7 +53,7 @@ export async function main(): Promise<ExitCode> {
         const { openBrowser } = await import('./oauth/browser.ts')
         const { browserElsewhere = false } = environment
         const { state: directory } = directories
-        await openBrowser(url, over, { platform: process.platform, directory, browserElsewhere })
+        await openBrowser(url, over, { platform, directory, browserElsewhere })
       },
     },
     prompts: {
@@ -94,13 +96,13 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     return value === undefined ? {} : ({ [key]: value } as { [key in K]: string })
   }
   return {
-    ...text('baseUrl', 'MAILCLAIM_BASE_URL'),
-    ...text('clientId', 'MAILCLAIM_CLIENT_ID'),
+    settings: Object.fromEntries(
+      PROFILE_AND_SETTINGS.flatMap(([key, { variable }]) => {
+        const value = variable && variables[variable]
+        return value ? [[key, value]] : []
+      }),
+    ),
     ...text('apiKey', 'MAILCLAIM_API_KEY'),
-    ...text('profile', 'MAILCLAIM_PROFILE'),
-    ...text('store', 'MAILCLAIM_STORE'),
-    ...text('resolver', 'MAILCLAIM_RESOLVER'),
-    ...text('authoritativePort', 'MAILCLAIM_AUTHORITATIVE_PORT'),
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     ...text('colorterm', 'COLORTERM'),
@@ -120,7 +122,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   }
 }
 
-/** What a keychain needs to be found: the bus, the person's folders, the screen for a prompt. Nothing of ours. */
+/** What a keychain needs: the bus, the person's directories, the screen for a prompt. None of our variables. */
 function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, string> {
   const names =
     /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
@@ -131,12 +133,12 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, strin
   )
 }
 
-/** Looked up when a command asks: help and the version have no use for them. */
+/** Looked up on demand: help and the version don't need them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
   const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = variables
   let found: Omit<Directories, 'user'> | undefined
   const usual = () => {
-    found ??= platformDirectories()
+    found ??= platformDirectories(process)
     return found
   }
   return {
@@ -147,12 +149,12 @@ function readDirectories(variables: NodeJS.ProcessEnv): Directories {
       return state || usual().state
     },
     get user() {
-      return userDirectory()
+      return userDirectory(process)
     },
   }
 }
 
-/** 24.8 days: what a timer of Node holds. */
+/** The longest timer in Node: 24.8 days. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 const clock: Clock = {
@@ -170,7 +172,7 @@ const clock: Clock = {
         () => {
           signal?.removeEventListener('abort', abort)
           resolve()
-          // A longer timer would go off at once.
+          // A longer timer would fire immediately.
         },
         Math.min(ms, LONGEST_TIMER_MS),
       )
@@ -186,11 +188,11 @@ function bootId(): string | undefined {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
-    return undefined // Only Linux has it.
+    return undefined // Only Linux has one.
   }
 }
 
-/** Loads the DNS client when the first question is asked. */
+/** Loads the DNS client for the first query. */
 function lazyDns(): DnsNetwork {
   const load = () => import('./dns/wire/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
   return {
@@ -200,7 +202,7 @@ function lazyDns(): DnsNetwork {
   }
 }
 
-/** Loads the HTTP client when the first request is made: most commands that only print make none. */
+/** Loads the HTTP client for the first request: many commands send none. */
 function lazyTransport(environment: Environment): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
   return {
@@ -215,7 +217,7 @@ function lazyTransport(environment: Environment): HttpTransport {
 }
 
 async function loadTransport(environment: Environment): Promise<HttpTransport> {
-  // Node 20 would spend 90 ms on optimizing undici's parser (WebAssembly), more than most commands take.
+  // Node 20 would spend 90 ms on optimizing undici's parser (WebAssembly), longer than most commands take.
   if (process.versions.node.startsWith('20.')) setFlagsFromString('--liftoff-only')
   try {
     const { createTransport } = await import('./service/transport.ts')

@@ -1,12 +1,12 @@
 import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
-/** How long the work in hand may take to clean up after a signal, in milliseconds. */
+/** How long the current work may take to clean up after a signal, in milliseconds. */
 const GRACE_MS = 1500
 
 export interface Signals {
   readonly interrupts: Interrupts
-  /** Settles, with the exit code of the signal, when the work in hand did not end within the grace. */
+  /** Settles with the signal's exit code if the current work doesn't end in time. */
   readonly abandoned: Promise<ExitCode>
   stop(): void
 }
@@ -14,8 +14,8 @@ export interface Signals {
 type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>
 
 /**
- * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never cut: the signal waits for its end. A second
- * signal outside of it ends the process at once, as a person who presses Ctrl-C twice expects.
+ * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never interrupted: the signal waits for its end.
+ * Otherwise a second signal ends the process immediately, as a person who presses Ctrl-C twice expects.
  */
 export function watchSignals(source: SignalSource): Signals {
   const controller = new AbortController()
@@ -35,7 +35,7 @@ export function watchSignals(source: SignalSource): Signals {
   }
   const received = (signal: NodeJS.Signals) => {
     if (shields > 0) {
-      if (pending === undefined) for (const tell of onShielded) tell()
+      if (pending === undefined) for (const notify of onShielded) notify()
       pending = signal
       return
     }

@@ -3,6 +3,7 @@ import { everyCommand, isGroup } from '../src/cli/line.ts'
 import { run } from '../src/cli.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
+import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 
 async function type(line: string | readonly string[], options: FakeContextOptions = {}) {
@@ -40,71 +41,24 @@ function overlong(text: string, width: number): string[] {
 }
 
 describe('the contract', () => {
-  /** The words of the contract's table of commands. */
-  const CONTRACT = [
-    'login',
-    'logout',
-    'auth status',
-    'auth token',
-    'auth refresh',
-    'auth list',
-    'auth switch',
-    'grants list',
-    'imports list',
-    'imports get',
-    'imports watch',
-    'claims create',
-    'claims list',
-    'claims get',
-    'claims record',
-    'claims check',
-    'claims verify',
-    'claims watch',
-    'claim',
-    'sandbox',
-    'doctor',
-    'config list',
-    'config get',
-    'config set',
-    'config unset',
-    'config path',
-    'completion',
-  ]
-  const OPTIONS: Readonly<Record<string, string>> = {
-    login:
-      '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --with-api-key',
-    logout: '--all',
-    'auth status': '--online',
-    'auth refresh': '--scope --retry-interrupted',
-    'grants list': '--state --limit --all --after --before',
-    'imports list': '--status --limit --all --after --before',
-    'claims create':
-      '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain',
-    'claims list': '--refresh',
-    'claims record': '--provider',
-    'claims check': '--name --value --wait',
-    'claims verify': '--no-check --force --wait',
-    'claims watch': '--interval --timeout --through-blocked',
-  }
-  const GLOBAL =
-    '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'
-
-  test('has exactly the commands of the tree', () => {
-    expect([...everyCommand()].map(({ words }) => words.join(' ')).toSorted()).toEqual(CONTRACT.toSorted())
+  test('the contract has exactly the commands of the tree', () => {
+    expect([...everyCommand()].map(({ words }) => words.join(' ')).toSorted()).toEqual(
+      Object.keys(COMMANDS).toSorted(),
+    )
   })
 
-  test.each(CONTRACT)('%s is found by its help, with the options that are promised', async (words) => {
+  test.each(Object.entries(COMMANDS))('mailclaim %s has a help with its options', async (words, options) => {
     const { code, stdout } = await type(`${words} --help`)
     expect(code).toBe(0)
     expect(stdout).toContain(`Usage: mailclaim ${words}`)
-    for (const option of `${OPTIONS[words] ?? ''} ${GLOBAL}`.trim().split(/\s+/)) {
+    for (const option of `${options} ${GLOBAL_FLAGS}`.trim().split(/\s+/)) {
       expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
     }
   })
 
-  test('shows every command in the help of its group, and every group in the help of the program', async () => {
+  test('the help of a group shows its commands, and the help of the program shows every group', async () => {
     const root = (await type('--help')).stdout
-    for (const words of CONTRACT) {
+    for (const words of Object.keys(COMMANDS)) {
       const [first = '', second] = words.split(' ')
       expect(root).toMatch(new RegExp(`^  ${first}\\b`, 'm'))
       if (second !== undefined) expect((await type(`${first} --help`)).stdout).toMatch(`\n  ${second} `)
@@ -136,7 +90,7 @@ describe('help', () => {
     },
   )
 
-  test('is the same by any of its names', async () => {
+  test('help, --help and -h print the same help', async () => {
     const { stdout } = await type('config set --help')
     expect((await type('help config set')).stdout).toBe(stdout)
     expect((await type('config set -h')).stdout).toBe(stdout)
@@ -144,7 +98,7 @@ describe('help', () => {
     expect((await type('help')).stdout).toBe((await type('--help')).stdout)
   })
 
-  test('is bold in its headings on a terminal, and plain with NO_COLOR and in a pipe', async () => {
+  test('help has bold headings on a terminal, and is plain with NO_COLOR and in a pipe', async () => {
     const terminal = { columns: 80 }
     expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
     expect((await type('--help --no-color', { terminal })).stdout).not.toContain('\u001b')
@@ -154,7 +108,7 @@ describe('help', () => {
     expect((await type('--help')).stdout).not.toContain('\u001b')
   })
 
-  test('breaks a long example where it can still be pasted', async () => {
+  test('help breaks a long example so that it can still be pasted', async () => {
     const { stdout } = await type('config set --help', {
       terminal: { columns: 40 },
       environment: { noColor: true },
@@ -164,15 +118,15 @@ describe('help', () => {
 })
 
 describe('the bare program', () => {
-  test('shows its help on stdout and offers the sandbox to a newcomer', async () => {
+  test('the program without a command prints its help on stdout and offers the sandbox to a newcomer', async () => {
     const { code, stdout, stderr } = await type('')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim <command>')
     expect(stdout).toMatch(/Nothing is configured yet\..*\n?.*mailclaim sandbox/)
   })
 
-  test('does not where something is configured', async () => {
-    const { stdout } = await type('', { environment: { baseUrl: 'https://api.example.com' } })
+  test('the program does not offer the sandbox if something is configured', async () => {
+    const { stdout } = await type('', { environment: { settings: { base_url: 'https://api.example.com' } } })
     expect(stdout).not.toContain('Nothing is configured')
     const context = createFakeContext()
     await run(['config', 'set', 'base-url', 'https://api.example.com'], context)
@@ -189,13 +143,13 @@ describe('the bare program', () => {
 })
 
 describe('a bare group', () => {
-  test('shows its help on stderr, exit 2', async () => {
+  test('a group without a command prints its help on stderr, exit 2', async () => {
     const { code, stdout, stderr } = await type('config')
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain('Usage: mailclaim config <command>')
   })
 
-  test('says what is missing in JSON where that is asked for', async () => {
+  test('a group without a command reports what is missing as JSON with --json', async () => {
     const { code, stderr } = await type('config --json')
     expect(code).toBe(2)
     expect(JSON.parse(stderr)).toEqual({
@@ -209,7 +163,7 @@ describe('a bare group', () => {
   })
 })
 
-describe('a line that cannot be understood', () => {
+describe('a command line that cannot be understood', () => {
   test.each([
     ['confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['config lst', "unknown command 'lst'", 'did you mean mailclaim config list?'],
@@ -242,7 +196,7 @@ describe('a line that cannot be understood', () => {
       '--fields: "a,,b" is not a list of fields',
       'separate them with commas, as in --fields id,client.name',
     ],
-    ['config list --json --format csv', '--json and --format csv exclude each other', undefined],
+    ['config list --json --format csv', "--json and --format csv can't be used together", undefined],
     ['claim check example.com', undefined, 'did you mean mailclaim claims check?'],
   ])('mailclaim %s', async (line, message, hint) => {
     const { code, stdout, stderr } = await type(line)
@@ -252,7 +206,7 @@ describe('a line that cannot be understood', () => {
     if (hint !== undefined && !line.includes('--json')) expect(stderr).toContain(`hint: ${hint}\n`)
   })
 
-  test('is told in one line of JSON with --json, wherever that stands', async () => {
+  test('a usage error is one line of JSON with --json, anywhere on the command line', async () => {
     for (const line of ['--json confg', '--format json confg', '--format=jsonl confg', 'confg --json']) {
       const { code, stdout, stderr } = await type(line)
       expect({ code, stdout, lines: stderr.split('\n').length }).toEqual({ code: 2, stdout: '', lines: 2 })
@@ -260,7 +214,7 @@ describe('a line that cannot be understood', () => {
     }
   })
 
-  test('cannot hurt the terminal that it is quoted on', async () => {
+  test('an unknown word is quoted without control characters', async () => {
     const { stderr } = await type(['config', 'li\u001b]0;owned\u0007st\u202e'])
     expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
     expect(stderr).not.toMatch(/[\u001b\u0007\u202e]/)
@@ -268,7 +222,7 @@ describe('a line that cannot be understood', () => {
 })
 
 describe('options', () => {
-  test('count before the command, between its words and behind it', async () => {
+  test('options work before the command, between its words and after it', async () => {
     for (const line of [
       '--format json config list',
       'config --format json list',
@@ -281,7 +235,7 @@ describe('options', () => {
     }
   })
 
-  test('the last of several counts, and those that may be repeated add up in their order', async () => {
+  test('the last of several options counts, and repeatable ones add up in their order', async () => {
     const { stdout } = await type('config list --format csv --format json --profile one --profile two')
     expect(JSON.parse(stdout).object).toBe('list')
     const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
@@ -290,16 +244,18 @@ describe('options', () => {
   })
 
   test.each([',', ' ', ' , ,'])(
-    'MAILCLAIM_RESOLVER=%j names no resolver, which is no "ask nobody"',
+    'MAILCLAIM_RESOLVER=%j is refused, because it names no resolver',
     async (resolver) => {
-      const { code, stderr } = await type('claims list', { environment: { resolver } })
+      const { code, stderr } = await type('claims list', { environment: { settings: { resolver } } })
       expect(code).toBe(2)
       expect(stderr).toContain(`error: MAILCLAIM_RESOLVER: ${JSON.stringify(resolver)} names no resolver\n`)
-      expect((await type('claims list --resolver 192.0.2.1', { environment: { resolver } })).code).toBe(0)
+      expect(
+        (await type('claims list --resolver 192.0.2.1', { environment: { settings: { resolver } } })).code,
+      ).toBe(0)
     },
   )
 
-  test('end at --, so that an argument can look like one', async () => {
+  test('options end at --, so that an argument can look like one', async () => {
     const { code, stderr } = await type('config get -- --json')
     expect(code).toBe(2)
     expect(stderr).toContain('error: "--json" is not a setting')
@@ -308,7 +264,7 @@ describe('options', () => {
 })
 
 describe('whatever happens', () => {
-  test('a reader that goes away is no failure', async () => {
+  test('a reader that goes away is not an error', async () => {
     const context = createFakeContext()
     const stdout = {
       ...context.stdout,
@@ -321,7 +277,7 @@ describe('whatever happens', () => {
     expect(context.stderr.text).toBe('')
   })
 
-  test('an unexpected error is a bug, told without its stack unless --verbose is given', async () => {
+  test('an unexpected error is reported as a bug, without its stack unless --verbose is given', async () => {
     const context = createFakeContext()
     const stdout = {
       ...context.stdout,
@@ -331,7 +287,7 @@ describe('whatever happens', () => {
     }
     expect(await run(['config', 'list'], { ...context, stdout })).toBe(1)
     expect(context.stderr.text).toBe(
-      'error: this is a bug in mailclaim: out of range\nhint: run it again with --verbose and report what it prints\n',
+      'error: this is a bug in mailclaim: out of range\nhint: run it again with --verbose and report the output\n',
     )
     await run(['config', 'list', '--verbose'], { ...context, stdout })
     expect(context.stderr.text).toContain('RangeError: out of range\n    at ')
@@ -341,9 +297,12 @@ describe('whatever happens', () => {
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('%s during work that cannot be cut short is not lost: exit %i after it', async (signal, exit) => {
-  const context = createFakeContext()
-  context.interrupt(signal)
-  expect(await run(['config', 'path'], context)).toBe(exit)
-  expect(context.stdout.text).toContain('config.json')
-})
+] as const)(
+  '%s during work that cannot be interrupted is not lost: exit %i after it',
+  async (signal, exit) => {
+    const context = createFakeContext()
+    context.interrupt(signal)
+    expect(await run(['config', 'path'], context)).toBe(exit)
+    expect(context.stdout.text).toContain('config.json')
+  },
+)

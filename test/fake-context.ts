@@ -120,7 +120,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
   }
   return {
     program: { version: '0.0.0-test', node: process.execPath, script: 'mailclaim' },
-    environment: { noColor: false, ci: false, ssh: false, ...options.environment },
+    environment: { settings: {}, noColor: false, ci: false, ssh: false, ...options.environment },
     directories: { config: join(home, 'config'), state: join(home, 'state'), user: join(home, 'user') },
     platform: 'linux',
     stdin: { isTTY: options.terminal !== undefined, stream: new PassThrough() },
@@ -228,10 +228,5 @@ export function fakeSettings(
   options: GlobalOptions = {},
   argv: readonly string[] = [],
 ): Promise<Settings> {
-  return resolveSettings(
-    { baseUrl: 'http://127.0.0.1:1', clientId: 'client-1', ...options },
-    argv,
-    ['markdown', 'zone', 'value'],
-    context,
-  )
+  return resolveSettings({ baseUrl: 'http://127.0.0.1:1', clientId: 'client-1', ...options }, argv, context)
 }

@@ -36,7 +36,7 @@ describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
   describe.runIf(needs(shell))('with a word of any characters', () => {
     const given = words
 
-    test('passes it on as it is', () => {
+    test('a quoted word reaches the program unchanged', () => {
       fc.assert(
         fc.property(given, (list) => {
           const quoted = list.map((word) => shellQuote(word, 'linux')).join(' ')
@@ -52,14 +52,14 @@ describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
   })
 })
 
-test('words that need no quotation marks have none', () => {
+test('a word without special characters has no quotation marks', () => {
   for (const word of ['--limit=5', 'prefix=token', '/home/a/b.json', 'app.example.com.', '@']) {
     expect(shellQuote(word, 'linux')).toBe(word)
   }
   expect(shellQuote('C:\\Users\\a', 'win32')).toBe('C:\\Users\\a')
 })
 
-test('on Windows nothing ends the string or begins an expression in it', () => {
+test('on Windows nothing in the word ends the string or starts an expression', () => {
   expect(shellQuote('a b', 'win32')).toBe('"a b"')
   expect(shellQuote('"; calc; "', 'win32')).toBe('"""; calc; """')
   expect(shellQuote('\u201d; calc; \u201c', 'win32')).toBe('"`\u201d; calc; `\u201c"')

@@ -7,54 +7,55 @@ import type {
 import { globalOptions } from '../commands/program.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
-import { CONFIG_KEYS, readUsableConfig } from '../settings/config.ts'
+import { readUsableConfig } from '../settings/config.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
-import { type CommandLine, commandsOf, isGroup, longFlag, readLine } from './line.ts'
+import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
+import { type CommandLine, commandsOf, isGroup, longFlag, readLine, takesValue } from './line.ts'
 
-/** A word that can stand at the cursor, with what it means. */
+/** A word that fits at the cursor, with its meaning. */
 export interface Candidate {
   readonly value: string
-  readonly says: string
+  readonly description: string
 }
 
 export interface Answer {
   readonly candidates: readonly Candidate[]
-  /** Whether the shell shall offer its files. */
+  /** Whether the shell offers its files. */
   readonly files: boolean
 }
 
 /**
- * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that can stand at the
- * cursor, `value TAB meaning`, and `:files` where file names can. It never fails, asks no service and prints no error:
- * a person is in the middle of typing.
+ * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that fits at the cursor,
+ * `value TAB meaning`, and `:files` if file names fit. It never fails, sends no request and prints no error: a person is
+ * in the middle of typing.
  *
- * With `--dotted` each word has a dot in front, because PowerShell drops empty arguments.
+ * With `--dotted` each word starts with a dot, because PowerShell drops empty arguments.
  */
 export async function answerShell(argv: readonly string[], context: Context): Promise<ExitCode> {
   const [mode, ...given] = argv
   const words = mode === '--dotted' ? given.map((word) => word.slice(1)) : given
   try {
     const { candidates, files } = await complete(words, context)
-    const lines = candidates.map(({ value, says }) => `${value}\t${says}\n`)
+    const lines = candidates.map(({ value, description }) => `${value}\t${description}\n`)
     if (files) lines.push(':files\n')
     await context.stdout.write(lines.join(''))
   } catch {
-    // What is wrong, the command itself will say when it is run.
+    // The command itself reports what is wrong when it is run.
   }
   return Exit.done
 }
 
 /**
- * What can stand at the cursor.
+ * The words that fit at the cursor.
  *
- * @param words the words after the program's name; the last one is what is typed of the word at the cursor.
+ * @param words the words after the program's name; the last one is the typed part of the word at the cursor.
  */
 export async function complete(words: readonly string[], context: Context): Promise<Answer> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
   const line = readLine(before)
-  if (line.stranger !== undefined) return nothing
+  if (line.unknownWord !== undefined) return nothing
   const definition = line.node === undefined || isGroup(line.node) ? undefined : await line.node.load()
   const options = [...(definition?.options ?? []), ...globalOptions(definition)]
   const literal = before.includes('--')
@@ -67,7 +68,7 @@ export async function complete(words: readonly string[], context: Context): Prom
     const option = options.find((candidate) => longFlag(candidate.flags) === flag && takesValue(candidate))
     if (option === undefined) return nothing
     const { candidates, files } = await optionValues(option, before, context)
-    const inPlace = candidates.map(({ value, says }) => ({ value: `${flag}=${value}`, says }))
+    const inPlace = candidates.map(({ value, description }) => ({ value: `${flag}=${value}`, description }))
     return matching({ candidates: inPlace, files }, partial)
   }
   if (!literal && partial.startsWith('-')) return matching(unusedOptions(options, before, line), partial)
@@ -86,10 +87,6 @@ function matching(answer: Answer, partial: string): Answer {
   }
 }
 
-function takesValue(option: OptionDefinition): boolean {
-  return option.flags.includes('<')
-}
-
 function optionBefore(
   before: readonly string[],
   options: readonly OptionDefinition[],
@@ -100,15 +97,17 @@ function optionBefore(
 
 function commandWords(line: CommandLine): Answer {
   const level = Object.entries(commandsOf(line.node) ?? {})
-  const candidates = level.map(([value, node]) => ({ value, says: node.says }))
+  const candidates = level.map(([value, node]) => ({ value, description: node.summary }))
   const atRoot = line.node === undefined && !line.helpWord
   return {
-    candidates: atRoot ? [...candidates, { value: 'help', says: 'show the help of a command' }] : candidates,
+    candidates: atRoot
+      ? [...candidates, { value: 'help', description: 'show the help of a command' }]
+      : candidates,
     files: false,
   }
 }
 
-/** The options that can still be given: all but those that were given and count only once. */
+/** The options that can still be given: all but those that were given and aren't repeatable. */
 function unusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
@@ -117,10 +116,10 @@ function unusedOptions(
   const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
   const candidates = options
     .filter((option) => option.repeatable || !used.has(longFlag(option.flags)))
-    .map((option) => ({ value: longFlag(option.flags), says: option.says }))
-  const program = line.node === undefined ? [{ value: '--version', says: 'print the version' }] : []
+    .map((option) => ({ value: longFlag(option.flags), description: option.description }))
+  const program = line.node === undefined ? [{ value: '--version', description: 'print the version' }] : []
   return {
-    candidates: [...candidates, { value: '--help', says: 'show the help' }, ...program],
+    candidates: [...candidates, { value: '--help', description: 'show the help' }, ...program],
     files: false,
   }
 }
@@ -156,14 +155,17 @@ async function values(
   context: Context,
 ): Promise<Answer> {
   if (completion === undefined) return nothing
-  if (typeof completion !== 'string') return answer(completion.map((value) => ({ value, says: '' })))
+  if (typeof completion !== 'string') return answer(completion.map((value) => ({ value, description: '' })))
   switch (completion) {
     case 'files':
       return { candidates: [], files: true }
     case 'settings':
-      return answer(Object.values(CONFIG_KEYS).map(({ name, says }) => ({ value: name, says })))
+      return answer(
+        SETTING_KEYS.map((key) => ({ value: settingName(key), description: SETTINGS[key].description })),
+      )
     case 'setting_values': {
-      const setting = Object.values(CONFIG_KEYS).findLast(({ name }) => before.includes(name))
+      const key = SETTING_KEYS.findLast((candidate) => before.includes(settingName(candidate)))
+      const setting: Setting<unknown> | undefined = key && SETTINGS[key]
       return values(setting?.choices, before, context)
     }
     case 'profiles':
@@ -175,15 +177,15 @@ async function values(
 
 const answer = (candidates: readonly Candidate[]): Answer => ({ candidates, files: false })
 
-async function profiles(context: Context): Promise<Candidate[]> {
+async function profiles(context: Pick<Context, 'directories'>): Promise<Candidate[]> {
   const { config } = await readUsableConfig(context)
   const names = new Set([...Object.keys(config.profiles), config.current_profile ?? DEFAULT_PROFILE])
-  return [...names].sort().map((value) => ({ value, says: config.profiles[value]?.base_url ?? '' }))
+  return [...names].sort().map((value) => ({ value, description: config.profiles[value]?.base_url ?? '' }))
 }
 
 /**
- * The domains that the profile in force knows. Names come from the service: only what no shell can misread is offered,
- * and nothing that would be an option.
+ * The domains that the active profile knows. Names come from the service: a name that a shell could misread or that looks
+ * like an option is not offered.
  */
 async function domains(before: readonly string[], context: Context): Promise<Candidate[]> {
   const options: GlobalOptions = {}
@@ -191,7 +193,7 @@ async function domains(before: readonly string[], context: Context): Promise<Can
   const baseUrl = lastValue('--base-url', before)
   if (profile !== undefined) options.profile = profile
   if (baseUrl !== undefined) options.baseUrl = baseUrl
-  const settings = await resolveSettings(options, [], [], context, true)
+  const settings = await resolveSettings(options, [], context, true)
   const { readLedger } = await import('../claims/ledger.ts')
   const entries = await readLedger(context, settings, async () => {})
   const newest = new Map<string, string>()
@@ -199,7 +201,10 @@ async function domains(before: readonly string[], context: Context): Promise<Can
     const name = claim.name ?? ''
     if (/^[a-z0-9_][a-z0-9._-]*$/i.test(name) && !newest.has(name)) newest.set(name, claim.status ?? '')
   }
-  return [...newest].map(([value, status]) => ({ value, says: /^[a-z_]+$/.test(status) ? status : '' }))
+  return [...newest].map(([value, status]) => ({
+    value,
+    description: /^[a-z_]+$/.test(status) ? status : '',
+  }))
 }
 
 function lastValue(flag: string, words: readonly string[]): string | undefined {

@@ -5,23 +5,20 @@ import type { Output } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 
-/** Where nothing tells the width, and the width that documentation and pipes get. */
+/** The width if nothing says it, and for documentation and pipes. */
 const USUAL_WIDTH = 80
 /** Longer lines are hard to read, however wide the window is. */
 const WIDEST = 100
-/** Below this width an explanation stands under what it explains, and not beside it. */
+/** In a narrower window a description stands under its term, not beside it. */
 const NARROW = 60
 const NARROWEST = 20
 
-/** The width in columns that help is set in. */
+/** The width of help in columns. */
 export function helpWidth(output: Pick<Output, 'columns'>): number {
   return Math.max(NARROWEST, Math.min(output.columns ?? USUAL_WIDTH, WIDEST))
 }
 
-/**
- * How commander lays out help here: at any width, with nothing cut, and where there are commands to choose from, these
- * before the options.
- */
+/** How commander formats help: at any width, with nothing cut, and commands before options. */
 export function helpLayout(width: number, palette: Palette): Partial<Help> {
   const narrow = width < NARROW
   return {
@@ -40,8 +37,7 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
       ? {
           formatItem(term, _termWidth, description, helper) {
             if (description === '') return `  ${term}`
-            const room = Math.max(width - 6, NARROWEST - 6)
-            return `  ${term}\n${indent(helper.boxWrap(description, room), 6)}`
+            return `  ${term}\n${indent(helper.boxWrap(description, width - 6), 6)}`
           },
         }
       : {}),
@@ -65,15 +61,15 @@ function commandsFirst(command: Command, helper: Help): string {
   ].join('\n')
 }
 
-/** Commander never wraps the usage line: where it is too long it goes below its title. */
+/** Commander never wraps the usage line: if it is too long, it moves below its title. */
 function breakUsage(text: string, command: Command, helper: Help, width: number): string {
   const usage = helper.commandUsage(command)
   if (`Usage: ${usage}`.length <= width) return text
-  const below = indent(helper.boxWrap(usage, width - 2), 2)
-  return `${helper.styleTitle('Usage:')}\n${below}${text.slice(text.indexOf('\n'))}`
+  const wrappedUsage = indent(helper.boxWrap(usage, width - 2), 2)
+  return `${helper.styleTitle('Usage:')}\n${wrappedUsage}${text.slice(text.indexOf('\n'))}`
 }
 
-/** Paragraphs of any line length as one line each, for whoever wraps them. */
+/** Joins the lines of each paragraph, to be wrapped later. */
 export function reflow(text: string): string {
   return text
     .trim()
@@ -82,19 +78,19 @@ export function reflow(text: string): string {
     .join('\n\n')
 }
 
-/** What stands below the options in a command's help: examples and exit codes. */
+/** What follows the options in a command's help: examples and exit codes. */
 export function helpAfter(definition: CommandDefinition, command: Command): string {
   const { helper, width } = layoutOf(command)
-  const examples = definition.examples.map(
-    ({ command: line, says }) =>
-      `${hang(`  # `, reflow(says), width, helper, '  # ')}\n${wrapCommandLine(line, width)}`,
+  const examples = Object.entries(definition.examples).map(
+    ([line, description]) =>
+      `${comment(reflow(description), width, helper)}\n${wrapCommandLine(line, width)}`,
   )
   return [
     '',
     helper.styleTitle('Examples:'),
     examples.join('\n\n'),
     '',
-    exitCodes('Exit codes (all of them: mailclaim --help):', [Exit.done, ...definition.exits], command),
+    exitCodes('Exit codes (for all of them: mailclaim --help):', [Exit.done, ...definition.exits], command),
   ].join('\n')
 }
 
@@ -107,15 +103,17 @@ export function exitCodes(title: string, codes: readonly ExitCode[], command: Co
   return [helper.styleTitle(helper.boxWrap(title, width)), ...items].join('\n')
 }
 
-/** The variables that the program heeds. */
+/** The variables that the program reads. */
 export function environmentVariables(command: Command): string {
   const { helper } = layoutOf(command)
   const termWidth = Math.max(...ENVIRONMENT.map(({ name }) => name.length))
-  const items = ENVIRONMENT.map(({ name, says }) => helper.formatItem(name, termWidth, says, helper))
-  return [helper.styleTitle('Environment (a flag beats it):'), ...items].join('\n')
+  const items = ENVIRONMENT.map(({ name, description }) =>
+    helper.formatItem(name, termWidth, description, helper),
+  )
+  return [helper.styleTitle('Environment (an option overrides it):'), ...items].join('\n')
 }
 
-/** Text of the program in lines that fit. */
+/** Wraps text to the width of help. */
 export function wrapped(text: string, command: Command): string {
   const { helper, width } = layoutOf(command)
   return helper.boxWrap(reflow(text), width)
@@ -126,19 +124,15 @@ function layoutOf(command: Command): { helper: Help; width: number } {
   return { helper, width: helper.helpWidth ?? USUAL_WIDTH }
 }
 
-function hang(first: string, text: string, width: number, helper: Help, next: string): string {
-  return helper
-    .boxWrap(text, Math.max(width - first.length, NARROWEST - 4))
-    .split('\n')
-    .map((line, at) => `${at === 0 ? first : next}${line}`)
-    .join('\n')
+function comment(text: string, width: number, helper: Help): string {
+  return helper.boxWrap(text, width - 4).replace(/^/gm, '  # ')
 }
 
-/** A command line as it can be pasted: where it is too long, it goes on after a backslash. */
+/** A command line as it can be pasted: if it is too long, it continues after a backslash. */
 function wrapCommandLine(line: string, width: number): string {
   const lines: string[] = []
   let current = '  $'
-  // Words with their quotes: a break inside quotes would change what is typed.
+  // Words with their quotes: a line break inside quotes would change the command.
   for (const word of line.match(/(?:[^\s'"]|'[^']*'|"[^"]*")+/g) ?? []) {
     if (current.length + 1 + word.length > width - 2 && current.trim() !== '$' && current.trim() !== '') {
       lines.push(`${current} \\`)
@@ -150,8 +144,5 @@ function wrapCommandLine(line: string, width: number): string {
 }
 
 function indent(text: string, by: number): string {
-  return text
-    .split('\n')
-    .map((line) => (line === '' ? line : `${' '.repeat(by)}${line}`))
-    .join('\n')
+  return text.replace(/^(?=.)/gm, ' '.repeat(by))
 }

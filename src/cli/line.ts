@@ -1,3 +1,4 @@
+import type { OptionDefinition } from '../commands/definition.ts'
 import { GLOBAL_OPTIONS } from '../commands/program.ts'
 import { type CommandGroup, type CommandLeaf, tree } from '../commands/tree.ts'
 
@@ -7,29 +8,28 @@ export function isGroup(node: CommandNode): node is CommandGroup {
   return 'commands' in node
 }
 
-/** A command line, taken apart as far as it can be before the command's own options are known. */
+/** A command line, parsed as far as possible before the command's own options are known. */
 export interface CommandLine {
-  /** The words that name a command or a group; none: the program itself. */
+  /** The words that name a command or a group; empty: the program itself. */
   readonly words: readonly string[]
   /** What they name; undefined: the program itself. */
   readonly node: CommandNode | undefined
-  /** What stands where the name of a command was expected, and is none. */
-  readonly stranger: string | undefined
-  /** Everything else, in the order in which it was typed. */
+  /** A word in place of a command's name that names none. */
+  readonly unknownWord: string | undefined
+  /** Everything else, as it was typed. */
   readonly rest: readonly string[]
   /** `mailclaim help claims check` is another way to write `mailclaim claims check --help`. */
   readonly helpWord: boolean
 }
 
-/** The flags of the global options that are followed by a value. */
-const VALUED: ReadonlySet<string> = new Set(
-  GLOBAL_OPTIONS.filter((option) => option.flags.includes('<')).map((option) => longFlag(option.flags)),
+/** The flags of the global options that take a value. */
+const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set(
+  GLOBAL_OPTIONS.filter(takesValue).map((option) => longFlag(option.flags)),
 )
 
 /**
- * Finds the words that name a command, wherever options stand between them, so that only that command's code is
- * loaded. Values of global options are stepped over; an option of the command itself that takes a value has to stand
- * after the command's name.
+ * Finds the words that name a command, even with options between them, so that only that command's code is loaded. It
+ * skips the values of global options; a command's own option that takes a value has to come after the command's name.
  */
 export function readLine(argv: readonly string[]): CommandLine {
   const words: string[] = []
@@ -45,20 +45,20 @@ export function readLine(argv: readonly string[]): CommandLine {
     }
     if (word.startsWith('-')) {
       rest.push(word)
-      if (VALUED.has(word) && at + 1 < argv.length) rest.push(argv[++at] ?? '')
+      if (FLAGS_WITH_VALUE.has(word) && at + 1 < argv.length) rest.push(argv[++at] ?? '')
     } else if (word === 'help' && words.length === 0 && !helpWord) {
       helpWord = true
     } else if (Object.hasOwn(level, word)) {
       words.push(word)
       node = level[word]
     } else {
-      return { words, node, stranger: word, rest: [...rest, ...argv.slice(at + 1)], helpWord }
+      return { words, node, unknownWord: word, rest: [...rest, ...argv.slice(at + 1)], helpWord }
     }
   }
-  return { words, node, stranger: undefined, rest, helpWord }
+  return { words, node, unknownWord: undefined, rest, helpWord }
 }
 
-/** The commands below a node; undefined where it is itself a command. */
+/** The commands of a group; undefined for a command. */
 export function commandsOf(node: CommandNode | undefined): Readonly<Record<string, CommandNode>> | undefined {
   if (node === undefined) return tree
   return isGroup(node) ? node.commands : undefined
@@ -68,8 +68,12 @@ export function commandsOf(node: CommandNode | undefined): Readonly<Record<strin
 export function* everyCommand(): Generator<{ words: readonly string[]; leaf: CommandLeaf }> {
   for (const [word, node] of Object.entries(tree)) {
     if (!isGroup(node)) yield { words: [word], leaf: node }
-    else for (const [below, leaf] of Object.entries(node.commands)) yield { words: [word, below], leaf }
+    else for (const [second, leaf] of Object.entries(node.commands)) yield { words: [word, second], leaf }
   }
+}
+
+export function takesValue(option: OptionDefinition): boolean {
+  return option.flags.includes('<')
 }
 
 /** `--limit` of `--limit <n>` or `-l, --limit <n>`. */

@@ -1,7 +1,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
-import { GLOBAL_OPTIONS, globalOptions, HEADINGS, PROGRAM } from '../commands/program.ts'
-import { tree } from '../commands/tree.ts'
+import { GLOBAL_OPTIONS, globalOptions, PROGRAM } from '../commands/program.ts'
+import { SETUP, tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
@@ -14,16 +14,15 @@ import { asksForJson } from './report.ts'
 import { usageErrorOf } from './usage-errors.ts'
 
 /**
- * Reads a command line with commander and runs what it names.
+ * Parses a command line with commander and runs its command.
  *
  * @param argv the words after the program's name.
- * @returns the exit code where it is not the command that decides: help.
- * @throws CliError exit 2 where the line cannot be understood; whatever the command throws.
+ * @throws CliError exit 2 for a command line that can't be understood; whatever the command throws.
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = readLine(argv)
   const definition =
-    line.node === undefined || isGroup(line.node) || line.stranger !== undefined
+    line.node === undefined || isGroup(line.node) || line.unknownWord !== undefined
       ? undefined
       : await line.node.load()
   const printed = { out: '', err: '' }
@@ -37,7 +36,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && line.node === undefined) {
-      // The bare program: not a mistake, but the first thing that people type.
+      // The program's name alone is not a mistake, but the first thing that people type.
       await context.stdout.write(printed.err + (await welcome(program, context)))
       return Exit.done
     }
@@ -53,18 +52,15 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   }
 }
 
-/** The line in the order that commander understands: the command's words first. */
+/** The words in the order that commander understands: the command's name first. */
 function wordsFor(line: CommandLine): string[] {
-  // Commander then says that it knows no such command, and which it knows.
-  if (line.stranger !== undefined) return [...line.words, line.stranger]
+  // Commander then reports an unknown command, and similar ones.
+  if (line.unknownWord !== undefined) return [...line.words, line.unknownWord]
   if (line.helpWord) return [...line.words, '--help']
   return [...line.words, ...line.rest]
 }
 
-/**
- * The program as commander knows it: the command that was typed and its options; where none was, the names that could
- * have been.
- */
+/** The program for commander: the command that was typed with its options, or if there is none, all the names. */
 function buildProgram(
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -83,9 +79,9 @@ function buildProgram(
     .showSuggestionAfterError(true)
     .addHelpOption(new Option('-h, --help', 'show this help').helpGroup('Global options:'))
     .addHelpCommand(
-      new Command('help [command]').description('show the help of a command').helpGroup('Set up:'),
+      new Command('help [command]').description('show the help of a command').helpGroup(`${SETUP}:`),
     )
-    // What commander prints is collected and written through the context, so that back pressure and EPIPE are heeded.
+    // Commander's output is collected and written through the context, which handles back pressure and EPIPE.
     .configureOutput({
       writeOut: (text) => {
         printed.out += text
@@ -94,9 +90,9 @@ function buildProgram(
         printed.err += text
       },
       outputError: () => {},
-      // The palette has decided; commander must not take its colours out again.
+      // The palette has decided; commander must not remove its colors.
       getOutHasColors: () => true,
-      // Without these it opens the standard streams to ask them, also where help is not asked for.
+      // Without these, commander opens the standard streams to ask them, even if help isn't requested.
       getOutHelpWidth: () => helpWidth(context.stdout),
       getErrHelpWidth: () => helpWidth(context.stdout),
       getErrHasColors: () => true,
@@ -124,18 +120,19 @@ function buildProgram(
   ): void {
     for (const [word, node] of Object.entries(level)) {
       const typed = word === line.words[above.length]
-      // Where it is known what to run, nobody asks for its neighbours.
+      // If the command is known, no other one is needed.
       if (definition !== undefined && !typed) continue
       const words = [...above, word]
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
-      command.summary(node.says).description(`${node.says.charAt(0).toUpperCase()}${node.says.slice(1)}.`)
+      command
+        .summary(node.summary)
+        .description(`${node.summary.charAt(0).toUpperCase()}${node.summary.slice(1)}.`)
       command.addHelpOption(new Option('-h, --help', 'show this help').helpGroup('Global options:'))
-      const heading = parent === program ? HEADINGS[word] : undefined
-      if (heading !== undefined) command.helpGroup(`${heading}:`)
+      if (node.heading !== undefined) command.helpGroup(`${node.heading}:`)
       if (isGroup(node)) {
-        command.summary(`${node.says}: ${Object.keys(node.commands).join(', ')}`)
+        command.summary(`${node.summary}: ${Object.keys(node.commands).join(', ')}`)
         command.usage('<command> [options]')
-        // Words behind `--` are for commander to find.
+        // Commander itself looks for a command after `--`.
         if (typed || line.rest.includes('--')) {
           if (definition === undefined) addOptions(command, GLOBAL_OPTIONS, 'Global options:')
           addLevel(command, node.commands, words)
@@ -149,7 +146,7 @@ function buildProgram(
   function define(command: Command, definition: CommandDefinition): void {
     command.description(reflow(definition.description))
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
-    for (const argument of definition.arguments ?? []) command.argument(argument.syntax, argument.says)
+    for (const { syntax, description } of definition.arguments ?? []) command.argument(syntax, description)
     addOptions(command, definition.options ?? [], 'Options:')
     addOptions(command, globalOptions(definition), 'Global options:')
     command.addHelpText('after', () => helpAfter(definition, command))
@@ -158,7 +155,6 @@ function buildProgram(
       const settings = await resolveSettings(
         options as GlobalOptions,
         argv,
-        definition.formats ?? [],
         context,
         definition.toleratesDamagedConfig === true,
       )
@@ -167,12 +163,15 @@ function buildProgram(
   }
 }
 
-/** What a newcomer reads below the help: nothing is configured yet, and where to start. */
-async function welcome(program: Command, context: Context): Promise<string> {
+/** What a newcomer reads below the help: that nothing is configured yet, and where to start. */
+async function welcome(
+  program: Command,
+  context: Pick<Context, 'environment' | 'directories'>,
+): Promise<string> {
   const { environment } = context
-  if (environment.baseUrl !== undefined || environment.apiKey !== undefined) return ''
+  if (environment.settings['base_url'] !== undefined || environment.apiKey !== undefined) return ''
   const { config, problem } = await readUsableConfig(context)
-  // Someone who has a configuration is no newcomer, even where it cannot be read: the next command will say so.
+  // Someone with a configuration is not a newcomer, even if it can't be read: the next command will say so.
   if (problem !== undefined || Object.keys(config.profiles).length > 0) return ''
   return `\n${wrapped(PROGRAM.welcome, program)}\n`
 }

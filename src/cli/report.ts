@@ -2,19 +2,22 @@ import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 import { sanitizeLine, sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
 
-/** Prints what went wrong as the contract says and tells the exit code. */
-export async function report(error: unknown, argv: readonly string[], context: Context): Promise<ExitCode> {
-  // The reader of our output went away, as in `mailclaim … | head -1`: nothing is wrong.
+/** Prints an error as JSON or for people, and returns its exit code. */
+export async function report(
+  error: unknown,
+  argv: readonly string[],
+  { stderr }: Pick<Context, 'stderr'>,
+): Promise<ExitCode> {
   if (error instanceof OutputClosedError) return Exit.done
   const expected = error instanceof CliError
   const failure = expected ? error : bug(error)
   try {
-    if (asksForJson(argv)) await context.stderr.write(`${stringifyJson(failure)}\n`)
+    if (asksForJson(argv)) await stderr.write(`${stringifyJson(failure)}\n`)
     else {
       const hint = failure.hint === undefined ? '' : `hint: ${sanitizeLines(failure.hint)}\n`
-      await context.stderr.write(`error: ${sanitizeLine(failure.message)}\n${hint}`)
+      await stderr.write(`error: ${sanitizeLine(failure.message)}\n${hint}`)
       if (!expected && argv.includes('--verbose') && error instanceof Error) {
-        await context.stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
+        await stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
       }
     }
   } catch (closed) {
@@ -26,12 +29,12 @@ export async function report(error: unknown, argv: readonly string[], context: C
 function bug(error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error)
   return new CliError('bug', Exit.bug, `this is a bug in mailclaim: ${message}`, {
-    hint: 'run it again with --verbose and report what it prints',
+    hint: 'run it again with --verbose and report the output',
     cause: error,
   })
 }
 
-/** Whether errors are to be printed as JSON: asked of the raw words, because a line that cannot be read errs too. */
+/** Whether errors are printed as JSON. It takes the raw words, because an unreadable command line is an error too. */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)

@@ -4,7 +4,7 @@ import { tree } from '../commands/tree.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { type CommandLine, everyCommand, isGroup } from './line.ts'
 
-/** What commander says about a line that it does not understand, with a next step. */
+/** The usage error for a line that commander doesn't understand, with a next step. */
 export function usageErrorOf(
   error: CommanderError,
   line: CommandLine,
@@ -35,15 +35,15 @@ function didYouMean(meant: readonly string[]): string | undefined {
   return `did you mean ${meant.length === 1 ? '' : 'one of '}${meant.join(', ')}?`
 }
 
-/** Whole commands: those that commander finds similar, or those of that very name elsewhere in the tree. */
+/** Whole commands: those that commander finds similar, or else those with that name elsewhere in the tree. */
 function meantCommands(similar: readonly string[], line: CommandLine): string[] {
   if (similar.length > 0) return similar.map((word) => ['mailclaim', ...line.words, word].join(' '))
   return [...everyCommand()]
-    .filter(({ words }) => words.at(-1) === line.stranger)
+    .filter(({ words }) => words.at(-1) === line.unknownWord)
     .map(({ words }) => ['mailclaim', ...words].join(' '))
 }
 
-/** `mailclaim claim check example.com` is meant as `mailclaim claims check example.com`. */
+/** `mailclaim claim check example.com` means `mailclaim claims check example.com`. */
 function pluralMeant(line: CommandLine): string[] {
   const group = `${line.words.at(-1)}s`
   const node = line.words.length === 1 && Object.hasOwn(tree, group) ? tree[group] : undefined

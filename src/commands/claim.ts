@@ -8,7 +8,7 @@ import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { drain } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
-import { A_MONTH_SECONDS, parseTimeout } from '../settings/config.ts'
+import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
@@ -33,24 +33,25 @@ const STEPS = [
 ] as const
 
 export const command = defineCommand<Flags>({
-  description: `The whole road in one command: starts the claim (or takes up the one that is under way), shows the TXT record, waits until
-DNS has it, asks the service to verify, follows the claim to its end and says what is left to do. It can be interrupted at
+  description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
+in DNS, asks the service to verify, follows the claim until it ends and shows what is left to do. It can be interrupted at
 any point and run again.`,
-  arguments: [{ syntax: '[domain]', says: 'the domain to claim', completion: 'domains' }],
+  arguments: [{ syntax: '[domain]', description: 'the domain to claim', completion: 'domains' }],
   options: [
     ...CREATE_OPTIONS,
     {
       flags: '--timeout <seconds>',
-      says: `give up after this long, with exit 8 (${DEFAULT_TIMEOUT_SECONDS})`,
-      parse: (text) => parseTimeout(text, '--timeout', A_MONTH_SECONDS),
+      description: 'give up after this long, with exit 8',
+      default: String(DEFAULT_TIMEOUT_SECONDS),
+      parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
-    { flags: '--through-blocked', says: 'go on waiting while the claim is blocked' },
-    { flags: '--no-check', says: 'do not wait for DNS before the service is asked' },
+    { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
+    { flags: '--no-check', description: "don't wait for DNS before asking the service to verify" },
   ],
-  examples: [
-    { command: 'mailclaim claim example.com', says: 'from nothing to a domain that is yours' },
-    { command: 'mailclaim claim example.com --timeout 600 --format jsonl', says: 'in a script, as events' },
-  ],
+  examples: {
+    'mailclaim claim example.com': 'from the start to the completed claim',
+    'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,
@@ -72,11 +73,11 @@ any point and run again.`,
       context,
       settings,
     )
-    const walked =
+    const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, event))
         : asChecklist(events, context, settings)
-    const claim = await walked.catch((error: unknown) => {
+    const claim = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error
     })
     if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
@@ -84,9 +85,11 @@ any point and run again.`,
   },
 })
 
-/** The same words, because other options would start another claim. */
+/** Says to run the same command, because other options would start another claim. */
 function resumable({ code, exit, message }: InterruptedError): CliError {
-  return new CliError(code, exit, message, { hint: 'nothing is lost; to go on, run the same command again' })
+  return new CliError(code, exit, message, {
+    hint: 'nothing is lost; to continue, run the same command again',
+  })
 }
 
 type Events = AsyncGenerator<RoadEvent, DomainClaim, void>
@@ -115,7 +118,7 @@ async function show(event: RoadEvent, list: Checklist): Promise<void> {
       return list.waiting([event.message, ...(fix === undefined ? [] : [`→ ${fix}`])])
     }
     case 'record':
-      // Whole, above the list: it is there to be copied.
+      // Above the list and uncut, to be copied.
       await list.say(...recordLines(event.claim))
       return list.tick('record', 'shown above')
     case 'created':

@@ -1,6 +1,6 @@
 /**
- * The shells' completion scripts. Each hands the words of the line to `mailclaim __complete` as they are and offers what
- * it prints; no word and no answer is ever evaluated by the shell, since answers hold names that came from a service.
+ * The shells' completion scripts. Each passes the words of the line to `mailclaim __complete` unchanged and offers what it
+ * prints. The shell never evaluates a word or an answer, since answers contain names that came from a service.
  */
 
 export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
@@ -14,12 +14,12 @@ export function completionScript(shell: Shell): string {
   return SCRIPTS[shell]
 }
 
-/** Works from bash 3.2 (macOS) on, without the bash-completion package. */
+/** For bash 3.2 (macOS) and later, without the bash-completion package. */
 const BASH = String.raw`# bash completion for mailclaim
 _mailclaim() {
   local words word current prefix line files at
   words=()
-  # Readline also splits words at "=" and ":": put them together again.
+  # Readline also splits words at "=" and ":": join them.
   for ((at = 1; at <= COMP_CWORD; at++)); do
     word="${'$'}{COMP_WORDS[at]}"
     if ((${'$'}{#words[@]} > 0)) && [[ "$word" == [=:]* || "${'$'}{COMP_WORDS[at - 1]}" == [=:] ]]; then
@@ -28,7 +28,7 @@ _mailclaim() {
       words+=("$word")
     fi
   done
-  # What readline takes for the word at the cursor is only the last part of it: answers lose the rest.
+  # Readline replaces only the last part of the word at the cursor: remove the rest from the answers.
   current="${'$'}{COMP_WORDS[COMP_CWORD]}"
   if [[ "$current" == [=:] ]]; then current=""; fi
   word="${'$'}{words[${'$'}{#words[@]} - 1]}"
@@ -58,7 +58,7 @@ const ZSH = String.raw`#compdef mailclaim
 _mailclaim() {
   local line value files=0 prefix=""
   local -a described
-  # Behind --option= the values alone are completed.
+  # After --option= only the values are completed.
   if [[ "$PREFIX" == --*=* ]]; then
     prefix="${'$'}{PREFIX%%=*}="
   fi
@@ -82,7 +82,7 @@ _mailclaim() {
 if [[ "${'$'}{funcstack[1]}" == "_mailclaim" ]]; then
   _mailclaim "$@"
 else
-  # Sourced, and not found by name: where nobody has started the completion system yet, start it.
+  # Sourced rather than found by name: start the completion system if nobody has.
   if ! ((${'$'}{+functions[compdef]})); then
     autoload -Uz compinit && compinit
   fi
@@ -109,7 +109,7 @@ complete -k -c mailclaim -f -a '(__mailclaim_complete)'
 const POWERSHELL = `# PowerShell completion for mailclaim
 Register-ArgumentCompleter -Native -CommandName mailclaim -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
-    # A dot goes in front of each word: empty arguments are dropped on their way to a program.
+    # A dot before each word, because PowerShell drops empty arguments.
     $words = @($commandAst.CommandElements |
         Select-Object -Skip 1 |
         Where-Object { $_.Extent.EndOffset -lt $cursorPosition -or ($_.Extent.EndOffset -eq $cursorPosition -and $wordToComplete -eq '') } |
@@ -119,9 +119,9 @@ Register-ArgumentCompleter -Native -CommandName mailclaim -ScriptBlock {
         if ($_ -eq ':files') {
             [System.Management.Automation.CompletionCompleters]::CompleteFilename($wordToComplete)
         } else {
-            $value, $says = $_ -split "${'`'}t", 2
-            if (-not $says) { $says = $value }
-            [System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $says)
+            $value, $description = $_ -split "${'`'}t", 2
+            if (-not $description) { $description = $value }
+            [System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $description)
         }
     }
 }

@@ -3,19 +3,17 @@ import { completionScript, isShell, SHELLS } from './completion-scripts.ts'
 import { defineCommand } from './definition.ts'
 
 export const command = defineCommand({
-  description: `Prints the completion script of a shell: commands, options, statuses, regions, formats, profiles and the
-domains that this machine knows are completed with Tab. The script asks mailclaim itself, so it need not be renewed
-when mailclaim is.`,
-  arguments: [{ syntax: '<shell>', says: 'bash, zsh, fish or powershell', completion: SHELLS }],
-  examples: [
-    { command: `echo 'source <(mailclaim completion bash)' >> ~/.bashrc`, says: 'bash' },
-    { command: `echo 'source <(mailclaim completion zsh)' >> ~/.zshrc`, says: 'zsh' },
-    { command: 'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish', says: 'fish' },
-    {
-      command: 'mailclaim completion powershell | Out-String | Invoke-Expression',
-      says: 'PowerShell; put the line into $PROFILE to keep it',
-    },
-  ],
+  description: `Prints the completion script of a shell. Tab then completes commands, options, statuses, regions, formats,
+profiles and the domains known on this machine. The script asks mailclaim itself, so an update of mailclaim needs no new
+script.`,
+  arguments: [{ syntax: '<shell>', description: 'bash, zsh, fish or powershell', completion: SHELLS }],
+  examples: {
+    "echo 'source <(mailclaim completion bash)' >> ~/.bashrc": 'bash',
+    "echo 'source <(mailclaim completion zsh)' >> ~/.zshrc": 'zsh',
+    'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish': 'fish',
+    'mailclaim completion powershell | Out-String | Invoke-Expression':
+      'PowerShell; add the line to $PROFILE to keep it',
+  },
   exits: [],
   async run({ arguments: [shell = ''] }, context) {
     if (!isShell(shell)) {

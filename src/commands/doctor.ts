@@ -3,10 +3,10 @@ import { type Diagnosis, failureOf, type Result, type Status } from '../doctor/r
 import { Exit } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
-import { createListWriter } from '../terminal/list-writer.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
+import { printItems } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'check' },
@@ -16,14 +16,14 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand({
-  description: `Looks at everything that a command needs: configuration, folders and their rights, the credential store
-(a real round trip), the lock, the session, the network and any proxy, the clock, and DNS. Takes at most ten seconds,
-changes nothing and sends no credential. Each problem comes with a remedy; the first one decides the exit code.`,
-  examples: [
-    { command: 'mailclaim doctor', says: 'when something does not work' },
-    { command: 'mailclaim doctor --profile staging', says: 'with the settings of another profile' },
-    { command: 'mailclaim doctor --json', says: 'for a support ticket: there is no secret in it' },
-  ],
+  description: `Checks everything that a command needs: configuration, directories and their permissions, the credential
+store (a real round trip), the lock, the session, the network and any proxy, the clock, and DNS. It takes at most ten
+seconds, changes nothing and sends no credential. Each problem comes with a remedy; the first one decides the exit code.`,
+  examples: {
+    'mailclaim doctor': 'when something does not work',
+    'mailclaim doctor --profile staging': 'with the settings of another profile',
+    'mailclaim doctor --json': 'for a support ticket, without secrets',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: true,
   async run(_input, context, settings) {
@@ -33,10 +33,7 @@ changes nothing and sends no credential. Each problem comes with a remedy; the f
       const palette = await stdoutPalette(context, settings)
       await context.stdout.write(await renderPeople(diagnoses, context.stdout.columns ?? 80, palette))
     } else {
-      const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'nothing to look at' })
-      const envelope = { object: 'list', has_more: false, data: items }
-      await writer.page({ items, envelope, finalHasMore: false })
-      await writer.end(false)
+      await printItems(items, COLUMNS, 'nothing to check', context, settings)
     }
     const failure = failureOf(diagnoses)
     if (failure !== undefined) throw failure
@@ -50,7 +47,7 @@ const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = 
   skipped: { mark: '-', paint: 'faint' },
 }
 
-/** A line for each look, what to do below it. */
+/** One line for each check, with the remedy below it. */
 async function renderPeople(
   diagnoses: readonly Diagnosis[],
   width: number,
@@ -60,15 +57,15 @@ async function renderPeople(
   const label = Math.max(...diagnoses.map(({ check }) => check.length)) + 2
   const beside = width >= label + 34
   const indent = beside ? ' '.repeat(label + 2) : '  '
-  const room = Math.max(16, width - indent.length)
+  const textWidth = Math.max(16, width - indent.length)
   return diagnoses
     .map(({ check, status, message, remedy }) => {
       const { mark, paint } = MARKS[status]
-      const lines = wrap(sanitizeLine(message), room)
+      const lines = wrap(sanitizeLine(message), textWidth)
       const head = `${palette[paint](mark)} ${palette.strong(check)}`
       const first = beside ? `${head}${' '.repeat(label - check.length)}${lines.shift() ?? ''}` : head
-      const below = [...lines, ...(remedy === null ? [] : wrap(`→ ${sanitizeLine(remedy)}`, room))]
-      return [first, ...below.map((line) => `${indent}${line}`)].map((line) => `${line}\n`).join('')
+      const rest = [...lines, ...(remedy === null ? [] : wrap(`→ ${sanitizeLine(remedy)}`, textWidth))]
+      return [first, ...rest.map((line) => `${indent}${line}`)].map((line) => `${line}\n`).join('')
     })
     .join('')
 }

@@ -1,11 +1,13 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { idOf, type PageFetcher, pages } from '../service/paging.ts'
+import { parseCount } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createListWriter } from '../terminal/list-writer.ts'
 import { hint } from '../terminal/notices.ts'
+import type { OutputContext, OutputSettings } from '../terminal/output.ts'
 import type { OptionDefinition } from './definition.ts'
 
 export interface ListFlags {
@@ -15,29 +17,27 @@ export interface ListFlags {
   readonly before?: string
 }
 
-/** The options of every list of the service. @param usual what a list without them gives, for its help. */
-export function listOptions(usual: string): readonly OptionDefinition[] {
+/** The options of every list of the service. @param defaultLimit how many items there are without `--limit`. */
+export function listOptions(defaultLimit: string): readonly OptionDefinition[] {
   return [
-    { flags: '--limit <n>', says: `how many items at most (${usual})`, parse: parseLimit },
-    { flags: '--all', says: 'every item there is' },
-    { flags: '--after <id>', says: 'start after this item', parse: (text) => parseCursor(text, '--after') },
+    {
+      flags: '--limit <n>',
+      description: 'maximum number of items',
+      default: defaultLimit,
+      parse: (text) => parseCount(text, '--limit', 1, 'for all items: --all'),
+    },
+    { flags: '--all', description: 'all items' },
+    {
+      flags: '--after <id>',
+      description: 'start after this item',
+      parse: (text) => parseCursor(text, '--after'),
+    },
     {
       flags: '--before <id>',
-      says: 'only items in front of this one',
+      description: 'only items before this one',
       parse: (text) => parseCursor(text, '--before'),
     },
   ]
-}
-
-/** @throws CliError exit 2 where it is not a whole number from 1. */
-function parseLimit(text: string): number {
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
-  if (limit < 1)
-    throw usageError(
-      `--limit: ${JSON.stringify(text)} is not a whole number from 1 up`,
-      'for everything there is: --all',
-    )
-  return limit
 }
 
 function parseCursor(text: string, option: string): string {
@@ -47,30 +47,40 @@ function parseCursor(text: string, option: string): string {
 
 export interface ServiceList<T> {
   readonly fetchPage: PageFetcher<T>
-  /** Where neither `--limit` nor `--all` is given; undefined for everything. */
-  readonly usualLimit: number | undefined
+  /** Applies without `--limit` and `--all`; undefined for all items. */
+  readonly defaultLimit: number | undefined
   readonly choose?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
-  /** What a person reads where there is nothing. */
+  /** What a person reads if the list is empty. */
   readonly nothing: string
 }
 
-/**
- * Checks what was asked for before anything is sent.
- *
- * @throws CliError exit 2.
- */
+/** Checks the options before anything is sent. @throws CliError exit 2. */
 export function requireRange(flags: ListFlags): void {
   if (flags.after !== undefined && flags.before !== undefined) {
     throw usageError(
-      '--after and --before exclude each other',
-      'a list goes on after one item or in front of one',
+      "--after and --before can't be used together",
+      'a list continues after one item or ends before one',
     )
   }
-  if (flags.all && flags.limit !== undefined) throw usageError('--all and --limit exclude each other')
+  if (flags.all && flags.limit !== undefined) throw usageError("--all and --limit can't be used together")
 }
 
-/** Prints a list of the service page by page, and where it is cut short, the command that goes on. */
+/** Prints a list that is complete. @param nothing what a person reads if it is empty. */
+export async function printItems(
+  items: readonly object[],
+  columns: readonly Column[],
+  nothing: string,
+  context: OutputContext,
+  settings: OutputSettings,
+): Promise<void> {
+  const writer = createListWriter({ context, settings, columns, nothing })
+  const envelope = { object: 'list', has_more: false, data: items }
+  await writer.page({ items, envelope, finalHasMore: false })
+  await writer.end(false)
+}
+
+/** Prints a list of the service page by page, and if it is cut short, the command that continues it. */
 export async function printList<T extends { readonly id?: string | null }>(
   list: ServiceList<T>,
   flags: ListFlags,
@@ -79,13 +89,13 @@ export async function printList<T extends { readonly id?: string | null }>(
 ): Promise<void> {
   const { columns, nothing, fetchPage, choose } = list
   const writer = createListWriter({ context, settings, columns, nothing })
-  const limit = flags.all ? undefined : (flags.limit ?? list.usualLimit)
+  const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false
   let edge: string | undefined
   for await (const page of pages(fetchPage, { limit, after: flags.after, before: flags.before, choose })) {
     await writer.page(page)
     hasMore = page.hasMore
-    // Forwards the last item of all, backwards the first.
+    // The next command starts from the last item, or backwards from the first one.
     const item =
       flags.before === undefined ? page.items.at(-1) : edge === undefined ? page.items[0] : undefined
     if (item !== undefined) edge = idOf(item)
@@ -101,7 +111,7 @@ export async function printList<T extends { readonly id?: string | null }>(
   }
 }
 
-/** The command that was typed, going on from another item: every other word kept, quoted for the shell. */
+/** The command that was typed, continued from another item: all other words are kept, quoted for the shell. */
 export function nextCommand(
   argv: readonly string[],
   option: '--after' | '--before',

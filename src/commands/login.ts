@@ -6,101 +6,79 @@ import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
 import { proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
-import { issuerOf, parseBaseUrl, parseIssuer, parsePort } from '../settings/addresses.ts'
-import { CONFIG_KEYS, parseTimeout, updateConfig } from '../settings/config.ts'
+import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
+import { updateConfig } from '../settings/config.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
-import {
-  chosenStore,
-  requireBaseUrl,
-  requireClientId,
-  type Settings,
-  type StoreKind,
-} from '../settings/settings.ts'
+import { parsePort, parseSeconds } from '../settings/parse-value.ts'
+import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
+import { SETTINGS, type StoreKind } from '../settings/table.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { writeObject } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
+import { settingOptions } from './program.ts'
 
 interface LoginFlags {
-  readonly scope?: readonly string[]
-  readonly resource?: string
   readonly port?: number
   readonly redirectUri?: string
   readonly browser?: boolean
   readonly timeout?: number
-  readonly store?: 'keychain' | 'file'
-  readonly issuer?: string
   readonly authorizationEndpoint?: string
   readonly withApiKey?: true
+  readonly input?: boolean
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 300
-/** Bytes; more than any key has. */
+/** Bytes; longer than any key. */
 const LONGEST_KEY = 64 * 1024
 
 export const command = defineCommand<LoginFlags>({
-  description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and keeps the session.
-The refresh token goes to the system's keychain, or with --store file to a file that only you can read. The address
-is always printed as well; where the browser runs on another machine, paste the address that it ends at.`,
+  description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and stores the session. The refresh
+token goes to the system's keychain, or with --store file to a file that only you can read. The address is always printed
+as well; if the browser runs on another machine, paste the address of its last page.`,
   options: [
-    { flags: '--scope <scope>', says: 'ask for this scope; repeatable', repeatable: true },
-    { flags: '--resource <uri>', says: 'ask for access to this resource (RFC 8707)' },
+    ...settingOptions('login'),
     {
       flags: '--port <port>',
-      says: 'listen on this port instead of a free one',
+      description: 'port to listen on for the redirect',
+      default: 'a free one',
       parse: (text) => parsePort(text, '--port'),
     },
-    { flags: '--redirect-uri <uri>', says: 'the redirect URI as it is registered' },
-    { flags: '--no-browser', says: 'only print the address' },
+    { flags: '--redirect-uri <uri>', description: 'redirect URI, as registered' },
+    { flags: '--no-browser', description: 'only print the address' },
     {
       flags: '--timeout <seconds>',
-      says: `how long to wait for the browser (${DEFAULT_TIMEOUT_SECONDS})`,
-      parse: (text) => parseTimeout(text, '--timeout'),
-    },
-    {
-      flags: '--store <store>',
-      says: 'where the secret is kept: keychain or file',
-      choices: ['keychain', 'file'],
-    },
-    {
-      flags: '--issuer <url>',
-      says: 'the authorization server, where its name is not the base URL; remembered',
-      parse: parseIssuer,
+      description: 'how long to wait for the browser',
+      default: String(DEFAULT_TIMEOUT_SECONDS),
+      parse: (text) => parseSeconds(text, '--timeout'),
     },
     {
       flags: '--authorization-endpoint <url>',
-      says: 'the consent page, where the service does not publish it',
+      description: 'the consent page, if the service does not publish it',
     },
-    { flags: '--with-api-key', says: 'read an API key from stdin, or ask for it, instead' },
+    { flags: '--with-api-key', description: 'read an API key from stdin, or ask for it, instead' },
   ],
-  examples: [
-    { command: 'mailclaim login', says: 'sign in with the browser' },
-    {
-      command: 'mailclaim login --no-browser',
-      says: 'over SSH: open the address elsewhere, paste where it ends',
-    },
-    { command: 'mailclaim login --store file', says: 'on a machine without a keychain' },
-    {
-      command: 'mailclaim login --issuer https://auth.example.com',
-      says: 'where another host signs people in',
-    },
-    { command: 'mailclaim login --with-api-key < key.txt', says: 'keep an API key instead of a session' },
-  ],
+  examples: {
+    'mailclaim login': 'sign in with the browser',
+    'mailclaim login --no-browser': 'over SSH: open the address elsewhere, then paste that of the last page',
+    'mailclaim login --store file': 'on a machine without a keychain',
+    'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
+    'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, given) {
     const settings = await askForMissing(given, options.withApiKey === true, context)
-    const store = chosenStore(context, settings, options.store)
-    const issuer = issuerOfLogin(options, settings)
-    if (options.withApiKey) return keepApiKey(store, issuer, context, settings)
-    const scopes = splitScopes(options.scope ?? settings.profileConfig.scope ?? [])
-    const resource = options.resource ?? settings.profileConfig.resource
-    if (options.resource !== undefined) CONFIG_KEYS.resource.parse(options.resource)
+    const store = settingValue('store', settings)
+    const issuer = issuerOfLogin(settings)
+    if (options.withApiKey) return storeKey(store, issuer, context, settings)
+    const scopes = splitScopes(settingValue('scope', settings) ?? [])
+    const resource = settingValue('resource', settings)
     const target = redirectTarget(options.redirectUri, options.port)
-    // What would fail after the browser's part is tried before it.
+    // What could fail after the browser's part is tried before it.
     requireBaseUrl(settings)
     requireClientId(settings)
     await proveStore(context, settings, store)
-    const again = howToSignInAgain(store, issuer, settings)
+    const again = loginOptions(store, issuer, settings)
 
     const session = await login(
       {
@@ -108,13 +86,13 @@ is always printed as well; where the browser runs on another machine, paste the 
         resource,
         target,
         openBrowser: options.browser !== false && !context.environment.ssh,
-        readInput: readsInput(options, context, settings),
+        readInput: canPaste(options, context, settings),
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
         issuer,
         authorizationEndpoint: options.authorizationEndpoint,
         again,
       },
-      (code) => keepSession(code, scopes, resource, store, loginCommand(again), context, settings),
+      (code) => storeSession(code, scopes, resource, store, loginCommand(again), context, settings),
       reporter(context),
       context,
       settings,
@@ -126,20 +104,21 @@ is always printed as well; where the browser runs on another machine, paste the 
 })
 
 /**
- * The authorization server where it is not the service under its base URL: as given, else as the profile has it. That of
- * a profile belongs to the base URL of the profile, and says nothing about another service.
+ * The authorization server, if it is not the service under its base URL. The issuer of a profile belongs to the base URL
+ * of that profile, and must not be used for another service.
  */
-function issuerOfLogin(options: LoginFlags, settings: Settings): string | undefined {
+function issuerOfLogin(settings: Settings): string | undefined {
   const base = settings.baseUrl && issuerOf(parseBaseUrl(settings.baseUrl.value))
-  const { base_url: remembered, issuer } = settings.profileConfig
+  const { base_url: remembered } = settings.profileConfig
   const sameService =
     settings.baseUrl?.source === 'profile' || remembered === undefined || remembered === base
-  const found = options.issuer ?? (sameService ? issuer : undefined)
-  return found === base ? undefined : found
+  if (settings.chosen.issuer?.source === 'profile' && !sameService) return undefined
+  const issuer = settingValue('issuer', settings)
+  return issuer === base ? undefined : issuer
 }
 
-/** What the profile does not remember before a login has succeeded has to be typed again. */
-function howToSignInAgain(
+/** The options that have to be typed again, because the profile remembers them only after a successful login. */
+function loginOptions(
   store: StoreKind,
   issuer: string | undefined,
   { profile, profileConfig, baseUrl, clientId }: Settings,
@@ -153,28 +132,27 @@ function howToSignInAgain(
   }
 }
 
-/** Whoever gets other scopes than asked for would learn of it from a refused command, much later. */
+/** Reports scopes that differ from those requested: otherwise a command would be refused, much later. */
 async function compareScopes(
-  asked: readonly string[],
+  requested: readonly string[],
   granted: string | null,
   context: Context,
   settings: Settings,
 ): Promise<void> {
-  if (asked.length === 0 || granted === null) return
-  const { missing, extra } = scopeDifference(asked, granted)
-  if (missing.length > 0) await warn(`asked for but not granted: ${missing.join(' ')}`, context, settings)
-  if (extra.length > 0) await note(`Granted without being asked for: ${extra.join(' ')}`, context, settings)
+  if (requested.length === 0 || granted === null) return
+  const { missing, extra } = scopeDifference(requested, granted)
+  if (missing.length > 0) await warn(`requested but not granted: ${missing.join(' ')}`, context, settings)
+  if (extra.length > 0) await note(`Granted without being requested: ${extra.join(' ')}`, context, settings)
 }
 
-/** A terminal where questions are allowed, or a pipe where the browser's part is done by hand. */
-function readsInput(options: LoginFlags, context: Context, settings: Settings): boolean {
+/** Whether the redirect can be pasted: on a terminal that allows questions, or in a pipe with `--no-browser`. */
+function canPaste(options: LoginFlags, context: Context, settings: Settings): boolean {
   return (
-    settings.interactive ||
-    (options.browser === false && !context.stdin.isTTY && !settings.argv.includes('--no-input'))
+    settings.interactive || (options.browser === false && !context.stdin.isTTY && options.input !== false)
   )
 }
 
-/** Asks a person for what is not configured; a script gets the error of whoever needs it. */
+/** Asks a person for what is not configured; a script gets an error later. */
 async function askForMissing(settings: Settings, withApiKey: boolean, context: Context): Promise<Settings> {
   if (!settings.interactive) return settings
   let { baseUrl, clientId } = settings
@@ -186,21 +164,21 @@ async function askForMissing(settings: Settings, withApiKey: boolean, context: C
     )
     const value = await context.prompts.input({
       message: 'Base URL of the service:',
-      validate: (text) => complaint(() => parseBaseUrl(text)),
+      validate: (text) => validate(() => parseBaseUrl(text)),
     })
     baseUrl = { value, source: 'flag' }
   }
   if (clientId === undefined && !withApiKey) {
     const value = await context.prompts.input({
       message: 'OAuth client id:',
-      validate: (text) => complaint(() => CONFIG_KEYS.client_id.parse(text)),
+      validate: (text) => validate(() => SETTINGS.client_id.parse(text, 'client-id')),
     })
     clientId = { value, source: 'flag' }
   }
   return { ...settings, baseUrl, clientId }
 }
 
-function complaint(check: () => unknown): true | string {
+function validate(check: () => unknown): true | string {
   try {
     check()
     return true
@@ -209,8 +187,8 @@ function complaint(check: () => unknown): true | string {
   }
 }
 
-/** Exchanges the code and stores what comes back; from here on the old session is replaced. */
-async function keepSession(
+/** Exchanges the code and stores the tokens; this replaces the old session. */
+async function storeSession(
   code: ReceivedCode,
   scopes: readonly string[],
   resource: string | undefined,
@@ -218,7 +196,7 @@ async function keepSession(
   again: string,
   context: Context,
   settings: Settings,
-): Promise<KeptOAuthSession> {
+): Promise<StoredOAuthSession> {
   const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
   const tokens = await exchangeCode(context, {
     base: code.base,
@@ -240,10 +218,10 @@ async function keepSession(
   })
 }
 
-type KeptOAuthSession = Awaited<ReturnType<typeof replaceSession>>
-type KeptSession = KeptOAuthSession | Awaited<ReturnType<typeof storeApiKey>>
+type StoredOAuthSession = Awaited<ReturnType<typeof replaceSession>>
+type StoredSession = StoredOAuthSession | Awaited<ReturnType<typeof storeApiKey>>
 
-async function keepApiKey(
+async function storeKey(
   store: StoreKind,
   issuer: string | undefined,
   context: Context,
@@ -259,7 +237,7 @@ async function keepApiKey(
   await announce(session, context, settings)
 }
 
-/** Reads what is piped in. @throws CliError exit 2 where it goes on beyond any key: the wrong file was piped in. */
+/** Reads a key from a pipe. @throws CliError exit 2 if it is longer than any key: the wrong file was piped in. */
 async function readKey(stream: Readable): Promise<string> {
   const pieces: Buffer[] = []
   let length = 0
@@ -267,7 +245,7 @@ async function readKey(stream: Readable): Promise<string> {
     const bytes = Buffer.from(piece)
     length += bytes.length
     if (length > LONGEST_KEY) {
-      throw usageError(`what was piped in is no API key: it is longer than ${LONGEST_KEY / 1024} KiB`)
+      throw usageError(`standard input is not an API key: it is longer than ${LONGEST_KEY / 1024} KiB`)
     }
     pieces.push(bytes)
   }
@@ -277,13 +255,13 @@ async function readKey(stream: Readable): Promise<string> {
 async function askForKey(context: Context, settings: Settings): Promise<string> {
   if (!settings.interactive)
     throw usageError(
-      'there is nobody to ask for the API key',
+      'the API key is missing, and questions are not allowed',
       'pipe it in: mailclaim login --with-api-key < key.txt',
     )
   return context.prompts.password({ message: 'API key:' })
 }
 
-/** The profile remembers where it signed in, so that the next command needs no flags. */
+/** Saves where the profile signed in, so that the next command needs no options. */
 async function remember(issuer: string | undefined, settings: Settings, context: Context): Promise<void> {
   const profile = settings.profile.value
   const config = settings.config.profiles[profile]
@@ -299,9 +277,13 @@ async function remember(issuer: string | undefined, settings: Settings, context:
   })
 }
 
-async function announce({ record, kept }: KeptSession, context: Context, settings: Settings): Promise<void> {
+async function announce(
+  { record, kept }: StoredSession,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
   for (const { place, why } of kept)
-    await warn(`a secret of the session before is still in ${place.name}: ${why}`, context, settings)
+    await warn(`a secret of the previous session is still in ${place.name}: ${why}`, context, settings)
   const where = record.store === 'keychain' ? "the system's keychain" : 'a file that only you can read'
   const what = record.kind === 'oauth' ? 'Signed in' : 'API key stored'
   await note(
@@ -311,7 +293,7 @@ async function announce({ record, kept }: KeptSession, context: Context, setting
   )
   if (context.environment.apiKey !== undefined) {
     await warn(
-      'MAILCLAIM_API_KEY is set and goes before it: unset it to use what was just stored',
+      'MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored',
       context,
       settings,
     )
@@ -331,23 +313,23 @@ async function announce({ record, kept }: KeptSession, context: Context, setting
   )
 }
 
-/** What is printed here is needed to go on, so it is printed with --quiet too. */
+/** Everything here is needed to continue, so --quiet doesn't silence it. */
 function reporter(context: Context): LoginReporter {
   const say = (text: string) => context.stderr.write(`${text}\n`)
   return {
-    async ready(url, browser, canPaste) {
+    async ready(url, browser, readsInput) {
       await say(
         browser === 'opening'
           ? 'Opening the browser. If nothing opens, go to:'
           : 'Open this address in a browser:',
       )
       await say(`\n  ${sanitizeLine(url)}\n`)
-      if (canPaste)
-        await say('If the browser runs on another machine, paste the address that it ends at here.')
+      if (readsInput)
+        await say('If the browser runs on another machine, paste the address of its last page here.')
       await say('Waiting for your approval …')
     },
     async browserFailed() {
-      await say('No browser could be opened; please open the address above yourself.')
+      await say('No browser could be opened. Open the address above yourself.')
     },
     async ignored(why, hint) {
       await say(`warning: an answer was ignored: ${sanitizeLine(why)}`)

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import type { Sandbox, SandboxEffects } from '../sandbox/sandbox.ts'
-import { parsePort } from '../settings/addresses.ts'
+import { parseCount, parsePort } from '../settings/parse-value.ts'
 import { defineCommand } from './definition.ts'
 
 interface Options {
@@ -20,57 +20,57 @@ interface Options {
 
 export const command = defineCommand<Options>({
   description:
-    'Runs a local service that follows the interface to the letter, for trying things out, for demonstrations and for tests: ' +
+    'Runs a local service with exactly the interface of the real one, to try things out, for demonstrations and for tests: ' +
     'HTTP with a real consent page, and an authoritative DNS server on UDP and TCP. It listens on loopback only, keeps everything in ' +
-    'memory, and runs until it is interrupted. Clock, DNS zones, claim outcomes and faults are set below /_sandbox.',
+    'memory, and runs until it is interrupted. Clock, DNS zones, claim outcomes and faults can be set under /_sandbox.',
   options: [
     {
       flags: '--port <n>',
-      says: 'HTTP port (default: a free one)',
+      description: 'HTTP port',
+      default: 'a free one',
       parse: (text) => parsePort(text, '--port', 0),
     },
     {
       flags: '--dns-port <n>',
-      says: 'DNS port, UDP and TCP (default: a free one)',
+      description: 'DNS port, UDP and TCP',
+      default: 'a free one',
       parse: (text) => parsePort(text, '--dns-port', 0),
     },
-    { flags: '--auto-approve', says: 'approve every sign-in without the consent page' },
+    { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     {
       flags: '--imports <n>',
-      says: 'how many contact imports there are (default: 25)',
+      description: 'number of contact imports',
+      default: '25',
       parse: count('--imports'),
     },
-    { flags: '--grants <n>', says: 'how many OAuth grants there are (default: 3)', parse: count('--grants') },
+    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: count('--grants') },
     {
       flags: '--access-token-seconds <n>',
-      says: 'lifetime of access tokens (default: 900)',
+      description: 'lifetime of access tokens',
+      default: '900',
       parse: count('--access-token-seconds', 1),
     },
     {
       flags: '--check-seconds <n>',
-      says: 'from the verification request to the look at DNS (default: 1)',
+      description: 'from the verification request to the DNS check',
+      default: '1',
       parse: seconds('--check-seconds'),
     },
     {
       flags: '--transfer-seconds <n>',
-      says: 'from finding the record to the completed claim (default: 1)',
+      description: 'from finding the record to the completed claim',
+      default: '1',
       parse: seconds('--transfer-seconds'),
     },
-    { flags: '--no-metadata', says: 'publish no RFC 8414 metadata' },
-    { flags: '--no-iss', says: 'leave RFC 9207 iss out of authorization responses' },
-    { flags: '--exit-with-stdin', says: 'end when standard input closes, so that nothing is left behind' },
+    { flags: '--no-metadata', description: 'publish no RFC 8414 metadata' },
+    { flags: '--no-iss', description: 'omit RFC 9207 iss from authorization responses' },
+    { flags: '--exit-with-stdin', description: 'end when standard input closes' },
   ],
-  examples: [
-    { command: 'mailclaim sandbox', says: 'start it, and paste the lines it prints into another terminal' },
-    {
-      command: 'mailclaim sandbox --auto-approve --json',
-      says: 'for scripts: one line of JSON as soon as it is ready',
-    },
-    {
-      command: 'mailclaim sandbox --imports 100000',
-      says: 'with a list that is long enough to page through',
-    },
-  ],
+  examples: {
+    'mailclaim sandbox': 'start it, and paste what it prints into another terminal',
+    'mailclaim sandbox --auto-approve --json': 'for scripts: one line of JSON as soon as it is ready',
+    'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
+  },
   exits: [Exit.terminated],
 
   async run({ options }, context, settings) {
@@ -90,15 +90,15 @@ export const command = defineCommand<Options>({
   },
 })
 
-/** The sandbox shares nothing with the client: it gets the few effects that it needs, by themselves. */
+/** The sandbox shares no code with the client: it gets only the effects that it needs. */
 function sandboxEffects({ clock, random, stderr }: Context): SandboxEffects {
   return {
     clock: {
       now: () => clock.now(),
       after(ms, run) {
-        const calledOff = new AbortController()
-        clock.sleep(ms, calledOff.signal).then(run, () => {})
-        return () => calledOff.abort()
+        const cancellation = new AbortController()
+        clock.sleep(ms, cancellation.signal).then(run, () => {})
+        return () => cancellation.abort()
       },
     },
     random: { bytes: (length) => random.bytes(length) },
@@ -131,7 +131,7 @@ Press Ctrl-C to end it.
 `
 }
 
-/** Rejects when the person ends the program; settles when standard input closes and that was asked for. */
+/** Rejects when the person ends the program; with `withStdin`, settles when standard input closes. */
 async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
     const interrupted = () => fail(interrupts.signal.reason)
@@ -146,19 +146,15 @@ async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Pro
 function portError(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code !== 'EADDRINUSE' && code !== 'EACCES') return error
-  const why = code === 'EACCES' ? 'needs rights that this user does not have' : 'is in use'
+  const why = code === 'EACCES' ? 'requires permissions that this user does not have' : 'is in use'
   return new CliError('port_unavailable', Exit.bug, `a port for the sandbox ${why}`, {
-    hint: 'choose others with --port and --dns-port, or leave them out for free ones',
+    hint: 'choose other ports with --port and --dns-port, or omit them for free ones',
     cause: error,
   })
 }
 
-function count(option: string, lowest = 0): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= lowest) return value
-    throw usageError(`${option}: ${JSON.stringify(text)} is not a whole number of ${lowest} or more`)
-  }
+function count(option: string, least = 0): (text: string) => number {
+  return (text) => parseCount(text, option, least)
 }
 
 function seconds(option: string): (text: string) => number {

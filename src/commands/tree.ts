@@ -1,75 +1,101 @@
 import type { CommandDefinition } from './definition.ts'
 
-/** A command by its word: what it does in one line, and where it is. Its code is loaded only when it is typed. */
+/** A command by its word. Its code is loaded only when it is typed. */
 export interface CommandLeaf {
-  readonly says: string
+  /** What it does, in one line. */
+  readonly summary: string
+  /** Under which heading the program's help shows it. */
+  readonly heading?: string | undefined
   load(): Promise<CommandDefinition>
 }
 
 export interface CommandGroup {
-  readonly says: string
+  readonly summary: string
+  readonly heading: string
   readonly commands: Readonly<Record<string, CommandLeaf>>
 }
 
 export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
 
-const leaf = (says: string, load: () => Promise<{ command: CommandDefinition<never> }>): CommandLeaf => ({
-  says,
+const leaf = (
+  summary: string,
+  load: () => Promise<{ command: CommandDefinition<never> }>,
+  heading?: string,
+): CommandLeaf => ({
+  summary,
+  heading,
   load: async () => (await load()).command as unknown as CommandDefinition,
 })
 
+const SIGN_IN = 'Sign in'
+const TEAM = 'View the team'
+const CLAIM = 'Claim a domain'
+const TRY = 'Try and troubleshoot'
+export const SETUP = 'Set up'
+
 /** Every command of the program, in the order in which help shows them. */
 export const tree: CommandTree = {
-  login: leaf('sign in with the browser', () => import('./login.ts')),
-  logout: leaf('forget the session of the profile', () => import('./logout.ts')),
+  login: leaf('sign in with the browser', () => import('./login.ts'), SIGN_IN),
+  logout: leaf('forget the session of the profile', () => import('./logout.ts'), SIGN_IN),
   auth: {
-    says: 'the session: its state, its token, profiles',
+    summary: 'the session: its state, its token, profiles',
+    heading: SIGN_IN,
     commands: {
-      status: leaf('who is signed in, until when, where the secret lives', () => import('./auth/status.ts')),
+      status: leaf(
+        'show who is signed in, until when, and where the secret is',
+        () => import('./auth/status.ts'),
+      ),
       token: leaf('print a valid access token', () => import('./auth/token.ts')),
       refresh: leaf('renew the session now', () => import('./auth/refresh.ts')),
-      list: leaf('the profiles', () => import('./auth/list.ts')),
+      list: leaf('list the profiles', () => import('./auth/list.ts')),
       switch: leaf('use another profile from now on', () => import('./auth/switch.ts')),
     },
   },
   grants: {
-    says: 'OAuth grants of the team',
+    summary: 'OAuth grants of the team',
+    heading: TEAM,
     commands: {
       list: leaf('list the grants, revoked ones included', () => import('./grants/list.ts')),
     },
   },
   imports: {
-    says: 'contact imports',
+    summary: 'contact imports',
+    heading: TEAM,
     commands: {
       list: leaf('list the contact imports', () => import('./imports/list.ts')),
       get: leaf('show one contact import', () => import('./imports/get.ts')),
-      watch: leaf('follow a contact import to its end', () => import('./imports/watch.ts')),
+      watch: leaf('follow a contact import until it ends', () => import('./imports/watch.ts')),
     },
   },
   claims: {
-    says: 'domain claims, step by step',
+    summary: 'domain claims, step by step',
+    heading: CLAIM,
     commands: {
       create: leaf('start a claim and print its TXT record', () => import('./claims/create.ts')),
       list: leaf('list the claims known on this machine', () => import('./claims/list.ts')),
       get: leaf('show the latest claim of a domain', () => import('./claims/get.ts')),
       record: leaf('print the TXT record to add', () => import('./claims/record.ts')),
-      check: leaf('find out what DNS says, and what is wrong', () => import('./claims/check.ts')),
+      check: leaf(
+        'check DNS for the TXT record, and explain what is wrong',
+        () => import('./claims/check.ts'),
+      ),
       verify: leaf('ask the service to verify', () => import('./claims/verify.ts')),
-      watch: leaf('follow a claim to its end', () => import('./claims/watch.ts')),
+      watch: leaf('follow a claim until it ends', () => import('./claims/watch.ts')),
     },
   },
-  claim: leaf('claim a domain: the whole road in one command', () => import('./claim.ts')),
-  sandbox: leaf('a local service to try things out on', () => import('./sandbox.ts')),
-  doctor: leaf('check the set-up, with a remedy for each problem', () => import('./doctor.ts')),
+  claim: leaf('claim a domain: the whole flow in one command', () => import('./claim.ts'), CLAIM),
+  sandbox: leaf('run a local service to try things out', () => import('./sandbox.ts'), TRY),
+  doctor: leaf('check the setup, with a remedy for each problem', () => import('./doctor.ts'), TRY),
   config: {
-    says: 'settings of a profile',
+    summary: 'settings of a profile',
+    heading: SETUP,
     commands: {
-      list: leaf('list the settings', () => import('./config/list.ts')),
+      list: leaf('list the settings, with the source of each', () => import('./config/list.ts')),
       get: leaf('print one setting', () => import('./config/get.ts')),
       set: leaf('change a setting', () => import('./config/set.ts')),
       unset: leaf('remove a setting', () => import('./config/unset.ts')),
-      path: leaf('print where the settings are kept', () => import('./config/path.ts')),
+      path: leaf('print where the settings are stored', () => import('./config/path.ts')),
     },
   },
-  completion: leaf('print the completion script of a shell', () => import('./completion.ts')),
+  completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),
 }

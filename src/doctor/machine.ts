@@ -6,7 +6,7 @@ import { CliError, Exit } from '../errors.ts'
 import { sessionPaths } from '../session/paths.ts'
 import { readRecord } from '../session/record.ts'
 import { configPath } from '../settings/config.ts'
-import { chosenStore, requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { preallocate, uniqueSuffix } from '../storage/durable-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
@@ -103,7 +103,7 @@ export async function examineStore(context: Context, settings: Settings): Promis
   const check = 'credential store'
   try {
     const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
-    const store = record?.store ?? chosenStore(context, settings, undefined)
+    const store = record?.store ?? settingValue('store', settings)
     if (store === 'file') return ok(check, 'secrets are kept in a file that only you can read, as was chosen')
     await proveKeychain(context, settings.profile.value)
     return ok(check, "the system's keychain takes a secret, gives it back and forgets it")

@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi'
 import { type Context, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { below, isLoopback, issuerOf, parseIssuer } from '../settings/addresses.ts'
+import { isLoopback, issuerOf, operationUrl, parseIssuer } from '../settings/addresses.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import { clip } from '../terminal/sanitize.ts'
 import type { CallbackPage } from './callback-page.ts'
@@ -42,8 +42,8 @@ export async function discoverServer(
   const expected = addresses.issuer ?? issuerOf(base)
   const usual = {
     issuer: expected,
-    authorization_endpoint: authorizationEndpoint ?? below(base, '/oauth/authorize').href,
-    token_endpoint: below(base, '/oauth/token').href,
+    authorization_endpoint: authorizationEndpoint ?? operationUrl(base, '/oauth/authorize').href,
+    token_endpoint: operationUrl(base, '/oauth/token').href,
   }
   const published = await fetchMetadata(addresses, context)
   if (published === undefined) return usual

@@ -4,7 +4,7 @@ import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { logExchanges } from '../service/exchange-log.ts'
 import { parseRetryAfter } from '../service/retry.ts'
-import { below, isLoopback, issuerOf } from '../settings/addresses.ts'
+import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { transportFetch } from './fetch.ts'
 import { describeAnswer, readTokenAnswer, type TokenAnswer } from './token-answer.ts'
@@ -110,7 +110,7 @@ async function sendRefresh(context: Context, request: RefreshRequest): Promise<T
 }
 
 function serverOf({ base }: TokenRequest): oauth.AuthorizationServer {
-  return { issuer: issuerOf(base), token_endpoint: below(base, '/oauth/token').href }
+  return { issuer: issuerOf(base), token_endpoint: operationUrl(base, '/oauth/token').href }
 }
 
 function sending(context: Context, { base, settings }: TokenRequest, beforeSend?: () => void) {

@@ -6,7 +6,7 @@ import {
   TransportError,
 } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { below } from '../settings/addresses.ts'
+import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
 import { note } from '../terminal/notices.ts'
 import {
@@ -65,7 +65,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const http = options.settings.verbose ? logExchanges(options.context) : options.context.http
   return {
     get(path, query = {}, requestOptions = {}) {
-      const url = below(base, path)
+      const url = operationUrl(base, path)
       for (const [name, value] of Object.entries(query)) {
         if (value !== undefined) url.searchParams.set(name, String(value))
       }
@@ -75,7 +75,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       return perform(
         {
           method: 'POST',
-          url: below(base, path),
+          url: operationUrl(base, path),
           asked: `POST ${path}`,
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         },

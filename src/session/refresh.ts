@@ -21,7 +21,7 @@ import {
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { loginCommand } from '../settings/login-command.ts'
-import type { Settings } from '../settings/settings.ts'
+import { type Settings, settingValue } from '../settings/settings.ts'
 import { isThere, type PreallocatedFile, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
 import { type Moment, moment } from '../storage/moment.ts'
@@ -195,7 +195,7 @@ async function requireConsent(
   sentAt: number | undefined,
 ): Promise<void> {
   if (options.retryInterrupted) return
-  if (settings.profileConfig.on_interrupted === 'retry') {
+  if (settingValue('on_interrupted', settings) === 'retry') {
     await warn(
       `the last refresh of profile ${paths.profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
       context,

@@ -1,12 +1,14 @@
 import { isIP } from 'node:net'
 import { CliError, Exit, usageError } from '../errors.ts'
+import { splitList } from './parse-value.ts'
 
-/** A pattern, because `node:net` has much to load and every command asks. */
+/** A pattern, because `node:net` takes long to load and every command asks. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**
- * Whether a host names this machine itself: 127.0.0.0/8, ::1 or `localhost` (RFC 8252 §8.3). Names below `localhost` do
- * not count: RFC 6761 §6.3 keeps them from DNS, but many systems ask it all the same, and whoever answers chooses.
+ * Whether a host names this machine itself: 127.0.0.0/8, ::1 or `localhost` (RFC 8252 section 8.3). Names below
+ * `localhost` don't count: RFC 6761 section 6.3 keeps them out of DNS, but many systems query it anyway, and whoever
+ * answers chooses the host.
  */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -14,8 +16,8 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Reads the address of the service. HTTPS is required except on loopback; a path is kept (`{base_url}/oauth/token`
- * goes below it), a trailing slash is not.
+ * Reads the address of the service. HTTPS is required except on loopback; a path is kept (as in
+ * `{base_url}/oauth/token`), a trailing slash is not.
  *
  * @throws CliError `base_url_unusable`, exit 3.
  */
@@ -28,7 +30,7 @@ export function parseBaseUrl(text: string): URL {
 }
 
 /**
- * Reads the identifier of an authorization server (RFC 8414 section 2), which has to be what a base URL has to be.
+ * Reads the identifier of an authorization server (RFC 8414 section 2). The rules are those of a base URL.
  *
  * @returns its text form, by which issuers are compared.
  * @throws CliError `usage`, exit 2.
@@ -42,30 +44,30 @@ export function parseIssuer(text: string): string {
 }
 
 function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
-  // A password in it is nobody's business.
+  // A password in it must not be shown.
   const shown = JSON.stringify(text.replace(/\/\/[^/?#]*@/, '//…@'))
   const unusable = (why: string, hint?: string) => fail(`${shown} ${why}`, hint)
   // The URL class would drop line breaks and tabs.
-  if (/\s/.test(text.trim())) throw unusable('has a space or a line break in it')
+  if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(
       'is not encrypted',
-      'use https; plain http is allowed only for this machine itself (127.0.0.1, [::1], localhost)',
+      'use https; plain http is allowed only on this machine (127.0.0.1, [::1], localhost)',
     )
   }
   if (url.username !== '' || url.password !== '') throw unusable('contains a user name or a password')
   if (url.search !== '' || url.hash !== '') throw unusable('contains a query or a fragment')
   url.pathname = url.pathname.replace(/\/+$/, '')
-  // A bare "?" or "#" at the end stays otherwise.
+  // Otherwise a bare "?" or "#" at the end stays.
   url.search = url.hash = ''
   return url
 }
 
-/** `{base_url}{path}`: an operation's address below the base URL, whose own path is kept. */
-export function below(base: URL, path: string): URL {
+/** The URL of an operation: `{base_url}{path}`, with the path of the base URL kept. */
+export function operationUrl(base: URL, path: string): URL {
   const url = new URL(base)
   url.pathname = `${base.pathname.replace(/\/+$/, '')}${path}`
   return url
@@ -84,12 +86,13 @@ export interface ServerAddress {
 }
 
 /**
- * Reads `IP`, `IP:PORT`, `[IPv6]:PORT` of a DNS server. Checked here because Node aborts the process on port 0 and
- * wraps ports above 65535.
+ * Reads the address of a DNS server: `IP`, `IP:PORT` or `[IPv6]:PORT`. Node aborts the process on port 0 and wraps
+ * ports above 65535, so both are refused here.
  *
+ * @param name the option, variable or setting that the text belongs to.
  * @throws CliError `usage`, exit 2.
  */
-export function parseServerAddress(text: string, option: string): ServerAddress {
+export function parseServerAddress(text: string, name: string): ServerAddress {
   const match =
     /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:]+|[^[\]]*:[^[\]]*:[^[\]]*))(?::(?<port>\d+))?$/.exec(
       text.trim(),
@@ -98,31 +101,23 @@ export function parseServerAddress(text: string, option: string): ServerAddress 
   const bareV6 = isIP(text.trim()) === 6
   const address = bareV6 ? text.trim() : (groups['bracketed'] ?? groups['plain'] ?? '')
   const port = bareV6 || groups['port'] === undefined ? 53 : Number(groups['port'])
-  if (isIP(address) === 0) {
-    throw usageError(`${option}: ${JSON.stringify(text)} is not an IP address`, ADDRESS_HINT)
-  }
-  if (port < 1 || port > 65535) throw usageError(`${option}: port ${port} is not between 1 and 65535`)
+  if (isIP(address) === 0)
+    throw usageError(`${name}: ${JSON.stringify(text)} is not an IP address`, ADDRESS_HINT)
+  if (port < 1 || port > 65535) throw usageError(`${name}: port ${port} is not between 1 and 65535`)
   return { address, port }
 }
 
 /**
- * The addresses in a text, with blanks or commas between. One that holds none is refused: to go on without would ask
- * nobody, or servers that were not meant.
+ * Checks the addresses of DNS servers, separated by spaces or commas. An empty list is refused: to ignore it would
+ * query servers that were not meant.
  *
+ * @returns the addresses as they were typed.
  * @throws CliError `usage`, exit 2.
  */
-export function splitServerAddresses(text: string, option: string): string[] {
-  const found = text.split(/[\s,]+/).filter((part) => part !== '')
-  if (found.length === 0)
-    throw usageError(`${option}: ${JSON.stringify(text)} names no resolver`, ADDRESS_HINT)
-  return found
-}
-
-/** @throws CliError `usage`, exit 2, where the text is no port between `lowest` and 65535. */
-export function parsePort(text: string, option: string, lowest = 1): number {
-  const port = /^\d{1,5}$/.test(text.trim()) ? Number(text) : Number.NaN
-  if (!(port >= lowest && port <= 65535)) {
-    throw usageError(`${option}: ${JSON.stringify(text)} is not a port between ${lowest} and 65535`)
-  }
-  return port
+export function parseServerAddresses(text: string, name: string): string[] {
+  const addresses = splitList(text)
+  if (addresses.length === 0)
+    throw usageError(`${name}: ${JSON.stringify(text)} names no resolver`, ADDRESS_HINT)
+  for (const address of addresses) parseServerAddress(address, name)
+  return addresses
 }

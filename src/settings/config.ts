@@ -1,150 +1,36 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { CliError, usageError } from '../errors.ts'
+import { CliError, Exit } from '../errors.ts'
 import { writeDurable } from '../storage/durable-file.ts'
 import { moveAway, readJson, requireFormat } from '../storage/json-file.ts'
+import { withLockIfAny } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import {
-  parseBaseUrl,
-  parseIssuer,
-  parsePort,
-  parseServerAddress,
-  splitServerAddresses,
-} from './addresses.ts'
-import { withConfigLock } from './config-lock.ts'
 import { parseProfileName } from './profiles.ts'
+import {
+  type ProfileConfig,
+  SETTINGS,
+  type Setting,
+  type SettingKey,
+  settingName,
+  settingText,
+} from './table.ts'
 
-/** What a profile can set. Lists are separated by spaces or commas where a person writes them. */
-export interface ProfileConfig {
-  base_url?: string
-  client_id?: string
-  issuer?: string
-  scope?: string[]
-  resource?: string
-  store?: 'keychain' | 'file'
-  on_interrupted?: 'stop' | 'retry'
-  resolver?: string[]
-  authoritative_port?: number
-  http_timeout?: number
-}
+/** How long a writer waits for another one, in milliseconds: a change takes only a few. */
+const LOCK_DEADLINE_MS = 5000
 
+/** The configuration file. */
 export interface Config {
   version: 1
+  /** The profile that `auth switch` chose. */
   current_profile?: string
   profiles: Record<string, ProfileConfig>
 }
 
-export type SettingKey = keyof ProfileConfig
-
-interface KeyDefinition {
-  /** As it is typed on the command line. */
-  readonly name: string
-  readonly says: string
-  readonly choices?: readonly string[]
-  /** @throws CliError exit 2 or 3 where the text is no value of this key. */
-  parse(text: string): NonNullable<ProfileConfig[SettingKey]>
-}
-
-const list = (text: string) => text.split(/[\s,]+/).filter((part) => part !== '')
-
-function oneOf<T extends string>(name: string, ...choices: readonly T[]) {
-  const parse = (text: string): T => {
-    const value = choices.find((candidate) => candidate === text)
-    if (value === undefined)
-      throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
-    return value
-  }
-  return { choices, parse }
-}
-
-/** What may be waited for days: a claim is open for a week, say. */
-export const A_MONTH_SECONDS = 31 * 24 * 3600
-
-/** Seconds, whole or with a fraction, from 0.1 to `most`. @throws CliError exit 2. */
-export function parseTimeout(text: string, option: string, most = 3600): number {
-  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (!(seconds >= 0.1 && seconds <= most)) {
-    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`)
-  }
-  return seconds
-}
-
-export const CONFIG_KEYS: Readonly<Record<SettingKey, KeyDefinition>> = {
-  base_url: {
-    name: 'base-url',
-    says: 'the address of the service',
-    parse: (text) => parseBaseUrl(text).href.replace(/\/+$/, ''),
-  },
-  client_id: {
-    name: 'client-id',
-    says: 'the OAuth client that this program is registered as',
-    parse: (text) => {
-      if (!/^[\x20-\x7e]+$/.test(text))
-        throw usageError('client-id: only printable ASCII characters are allowed (RFC 6749 appendix A.1)')
-      return text
-    },
-  },
-  issuer: {
-    name: 'issuer',
-    says: 'the authorization server that a login goes to, where its name is not the base URL (RFC 8414)',
-    parse: parseIssuer,
-  },
-  scope: { name: 'scope', says: 'the scopes that a login asks for, separated by spaces', parse: list },
-  resource: {
-    name: 'resource',
-    says: 'the resource that a login asks for (RFC 8707)',
-    parse: (text) => {
-      if (!URL.canParse(text) || text.includes('#'))
-        throw usageError('resource: an absolute URI without a fragment is needed (RFC 8707 §2)')
-      return text
-    },
-  },
-  store: {
-    name: 'store',
-    says: 'where a login keeps its secret: keychain or file',
-    ...oneOf('store', 'keychain', 'file'),
-  },
-  on_interrupted: {
-    name: 'on-interrupted',
-    says: 'after a refresh with no known outcome: stop (safe) or retry (may revoke the grant)',
-    ...oneOf('on-interrupted', 'stop', 'retry'),
-  },
-  resolver: {
-    name: 'resolver',
-    says: 'DNS resolvers, as IP or IP:PORT, separated by spaces',
-    parse: (text) => {
-      const servers = splitServerAddresses(text, 'resolver')
-      for (const server of servers) parseServerAddress(server, 'resolver')
-      return servers
-    },
-  },
-  authoritative_port: {
-    name: 'authoritative-port',
-    says: 'the port that authoritative name servers listen on, for private DNS',
-    parse: (text) => parsePort(text, 'authoritative-port'),
-  },
-  http_timeout: {
-    name: 'http-timeout',
-    says: 'seconds that an HTTP answer may take',
-    parse: (text) => parseTimeout(text, 'http-timeout'),
-  },
-}
-
-/** The key by the name that is typed, `base-url` or `base_url`. */
-export function configKey(name: string): SettingKey {
-  const key = name.replaceAll('-', '_')
-  if (Object.hasOwn(CONFIG_KEYS, key)) return key as SettingKey
-  throw usageError(
-    `${JSON.stringify(name)} is not a setting`,
-    `the settings are ${Object.values(CONFIG_KEYS)
-      .map((definition) => definition.name)
-      .join(', ')}`,
-  )
-}
+type ConfigDirectory = Pick<Context, 'directories'>
 
 /**
- * A profile with one setting changed, or without it. The issuer goes with the base URL that it belongs to: a sign-in at
- * the issuer of one service must never be handed to another service.
+ * A profile with one setting changed, or removed (undefined). The issuer goes with the base URL that it belongs to: a
+ * sign-in at the issuer of one service must never be handed to another service.
  */
 export function withSetting(
   profile: ProfileConfig | undefined,
@@ -157,31 +43,26 @@ export function withSetting(
   return value === undefined ? others : { ...others, [key]: value }
 }
 
-/** A setting's value as it is typed and shown: lists with spaces between. */
-export function settingText(value: NonNullable<ProfileConfig[SettingKey]>): string {
-  return Array.isArray(value) ? value.join(' ') : String(value)
-}
-
-export function configPath(context: Pick<Context, 'directories'>): string {
-  return join(context.directories.config, 'config.json')
+export function configPath({ directories }: ConfigDirectory): string {
+  return join(directories.config, 'config.json')
 }
 
 /**
  * Reads the configuration; a missing file is an empty one.
  *
- * @throws CliError `file_unusable`, with the path and a remedy, where the file is damaged, holds a value that is none
- *   or is from a later version; it is left as it is.
+ * @throws CliError `file_unusable`, with the path and a remedy, if the file is damaged, has an invalid value or was
+ *   written by a later version. The file is left as it is.
  */
-export async function readConfig(context: Pick<Context, 'directories'>): Promise<Config> {
+export async function readConfig(context: ConfigDirectory): Promise<Config> {
   return (await readFile(context, refuse)) ?? { version: 1, profiles: {} }
 }
 
 /**
- * The part of the configuration that can be used, for what repairs or examines it: values that are none are left out,
- * a file that cannot be read counts as empty, and `problem` says what is wrong.
+ * The usable part of the configuration, for commands that repair or examine it: invalid values are left out, and an
+ * unreadable file counts as empty. `problem` says what is wrong.
  */
 export async function readUsableConfig(
-  context: Pick<Context, 'directories'>,
+  context: ConfigDirectory,
 ): Promise<{ config: Config; problem: CliError | undefined }> {
   try {
     return { config: await readConfig(context), problem: undefined }
@@ -193,14 +74,24 @@ export async function readUsableConfig(
 }
 
 /**
- * Reads, changes and writes the configuration. What this version does not know is kept, and so is a value that is none,
- * so that one bad value does not stop the others from being changed. Writers at the same time wait for each other.
+ * Reads, changes and writes the configuration while no other process does. What this version doesn't know is kept, and
+ * so are invalid values, so that a bad value doesn't keep the others from being changed. On a system without file locks
+ * the change is made anyway: what can be lost is a setting, not a session.
  *
- * @throws CliError as `readConfig`, where the file is not even JSON; `cannot_write` and `directory_unusable`, exit 1.
+ * @throws CliError as `readConfig`, if the file isn't even JSON; `config_busy`, `cannot_write` and
+ *   `directory_unusable`, exit 1.
  */
-export async function updateConfig(context: Context, change: (config: Config) => void): Promise<Config> {
+export async function updateConfig(
+  context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>,
+  change: (config: Config) => void,
+): Promise<Config> {
   await ensurePrivateDirectory(context.directories.config, 'leave')
-  return withConfigLock(context, async () => {
+  const lock = join(context.directories.config, 'config.lock')
+  const busy = () =>
+    new CliError('config_busy', Exit.bug, `another mailclaim is changing the settings (${lock})`, {
+      hint: 'let it finish, or end it, and run this command again; do not delete the lock file',
+    })
+  return withLockIfAny(lock, context, { deadlineMs: LOCK_DEADLINE_MS, busy }, async () => {
     const config = (await readFile(context, (_error, value) => value)) ?? { version: 1, profiles: {} }
     change(config)
     await writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
@@ -208,36 +99,33 @@ export async function updateConfig(context: Context, change: (config: Config) =>
   })
 }
 
-/** What becomes of a value that is none: thrown, left out (undefined) or kept. */
+/** What to do with an invalid value: throw, leave it out (undefined) or keep it. */
 type OnBadValue = (error: Error, value: unknown) => unknown
 
 const refuse: OnBadValue = (error) => {
   throw error
 }
 
-function readFile(
-  context: Pick<Context, 'directories'>,
-  onBadValue: OnBadValue,
-): Promise<Config | undefined> {
+function readFile(context: ConfigDirectory, onBadValue: OnBadValue): Promise<Config | undefined> {
   const path = configPath(context)
   return readJson(path, (value) => parseConfig(value, onBadValue), {
     remedy: `it was left as it is; mailclaim config set and unset can replace a bad value, or move the file away: ${moveAway(path)}`,
   })
 }
 
-/** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. Keys of a later version stay. */
+/** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. */
 function parseConfig(value: unknown, onBadValue: OnBadValue): Config {
-  const { current_profile: current, profiles = {}, ...others } = record(value, 'the file')
+  const { current_profile: current, profiles = {}, ...others } = requireObject(value, 'the file')
   requireFormat(others['version'], 1)
   const config: Config = { ...others, version: 1, profiles: {} }
   if (current !== undefined) {
-    const name = judged('current_profile', current, (text) => parseProfileName(text), onBadValue)
+    const name = parseValue('current_profile', current, parseProfileName, onBadValue)
     if (name !== undefined) config.current_profile = name as string
   }
-  for (const [name, fields] of Object.entries(record(profiles, 'profiles'))) {
-    const known = judged(`profiles.${name}`, name, (text) => parseProfileName(text), onBadValue)
+  for (const [name, fields] of Object.entries(requireObject(profiles, 'profiles'))) {
+    const known = parseValue(`profiles.${name}`, name, parseProfileName, onBadValue)
     if (known === undefined) continue
-    config.profiles[name] = parseProfileConfig(record(fields, `profiles.${name}`), name, onBadValue)
+    config.profiles[name] = parseProfileConfig(requireObject(fields, `profiles.${name}`), name, onBadValue)
   }
   return config
 }
@@ -248,32 +136,32 @@ function parseProfileConfig(
   onBadValue: OnBadValue,
 ): ProfileConfig {
   const parsed = Object.entries(fields).map(([key, value]) => {
-    // A key of a later version is kept for that version to read.
-    if (!Object.hasOwn(CONFIG_KEYS, key)) return [key, value]
-    // Addresses are judged where they are used: an unusable base URL must not keep anyone from correcting it.
-    const parse = key === 'base_url' ? (text: string) => text : CONFIG_KEYS[key as SettingKey].parse
-    return [key, judged(`profiles.${profile}.${key}`, value, parse, onBadValue)]
+    // A later version may know this key.
+    if (!Object.hasOwn(SETTINGS, key)) return [key, value]
+    const setting: Setting<unknown> = SETTINGS[key as SettingKey]
+    const parse = (text: string) => (setting.late ? text : setting.parse(text, settingName(key)))
+    return [key, parseValue(`profiles.${profile}.${key}`, value, parse, onBadValue)]
   })
   return Object.fromEntries(parsed.filter(([, value]) => value !== undefined)) as ProfileConfig
 }
 
-function judged(
+function parseValue(
   name: string,
   value: unknown,
   parse: (text: string) => unknown,
   onBadValue: OnBadValue,
 ): unknown {
-  const text = Array.isArray(value) ? value.join(' ') : typeof value === 'number' ? String(value) : value
   try {
-    if (typeof text !== 'string') throw new Error('it is not text')
-    return parse(text)
+    const isText = typeof value === 'string' || typeof value === 'number' || Array.isArray(value)
+    if (!isText) throw new Error('it is not text')
+    return parse(settingText(value))
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return onBadValue(new Error(`${name} has no usable value: ${why}`), value)
   }
 }
 
-function record(value: unknown, name: string): Record<string, unknown> {
+function requireObject(value: unknown, name: string): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new Error(`${name} is not an object`)
   return value as Record<string, unknown>

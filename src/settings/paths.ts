@@ -3,16 +3,15 @@ import { isAbsolute, join } from 'node:path'
 import type { Directories } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 
+type System = Pick<NodeJS.Process, 'env' | 'platform'>
+
 /**
  * The platform's directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory), the
- * Library directories on macOS, AppData on Windows. Relative where the system knows no home, which nobody may use.
+ * Library directories on macOS, AppData on Windows. They are relative, and refused later, if the system knows no home.
  *
- * @param platform as `process.platform`.
+ * @param system what `process` says of the platform and the environment.
  */
-export function platformDirectories({
-  env,
-  platform,
-}: Pick<NodeJS.Process, 'env' | 'platform'> = process): Omit<Directories, 'user'> {
+export function platformDirectories({ env, platform }: System): Omit<Directories, 'user'> {
   const home = knownHome(homedir)
   switch (platform) {
     case 'win32':
@@ -34,14 +33,14 @@ export function platformDirectories({
 }
 
 /** A directory in the home that the system knows for this user, whatever HOME and XDG_STATE_HOME say. */
-export function userDirectory(): string {
-  if (process.platform === 'win32') return platformDirectories().state
+export function userDirectory(system: System): string {
+  if (system.platform === 'win32') return platformDirectories(system).state
   const home = knownHome(() => userInfo().homedir) || knownHome(homedir)
-  const below = process.platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'state']
-  return join(home, ...below, 'mailclaim')
+  const path = system.platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'state']
+  return join(home, ...path, 'mailclaim')
 }
 
-/** A container may run as a user that has no entry, and without HOME: the system's functions throw then. */
+/** In a container, the user may have no entry and no HOME: the system's functions then throw. */
 function knownHome(lookUp: () => string): string {
   try {
     return lookUp()
@@ -50,14 +49,14 @@ function knownHome(lookUp: () => string): string {
   }
 }
 
-/** @throws CliError `no_home`, exit 1: a relative folder would scatter secrets over the folders one works in. */
+/** @throws CliError `no_home`, exit 1: relative directories would scatter secrets over the current directories. */
 export function requireAbsolute(directories: Pick<Directories, 'config' | 'state'>): void {
   for (const path of [directories.config, directories.state]) {
     if (isAbsolute(path)) continue
     throw new CliError(
       'no_home',
       Exit.bug,
-      `there is no home folder to keep settings and sessions in (${JSON.stringify(path)} is relative)`,
+      `there is no home directory for settings and sessions (${JSON.stringify(path)} is relative)`,
       {
         hint: 'set HOME, or MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR, to absolute paths',
       },

@@ -1,14 +1,14 @@
 import { usageError } from '../errors.ts'
 
-/** The profile that is used where nothing names another. */
+/** The profile that is used if nothing names another. */
 export const DEFAULT_PROFILE = 'default'
 
-/** Names that Windows keeps for devices, whatever follows the first dot. */
+/** Names that Windows reserves for devices, whatever follows the first dot. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
- * A profile's name becomes a folder and part of a keychain account: it must mean the same on every system.
- * Lower case only, because two names that differ in case are one folder on macOS and Windows.
+ * Checks a profile's name. It becomes a directory and part of a keychain account, so it must mean the same on every
+ * system. Lower case only, because names that differ in case are one directory on macOS and Windows.
  *
  * @throws CliError `usage`, exit 2.
  */
@@ -21,11 +21,11 @@ export function parseProfileName(text: string): string {
   if (valid) return text
   throw usageError(
     `${JSON.stringify(text)} is not a profile name`,
-    'use 1 to 64 lower-case letters, digits, dots, dashes or underscores, starting with a letter or a digit',
+    'use 1 to 64 lowercase letters, digits, dots, dashes or underscores, starting with a letter or a digit',
   )
 }
 
-/** Whether a name, of a folder say, is one that a profile can have. */
+/** Whether a profile can have this name. */
 export function isProfileName(text: string): boolean {
   try {
     return parseProfileName(text) === text

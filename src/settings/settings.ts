@@ -1,24 +1,33 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import {
-  parseBaseUrl,
-  parsePort,
-  parseServerAddress,
-  type ServerAddress,
-  splitServerAddresses,
-} from './addresses.ts'
-import { type Config, type ProfileConfig, parseTimeout, readConfig, readUsableConfig } from './config.ts'
+import { parseBaseUrl, parseServerAddress, type ServerAddress } from './addresses.ts'
+import { type Config, readConfig, readUsableConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
-import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
+import { parseProfileName } from './profiles.ts'
+import {
+  PROFILE,
+  type ProfileConfig,
+  SETTING_KEYS,
+  SETTINGS,
+  type Setting,
+  type SettingKey,
+  type SettingResult,
+  settingName,
+  settingText,
+} from './table.ts'
 
 export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'tsv'] as const
-export type Format = (typeof FORMATS)[number]
 
-/** The options that every command takes, as they were given; what was not given is absent. */
-export interface GlobalOptions {
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name
+
+/** The options that set settings, as commander names them; one that can be repeated is an array. */
+type SettingOptions = { [Key in SettingKey as CamelCase<Key>]?: string | readonly string[] }
+
+/** The options that every command takes, and those of a login, as they were given; what was not given is absent. */
+export interface GlobalOptions extends SettingOptions {
   profile?: string
-  baseUrl?: string
-  clientId?: string
   format?: string
   json?: true
   fields?: string
@@ -27,25 +36,26 @@ export interface GlobalOptions {
   verbose?: true
   input?: boolean
   color?: boolean
-  httpTimeout?: string
-  resolver?: string[]
-  authoritativePort?: string
 }
 
-/** A setting with where it came from, so that a message can name the place to correct. */
+/** A value with where it came from. */
 export interface Sourced<T> {
   readonly value: T
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
 }
 
-/** What a command goes by: a flag beats the environment, which beats the profile, which beats a default. */
+/** Every setting as it is typed, with where it came from; undefined if nothing sets it and it has no default. */
+export type ChosenSettings = Readonly<Record<SettingKey, Sourced<string> | undefined>>
+
+/** What a command works with. An option overrides the environment, which overrides the profile, which overrides a default. */
 export interface Settings {
   readonly profile: Sourced<string>
+  readonly chosen: ChosenSettings
   readonly baseUrl: Sourced<string> | undefined
   readonly clientId: Sourced<string> | undefined
   readonly profileConfig: ProfileConfig
   readonly config: Config
-  /** Why the configuration could not be read, wholly or in part, where the command puts up with that. */
+  /** Why the configuration, or part of it, can't be read, for a command that tolerates that. */
   readonly configProblem: CliError | undefined
   /** `table` on a terminal and `tsv` elsewhere, unless `--format` or `--json` decides. */
   readonly format: string
@@ -67,117 +77,103 @@ export interface Settings {
   readonly argv: readonly string[]
 }
 
-const DEFAULT_HTTP_TIMEOUT_SECONDS = 30
-
 /**
  * Resolves the settings of one command.
  *
- * @param formats the formats that the command knows beside the usual ones.
- * @param tolerateDamagedConfig goes on with what can be read of a damaged configuration; `configProblem` tells of it.
+ * @param tolerateDamagedConfig continues with what can be read of a damaged configuration; see `configProblem`.
  * @throws CliError exit 2 for a bad value, `no_home`, or what `readConfig` throws.
  */
 export async function resolveSettings(
   options: GlobalOptions,
   argv: readonly string[],
-  formats: readonly string[],
-  context: Context,
+  context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
   tolerateDamagedConfig = false,
 ): Promise<Settings> {
-  const { environment } = context
-  requireAbsolute(context.directories)
+  const { environment, directories, stdin, stdout, stderr } = context
+  requireAbsolute(directories)
   const { config, problem } = tolerateDamagedConfig
     ? await readUsableConfig(context)
     : { config: await readConfig(context), problem: undefined }
-  const profile = firstOf(
-    ['flag', options.profile],
-    ['environment', environment.profile],
-    ['profile', config.current_profile],
-  ) ?? { value: DEFAULT_PROFILE, source: 'default' as const }
+  const profile = choose('profile', PROFILE, options, environment, config.current_profile) ?? {
+    value: PROFILE.default,
+    source: 'default',
+  }
   parseProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
-  const timeout =
-    options.httpTimeout === undefined
-      ? profileConfig.http_timeout
-      : parseTimeout(options.httpTimeout, '--http-timeout')
-  const authoritativePort = firstOf(
-    ['flag', options.authoritativePort],
-    ['environment', environment.authoritativePort],
-    ['profile', profileConfig.authoritative_port?.toString()],
-  )
-  const resolvers = firstOf<readonly string[]>(
-    ['flag', options.resolver],
-    [
-      'environment',
-      // Judged only where it decides.
-      options.resolver === undefined && environment.resolver !== undefined
-        ? splitServerAddresses(environment.resolver, 'MAILCLAIM_RESOLVER')
-        : undefined,
-    ],
-    ['profile', profileConfig.resolver],
-  )
+  const chosen = Object.fromEntries(
+    SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
+  ) as ChosenSettings
   return {
     profile,
     config,
     configProblem: problem,
     profileConfig,
-    baseUrl: firstOf(
-      ['flag', options.baseUrl],
-      ['environment', environment.baseUrl],
-      ['profile', profileConfig.base_url],
-    ),
-    clientId: firstOf(
-      ['flag', options.clientId],
-      ['environment', environment.clientId],
-      ['profile', profileConfig.client_id],
-    ),
-    ...resolveFormat(options, formats, context),
+    chosen,
+    baseUrl: chosen.base_url,
+    clientId: chosen.client_id,
+    ...resolveFormat(options, stdout.isTTY),
     fields: options.fields === undefined ? undefined : parseFields(options.fields),
     csvSafe: options.csvSafe === true,
     quiet: options.quiet === true,
     verbose: options.verbose === true,
-    // Asked by few commands, and on some systems not quick to tell.
+    // Few commands need it, and some systems are slow to answer.
     get interactive() {
-      return options.input !== false && context.stdin.isTTY && context.stderr.isTTY
+      return options.input !== false && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
-    httpTimeoutMs: (timeout ?? DEFAULT_HTTP_TIMEOUT_SECONDS) * 1000,
-    resolvers: resolvers?.value.map((text) =>
-      parseServerAddress(
-        text,
-        resolvers.source === 'flag'
-          ? '--resolver'
-          : resolvers.source === 'environment'
-            ? 'MAILCLAIM_RESOLVER'
-            : 'resolver',
-      ),
-    ),
-    authoritativePort:
-      authoritativePort === undefined
-        ? 53
-        : parsePort(
-            authoritativePort.value,
-            authoritativePort.source === 'environment'
-              ? 'MAILCLAIM_AUTHORITATIVE_PORT'
-              : '--authoritative-port',
-          ),
+    httpTimeoutMs: settingValue('http_timeout', { chosen }) * 1000,
+    resolvers: settingValue('resolver', { chosen })?.map((text) => parseServerAddress(text, 'resolver')),
+    authoritativePort: settingValue('authoritative_port', { chosen }),
     argv,
   }
 }
 
+/** The value that holds for one setting, as it is typed: of the option, the variable, the profile, or the default. */
+function choose(
+  key: string,
+  setting: Setting<unknown>,
+  options: object,
+  environment: Pick<Context['environment'], 'settings'>,
+  stored: unknown,
+): Sourced<string> | undefined {
+  const option = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+  const candidates: readonly (readonly [Sourced<string>['source'], unknown])[] = [
+    ['flag', (options as Record<string, unknown>)[option]],
+    ['environment', environment.settings[key]],
+    ['profile', stored],
+    ['default', setting.default],
+  ]
+  const found = candidates.find(([, value]) => value !== undefined)
+  return found && { value: settingText(found[1]), source: found[0] }
+}
+
+/**
+ * The value of a setting. Only this parses it, so that a bad value stops only what uses it.
+ *
+ * @throws CliError exit 2 or 3 for a bad value; it names the option or variable that has it.
+ */
+export function settingValue<Key extends SettingKey>(
+  key: Key,
+  { chosen }: Pick<Settings, 'chosen'>,
+): SettingResult<Key> {
+  const found = chosen[key]
+  if (found === undefined) return undefined as SettingResult<Key>
+  const name = settingName(key)
+  const { variable }: Setting<unknown> = SETTINGS[key]
+  const from =
+    found.source === 'flag' ? `--${name}` : found.source === 'environment' ? (variable ?? name) : name
+  return SETTINGS[key].parse(found.value, from) as SettingResult<Key>
+}
+
 function resolveFormat(
   options: GlobalOptions,
-  extra: readonly string[],
-  context: Context,
+  onTerminal: boolean,
 ): { format: string; formatGiven: boolean } {
   if (options.json && options.format !== undefined && options.format !== 'json') {
-    throw usageError(`--json and --format ${options.format} exclude each other`)
+    throw usageError(`--json and --format ${options.format} can't be used together`)
   }
   const given = options.json ? 'json' : options.format
-  if (given === undefined) return { format: context.stdout.isTTY ? 'table' : 'tsv', formatGiven: false }
-  const known: readonly string[] = [...FORMATS, ...extra]
-  if (!known.includes(given)) {
-    throw usageError(`--format: ${JSON.stringify(given)} is not one of ${known.join(', ')}`)
-  }
+  if (given === undefined) return { format: onTerminal ? 'table' : 'tsv', formatGiven: false }
   return { format: given, formatGiven: true }
 }
 
@@ -192,52 +188,18 @@ function parseFields(text: string): string[] {
   return fields
 }
 
-function firstOf<T>(
-  ...candidates: readonly (readonly [Sourced<T>['source'], T | undefined])[]
-): Sourced<T> | undefined {
-  for (const [source, value] of candidates) {
-    if (value !== undefined) return { value, source }
-  }
-  return undefined
-}
-
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
-export function requireBaseUrl(settings: Settings): URL {
-  if (settings.baseUrl === undefined) {
-    throw new CliError(
-      'base_url_missing',
-      Exit.notConfigured,
-      'the address of the service is not configured',
-      {
-        hint: 'give --base-url, set MAILCLAIM_BASE_URL, or run: mailclaim config set base-url https://… (to try it without an account: mailclaim sandbox)',
-      },
-    )
-  }
-  return parseBaseUrl(settings.baseUrl.value)
+export function requireBaseUrl({ baseUrl }: Pick<Settings, 'baseUrl'>): URL {
+  if (baseUrl !== undefined) return parseBaseUrl(baseUrl.value)
+  throw new CliError('base_url_missing', Exit.notConfigured, 'the address of the service is not configured', {
+    hint: 'give --base-url, set MAILCLAIM_BASE_URL, or run: mailclaim config set base-url https://… (to try it without an account: mailclaim sandbox)',
+  })
 }
 
 /** @throws CliError `client_id_missing`, exit 3. */
-export function requireClientId(settings: Settings): string {
-  if (settings.clientId === undefined || settings.clientId.value === '') {
-    throw new CliError('client_id_missing', Exit.notConfigured, 'the OAuth client id is not configured', {
-      hint: 'give --client-id, set MAILCLAIM_CLIENT_ID, or run: mailclaim config set client-id …',
-    })
-  }
-  return settings.clientId.value
-}
-
-/** Where a login can keep its secret. */
-export type StoreKind = 'keychain' | 'file'
-
-/** Where a login keeps its secret: what was asked for on the command line, in the environment or in the profile. */
-export function chosenStore(
-  context: Pick<Context, 'environment'>,
-  settings: Pick<Settings, 'profileConfig'>,
-  option: string | undefined,
-): StoreKind {
-  const from =
-    option !== undefined ? '--store' : context.environment.store !== undefined ? 'MAILCLAIM_STORE' : 'store'
-  const text = option ?? context.environment.store ?? settings.profileConfig.store ?? 'keychain'
-  if (text === 'keychain' || text === 'file') return text
-  throw usageError(`${from}: ${JSON.stringify(text)} is not one of keychain, file`)
+export function requireClientId({ clientId }: Pick<Settings, 'clientId'>): string {
+  if (clientId !== undefined && clientId.value !== '') return clientId.value
+  throw new CliError('client_id_missing', Exit.notConfigured, 'the OAuth client id is not configured', {
+    hint: 'give --client-id, set MAILCLAIM_CLIENT_ID, or run: mailclaim config set client-id …',
+  })
 }

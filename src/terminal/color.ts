@@ -9,7 +9,7 @@ export type ColorLevel = 0 | 1 | 2 | 3
  * `TERM=dumb` gets colour.
  */
 export function colorLevel(
-  environment: Context['environment'],
+  environment: Pick<Context['environment'], 'forceColor' | 'noColor' | 'term' | 'colorterm'>,
   colorOption: boolean | undefined,
   output: Pick<Output, 'isTTY'>,
 ): ColorLevel {

@@ -4,18 +4,18 @@ import { recordClaim } from '../../src/claims/ledger.ts'
 import { complete } from '../../src/cli/complete.ts'
 import { everyCommand } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
-import { CONFIG_KEYS } from '../../src/settings/config.ts'
+import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
-/** What is offered where the line ends; the part behind the last space is what is typed of the word at the cursor. */
+/** What is offered at the end of the line; the part after the last space is the typed part of the word at the cursor. */
 async function offers(line: string, context = createFakeContext()): Promise<string[]> {
   const { candidates, files } = await complete(line.split(' '), context)
   return [...candidates.map(({ value }) => value), ...(files ? [':files'] : [])]
 }
 
-const keys = Object.values(CONFIG_KEYS).map(({ name }) => name)
+const keys = SETTING_KEYS.map(settingName)
 
-describe('what can stand at the cursor', () => {
+describe('the words that fit at the cursor', () => {
   test.each<[string, string[]]>([
     ['conf', ['config']],
     ['config ', ['list', 'get', 'set', 'unset', 'path']],
@@ -49,12 +49,12 @@ describe('what can stand at the cursor', () => {
     expect(await offers(line)).toEqual(expected)
   })
 
-  test('the program itself offers every command, and help', async () => {
+  test('without a command, every command and help are offered', async () => {
     const first = new Set([...everyCommand()].map(({ words }) => words[0] ?? ''))
     expect(await offers('')).toEqual([...first, 'help'])
   })
 
-  test('profiles are those of the configuration', async () => {
+  test('profiles come from the configuration', async () => {
     const context = createFakeContext()
     for (const profile of ['work', 'ci']) {
       await run(['config', 'set', 'base-url', 'https://api.example.com', '--profile', profile], context)
@@ -63,7 +63,7 @@ describe('what can stand at the cursor', () => {
     expect(await offers('config list --profile=w', context)).toEqual(['--profile=work'])
   })
 
-  test('domains are those that this machine knows, of the profile that was typed, and none that a shell could misread', async () => {
+  test('domains are those known on this machine for the given profile, except names that a shell could misread', async () => {
     const context = createFakeContext()
     const claim = (name: string, domain_id: string) => ({
       object: 'domain_claim',
@@ -82,7 +82,7 @@ describe('what can stand at the cursor', () => {
   })
 })
 
-/** Words as people and their shells may leave them: known ones, halves of them, anything. */
+/** Words as people and their shells may leave them: known ones, parts of them, anything. */
 const anyWord = fc.oneof(
   fc.constantFrom(
     '',
@@ -103,14 +103,14 @@ const anyWord = fc.oneof(
   fc.string({ maxLength: 8 }).map((text) => `--${text}`),
 )
 
-test('whatever is typed, what is offered continues it on one line', async () => {
+test('whatever is typed, every candidate continues it and is one line', async () => {
   const context = createFakeContext()
   await fc.assert(
     fc.asyncProperty(fc.array(anyWord, { maxLength: 6 }), async (words) => {
       const { candidates } = await complete(words, context)
-      for (const { value, says } of candidates) {
+      for (const { value, description } of candidates) {
         expect(value.startsWith(words.at(-1) ?? '')).toBe(true)
-        expect(value + says).not.toMatch(/[\t\n]/)
+        expect(value + description).not.toMatch(/[\t\n]/)
       }
       expect(await run(['__complete', '--', ...words], context)).toBe(0)
     }),
@@ -123,7 +123,7 @@ test('a command that does not exist is a usage error, whatever surrounds it', as
   await fc.assert(
     fc.asyncProperty(fc.array(anyWord, { maxLength: 4 }), async (words) => {
       const context = createFakeContext({ environment: {} })
-      // None of these can do anything: the word that would name the command is none.
+      // None of these can do anything: the first word is not a command.
       const code = await run(
         ['no-such-command', ...words.filter((word) => word !== '-V' && word !== '--version')],
         context,
@@ -136,26 +136,26 @@ test('a command that does not exist is a usage error, whatever surrounds it', as
   )
 })
 
-describe('the hidden command that shells ask', () => {
+describe('the hidden command for shells', () => {
   async function ask(argv: readonly string[]) {
     const context = createFakeContext()
     const code = await run(['__complete', ...argv], context)
     return { code, stdout: context.stdout.text, stderr: context.stderr.text, context }
   }
 
-  test('prints a line for each candidate, with what it means', async () => {
+  test('__complete prints a line for each candidate, with its meaning', async () => {
     expect(await ask(['--', 'config', 'p'])).toMatchObject({
       code: 0,
-      stdout: 'path\tprint where the settings are kept\n',
+      stdout: 'path\tprint where the settings are stored\n',
       stderr: '',
     })
   })
 
-  test('takes words with a dot in front from PowerShell, which drops empty ones', async () => {
+  test('__complete takes words with a leading dot from PowerShell, which drops empty ones', async () => {
     expect((await ask(['--dotted', '.config', '.'])).stdout).toMatch(/^list\t/)
   })
 
-  test('is silent and succeeds whatever is wrong: a person is in the middle of typing', async () => {
+  test('__complete is silent and succeeds whatever is wrong, because a person is typing', async () => {
     for (const argv of [
       [],
       ['--'],

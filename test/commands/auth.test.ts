@@ -28,18 +28,18 @@ const interrupt = async (world: SessionWorld) => {
 }
 
 describe('auth token', () => {
-  it('prints the access token and nothing else', async () => {
+  it('auth token prints the access token and nothing else', async () => {
     const { exit, stdout, stderr } = await mailclaim(await signedIn(), 'auth', 'token')
     expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
     expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
   })
 
-  it('prints the API key where one is in force', async () => {
+  it('auth token prints the API key if one is active', async () => {
     const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
     expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
   })
 
-  it('says how to sign in where nobody is', async () => {
+  it('auth token says how to sign in if nobody is signed in', async () => {
     const { exit, stdout, stderr } = await mailclaim(await createSessionWorld(), 'auth', 'token')
     expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
     expect(stderr).toMatchInlineSnapshot(`
@@ -57,7 +57,7 @@ describe('auth status', () => {
     return { exit, state: status.state, message: status.message }
   }
 
-  it('is fine with a stored API key where the system has no locks', async () => {
+  it('auth status succeeds with a stored API key on a system without locks', async () => {
     const world = await createSessionWorld()
     await storeApiKey(world.context, world.settings, { value: 'key-1', base: world.base, store: 'file' })
     const { lock } = sessionPaths(world.context, 'default')
@@ -66,7 +66,7 @@ describe('auth status', () => {
     expect(await state(world)).toEqual({ exit: 0, state: 'fine', message: null })
   })
 
-  it('shows a person who is signed in, until when, and where the secret lives', async () => {
+  it('auth status shows a person who is signed in, until when, and where the secret is', async () => {
     const world = await signedIn({ terminal: { columns: 100 } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status')
     expect(exit).toBe(0)
@@ -75,23 +75,23 @@ describe('auth status', () => {
         .replace(/127\.0\.0\.1:\d+/, '127.0.0.1:PORT')
         .replace(/\/\S*(profiles)\/default\/secret\.\w+/, '/STATE/$1/default/secret.ID'),
     ).toMatchInlineSnapshot(`
-      "[2mProfile[22m           default
-      [2mState[22m             [32mfine[39m
-      [2mCommands use[22m      session
-      [2mService[22m           http://127.0.0.1:PORT
-      [2mClient[22m            4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
-      [2mScope[22m             emails:send contacts:read contacts:write domains:read domains:write grants:read
-      [2mStore[22m             a file
-      [2mSecret at[22m         /STATE/profiles/default/secret.ID.json
-      [2mSigned in[22m         just now
-      [2mRenewed[22m           just now
-      [2mEnds unless used[22m  in 60 days
-      [2mAccess token[22m      valid for 15 min
+      "[2mProfile[22m            default
+      [2mState[22m              [32mactive[39m
+      [2mUsing[22m              session
+      [2mService[22m            http://127.0.0.1:PORT
+      [2mClient[22m             4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
+      [2mScope[22m              emails:send contacts:read contacts:write domains:read domains:write grants:read
+      [2mStore[22m              a file
+      [2mSecret at[22m          /STATE/profiles/default/secret.ID.json
+      [2mSigned in[22m          just now
+      [2mRenewed[22m            just now
+      [2mExpires if unused[22m  in 60 days
+      [2mAccess token[22m       valid for 15 min
       "
     `)
   })
 
-  it('tells each state by its name and by the exit code', async () => {
+  it('auth status reports each state by its name and its exit code', async () => {
     const world = await createSessionWorld()
     expect(await state(world)).toMatchObject({ state: 'none', exit: 4 })
     await world.signIn()
@@ -126,7 +126,7 @@ describe('auth status', () => {
     })
   })
 
-  it('tells a store that is locked or missing from one that nobody signed in to', async () => {
+  it('auth status distinguishes a locked or missing store from a profile that is not signed in', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     keychain.trouble = 'locked'
@@ -137,7 +137,7 @@ describe('auth status', () => {
     })
   })
 
-  it('says that the API key of the environment is in force', async () => {
+  it('auth status says that the API key of the environment is active', async () => {
     const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
     expect(exit).toBe(0)
@@ -149,13 +149,13 @@ describe('auth status', () => {
     expect(stdout).not.toContain('key-1')
   })
 
-  it('keeps a password in the base URL to itself, even with an API key in force', async () => {
+  it('auth status does not show a password in the base URL, even with an active API key', async () => {
     const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
     await run(['auth', 'status', '--json', '--base-url', 'https://me:secret@api.example.com'], world.context)
     expect(JSON.parse(world.context.stdout.text)).toMatchObject({ base_url: null })
   })
 
-  it('asks the service only with --online', async () => {
+  it('auth status sends a request only with --online', async () => {
     const world = await signedIn()
     const online = async () => await mailclaim(world, 'auth', 'status', '--online', '--json')
     expect(JSON.parse((await online()).stdout)).toMatchObject({ online: 'accepted' })
@@ -167,7 +167,7 @@ describe('auth status', () => {
 })
 
 describe('auth refresh', () => {
-  it('narrows the access token, and the next one brings the whole scope back', async () => {
+  it('auth refresh --scope narrows the access token, and the next refresh restores the full scope', async () => {
     const world = await signedIn()
     const narrowed = await mailclaim(world, 'auth', 'refresh', '--scope', 'emails:send', '--json')
     expect(JSON.parse(narrowed.stdout)).toMatchObject({
@@ -179,7 +179,7 @@ describe('auth refresh', () => {
     expect(JSON.parse(whole.stdout).scope.split(' ').length).toBeGreaterThan(1)
   })
 
-  it('does not use an interrupted token unless it is told to', async () => {
+  it('auth refresh does not use an interrupted token unless --retry-interrupted is given', async () => {
     const world = await signedIn()
     await interrupt(world)
     expect((await mailclaim(world, 'auth', 'refresh')).exit).toBe(4)
@@ -188,13 +188,13 @@ describe('auth refresh', () => {
 })
 
 describe('logout', () => {
-  it('removes the session and says that the grant lives on', async () => {
+  it('logout removes the session and says that the grant stays active', async () => {
     const world = await signedIn()
     const { exit, stderr, stdout } = await mailclaim(world, 'logout')
     expect({ exit, stdout }).toEqual({ exit: 0, stdout: '' })
     expect(stderr).toMatchInlineSnapshot(`
-      "Profile default is signed out: its tokens are removed from this machine.
-      The grant itself stays active at the service. Revoke it there, among the connected apps of your account, if it is not to be used again.
+      "Profile default is signed out: its tokens were removed from this machine.
+      The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.
       "
     `)
     expect(await mailclaim(world, 'logout')).toMatchObject({
@@ -203,7 +203,7 @@ describe('logout', () => {
     })
   })
 
-  it('ends with 4 and says so when a locked keychain kept the secret', async () => {
+  it('logout ends with 4 and says so if a locked keychain keeps the secret', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     keychain.trouble = 'locked'
@@ -217,7 +217,7 @@ describe('logout', () => {
 })
 
 describe('auth list and auth switch', () => {
-  it('know the profiles that are signed in, and the one that is used', async () => {
+  it('auth list shows the profiles that are signed in, and auth switch chooses the current one', async () => {
     const world = await signedIn()
     const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
     expect(JSON.parse(stdout).data).toEqual([

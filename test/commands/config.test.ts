@@ -25,7 +25,7 @@ function write(context: FakeContext, value: unknown): void {
 const read = (context: FakeContext) => JSON.parse(readFileSync(configPath(context), 'utf8'))
 
 describe('config set and get', () => {
-  test('a setting that was set is printed, and nothing else', async () => {
+  test('config get prints a setting that was set, and nothing else', async () => {
     const context = createFakeContext()
     expect(await type('config set base-url https://api.example.com/', context)).toEqual({
       code: 0,
@@ -42,7 +42,7 @@ describe('config set and get', () => {
     })
   })
 
-  test('each profile has its own', async () => {
+  test('each profile has its own settings', async () => {
     const context = createFakeContext()
     await type('config set client-id one --profile work', context)
     expect(await type('config get client-id --profile work', context)).toMatchObject({ stdout: 'one\n' })
@@ -53,7 +53,7 @@ describe('config set and get', () => {
     })
   })
 
-  test('lists are written with spaces or commas', async () => {
+  test('a list can be given with spaces or commas', async () => {
     const context = createFakeContext()
     await type(['config', 'set', 'resolver', '192.0.2.1, [2001:db8::1]:5353'], context)
     expect(read(context).profiles.default.resolver).toEqual(['192.0.2.1', '[2001:db8::1]:5353'])
@@ -80,7 +80,7 @@ describe('config set and get', () => {
     expect(() => read(context)).toThrow('ENOENT')
   })
 
-  test('unset removes it, and is content where there is nothing', async () => {
+  test('config unset removes a setting, and succeeds if it is not set', async () => {
     const context = createFakeContext()
     await type('config set store file', context)
     expect(await type('config unset store', context)).toMatchObject({
@@ -96,7 +96,7 @@ describe('config set and get', () => {
 })
 
 describe('the issuer of a profile', () => {
-  test('is kept in its canonical form, and refused where it is not an address', async () => {
+  test('the issuer is stored in its canonical form, and refused if it is not an address', async () => {
     const context = createFakeContext()
     await type('config set issuer https://auth.example.com/', context)
     expect(await type('config get issuer', context)).toMatchObject({ stdout: 'https://auth.example.com\n' })
@@ -105,7 +105,7 @@ describe('the issuer of a profile', () => {
   })
 
   test.each(['config set base-url https://other.example.com', 'config unset base-url'])(
-    'goes with its base URL: %s',
+    'the issuer is removed with its base URL: %s',
     async (line) => {
       const context = createFakeContext()
       await type('config set base-url https://api.example.com', context)
@@ -119,11 +119,13 @@ describe('the issuer of a profile', () => {
 })
 
 describe('config list', () => {
-  test('tells the value in force and where it comes from', async () => {
-    const context = createFakeContext({ environment: { store: 'file' } })
+  test('config list shows the active value of every setting and where it comes from', async () => {
+    const context = createFakeContext({ environment: { settings: { store: 'file' } } })
     await type('config set client-id one', context)
     await type('config set store keychain', context)
-    const { stdout } = await type('config list --base-url https://api.example.com --json', context)
+    const flags =
+      '--base-url https://api.example.com --resolver 192.0.2.1 --resolver [2001:db8::1]:53 --authoritative-port 5353 --http-timeout 5'
+    const { stdout } = await type(`config list ${flags} --json`, context)
     const found = JSON.parse(stdout).data.map((item: Record<string, unknown>) => [
       item['name'],
       item['value'],
@@ -132,18 +134,18 @@ describe('config list', () => {
     expect(found).toEqual([
       ['base-url', 'https://api.example.com', 'flag'],
       ['client-id', 'one', 'profile'],
-      ['issuer', null, null],
-      ['scope', null, null],
+      ['issuer', null, 'default'],
+      ['scope', null, 'default'],
       ['resource', null, null],
       ['store', 'file', 'environment'],
-      ['on-interrupted', null, null],
-      ['resolver', null, null],
-      ['authoritative-port', null, null],
-      ['http-timeout', null, null],
+      ['on-interrupted', 'stop', 'default'],
+      ['resolver', '192.0.2.1 [2001:db8::1]:53', 'flag'],
+      ['authoritative-port', '5353', 'flag'],
+      ['http-timeout', '5', 'flag'],
     ])
   })
 
-  test('never shows an API key', async () => {
+  test('config list never shows an API key', async () => {
     const context = createFakeContext({ environment: { apiKey: 'secret-key' } })
     for (const format of ['table', 'json', 'tsv']) {
       expect((await type(`config list --format ${format}`, context)).stdout).not.toContain('secret-key')
@@ -152,7 +154,7 @@ describe('config list', () => {
 })
 
 describe('config path', () => {
-  test('prints the file, which need not exist, and with --json the state folder', async () => {
+  test('config path prints the file, which need not exist, and with --json the state directory', async () => {
     const context = createFakeContext()
     const path = join(context.directories.config, 'config.json')
     expect(await type('config path', context)).toEqual({ code: 0, stdout: `${path}\n`, stderr: '' })
@@ -164,7 +166,7 @@ describe('config path', () => {
 })
 
 describe('the file', () => {
-  test('keeps what this version does not know', async () => {
+  test('a change keeps what this version does not know', async () => {
     const context = createFakeContext()
     const later = { version: 1, theme: 'dark', profiles: { default: { color: 'blue', store: 'file' } } }
     write(context, later)
@@ -177,7 +179,7 @@ describe('the file', () => {
     })
   })
 
-  test('with a bad value stops every command but those that can correct it', async () => {
+  test('a bad value in the file stops every command except those that can correct it', async () => {
     const context = createFakeContext()
     write(context, { version: 1, profiles: { default: { http_timeout: 'soon', store: 'file' } } })
     const listed = await type('config list', context)
@@ -197,7 +199,7 @@ describe('the file', () => {
     ['[]', 'the file is not an object'],
     ['{"version":2,"profiles":{}}', 'it was written by a later version of mailclaim'],
     ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
-  ])('that holds %s is left as it is', async (text, message) => {
+  ])('a file with the content %s is left as it is', async (text, message) => {
     const context = createFakeContext()
     write(context, text)
     for (const line of ['config list', 'config set store file', 'config unset store']) {
@@ -209,7 +211,7 @@ describe('the file', () => {
     expect(readFileSync(configPath(context), 'utf8')).toBe(text)
   })
 
-  test('loses no change of writers at the same time', async () => {
+  test('concurrent writers lose no change', async () => {
     const fake = createFakeContext()
     // All sleepers together would move the fake clock beyond the deadline.
     const context = { ...fake, clock: { ...fake.clock, monotonic: () => 0 } }

@@ -21,7 +21,7 @@ import {
 } from '../fake-context.ts'
 
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
-const READY = { baseUrl: 'https://api.example.com', apiKey: 'key-that-nobody-may-see' }
+const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
 /** Answers every question with these header bits, as a root server or as someone in its place. */
 function dnsThat(flags: { aa: boolean; ra: boolean }): Context['dns'] {
@@ -74,7 +74,7 @@ async function doctor(context: FakeContext, words: readonly string[] = []) {
 }
 
 describe('doctor', () => {
-  test('finds nothing where nothing is wrong, and sends no credential', async () => {
+  test('doctor finds nothing if nothing is wrong, and sends no credential', async () => {
     const context = createSetUp()
     const { code, data, stderr } = await doctor(context)
     expect(data.map(({ check, status }) => [check, status])).toEqual([
@@ -96,7 +96,7 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((folder) => readdirSync(folder))).toEqual([])
   })
 
-  test('warns where certificates are not checked', async () => {
+  test('doctor warns if certificates are not checked', async () => {
     const context = createSetUp({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
     const { code, of } = await doctor(context)
     expect(code).toBe(0)
@@ -107,7 +107,7 @@ describe('doctor', () => {
     })
   })
 
-  test('has a remedy for folders that works whatever they are called', async () => {
+  test('doctor has a remedy for directories that works whatever their names are', async () => {
     const context = createSetUp()
     const folder = join(context.directories.state, "o'brien; $(exit)")
     const paths = { config: join(folder, 'c'), state: join(folder, 's') }
@@ -117,7 +117,7 @@ describe('doctor', () => {
     for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
   })
 
-  test('tells a person in lines that fit, with what to do', async () => {
+  test('doctor prints lines that fit the terminal, each problem with its remedy', async () => {
     const context = createSetUp({
       terminal: { columns: 60 },
       environment: { ...READY, noColor: true },
@@ -131,8 +131,8 @@ describe('doctor', () => {
   })
 })
 
-describe('the exit code is that of the first problem', () => {
-  test('3 where nothing is configured', async () => {
+describe('the exit code of the first problem', () => {
+  test('the exit code is 3 if nothing is configured', async () => {
     const { code, of, stderr } = await doctor(createSetUp({ environment: {} }))
     expect(code).toBe(3)
     expect(of('configuration')).toMatchObject({ status: 'problem' })
@@ -140,8 +140,8 @@ describe('the exit code is that of the first problem', () => {
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
   })
 
-  test('4 where nobody is signed in', async () => {
-    const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
+  test('the exit code is 4 if nobody is signed in', async () => {
+    const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
     const { code, of } = await doctor(createSetUp({ environment }))
     expect(code).toBe(4)
     expect(of('session')).toMatchObject({
@@ -150,7 +150,7 @@ describe('the exit code is that of the first problem', () => {
     })
   })
 
-  test('7 where the service does not answer', async () => {
+  test('the exit code is 7 if the service does not answer', async () => {
     const respond = () => {
       throw new TransportError('connect', 'no', 'connection refused')
     }
@@ -160,7 +160,7 @@ describe('the exit code is that of the first problem', () => {
     expect(of('clock')).toMatchObject({ status: 'skipped' })
   })
 
-  test('1 where the configuration is damaged, and the rest is looked at all the same', async () => {
+  test('the exit code is 1 if the configuration is damaged, and the rest is checked anyway', async () => {
     const context = createSetUp()
     writeFileSync(configPath(context), '{', { mode: 0o600 })
     const { code, of } = await doctor(context)
@@ -172,9 +172,9 @@ describe('the exit code is that of the first problem', () => {
     expect(of('network')).toMatchObject({ status: 'ok' })
   })
 
-  test('4 where the keychain cannot be reached and is needed', async () => {
+  test('the exit code is 4 if the keychain is needed and unavailable', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
-    const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
+    const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
     const { code, of } = await doctor(createSetUp({ keychain, environment }))
     expect(code).toBe(4)
     expect(of('credential store')).toMatchObject({
@@ -184,15 +184,15 @@ describe('the exit code is that of the first problem', () => {
   })
 })
 
-describe('a warning does not fail', () => {
-  test('a keychain that is out of reach while an API key is in force', async () => {
+describe('warnings', () => {
+  test('an unavailable keychain is only a warning with an active API key', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
     const { code, of } = await doctor(createSetUp({ keychain }))
     expect(code).toBe(0)
     expect(of('credential store')).toMatchObject({ status: 'warning' })
   })
 
-  test('a clock that is wrong, in either direction', async () => {
+  test('a clock that is fast or slow is a warning', async () => {
     for (const [date, words] of [
       ['Fri, 20 Nov 2026 12:10:00 GMT', '600 seconds behind'],
       ['Fri, 20 Nov 2026 11:59:00 GMT', '60 seconds ahead of'],
@@ -207,7 +207,7 @@ describe('a warning does not fail', () => {
     expect(close.of('clock')).toMatchObject({ status: 'ok' })
   })
 
-  test.skipIf(process.platform === 'win32')('a folder that others can read', async () => {
+  test.skipIf(process.platform === 'win32')('a directory that others can read is a warning', async () => {
     const context = createSetUp()
     chmodSync(context.directories.state, 0o750)
     const { code, of } = await doctor(context)
@@ -219,19 +219,28 @@ describe('a warning does not fail', () => {
     })
   })
 
+  test.skipIf(process.platform === 'win32')(
+    'a directory with open POSIX permissions is no warning on Windows, which has other permissions',
+    async () => {
+      const context = { ...createSetUp(), platform: 'win32' as const }
+      chmodSync(context.directories.state, 0o750)
+      expect((await doctor(context)).of('folders')).toMatchObject({ status: 'ok' })
+    },
+  )
+
   test.each([
     ['intercepted', dnsThat({ aa: false, ra: true }), 'intercepted'],
     ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is closed'],
     ['without TCP', { ...dnsThat({ aa: true, ra: false }), tcp: silent }, 'over UDP, but not over TCP'],
     ['without UDP', { ...dnsThat({ aa: true, ra: false }), udp: silent }, 'over TCP, but not over UDP'],
-  ])('direct DNS that is %s', async (_what, dns, words) => {
+  ])('direct DNS that is %s is a warning', async (_what, dns, words) => {
     const { code, of } = await doctor(createSetUp({ dns }))
     expect(code).toBe(0)
     expect(of('direct DNS')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
   })
 
   test.each([
-    ['a problem', { baseUrl: READY.baseUrl, clientId: 'client-1' }, 'problem'],
+    ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
     ['a warning where an API key does without them', READY, 'warning'],
   ])('folders that cannot be made, below a link to nothing: %s', async (_what, environment, status) => {
     const context = createSetUp({ environment })
@@ -245,7 +254,7 @@ describe('a warning does not fail', () => {
     })
   })
 
-  test('resolvers that are silent or none, and those that were chosen', async () => {
+  test('silent or missing resolvers are a warning, and chosen ones are checked instead', async () => {
     const dns = dnsThat({ aa: true, ra: true })
     const none = await doctor(createSetUp({ dns: { ...dns, systemResolvers: async () => [] } }))
     expect(none.of('DNS resolvers')).toMatchObject({
@@ -266,7 +275,7 @@ describe('a warning does not fail', () => {
   })
 })
 
-test('whatever hangs is told of after nine seconds, and the rest is there', async () => {
+test('a check that hangs is reported after nine seconds, with the results of the others', async () => {
   const context = createSetUp(
     { keychain: { call: () => new Promise(() => {}) } },
     {
@@ -287,7 +296,7 @@ test('whatever hangs is told of after nine seconds, and the rest is there', asyn
   expect(of('configuration')).toMatchObject({ status: 'ok' })
 })
 
-test('the password of a proxy is not shown', async () => {
+test('doctor does not show the password of a proxy', async () => {
   const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }
   const context = createSetUp({ environment })
   const { of } = await doctor(context)
@@ -295,7 +304,7 @@ test('the password of a proxy is not shown', async () => {
   expect(context.stdout.text).not.toContain('hunter2')
 })
 
-test('Ctrl-C ends it at once', async () => {
+test('Ctrl-C ends doctor immediately', async () => {
   const context = createSetUp({ keychain: { call: () => new Promise(() => {}) } })
   const ended = run(['doctor'], context)
   setImmediate(() => context.interrupt())

@@ -15,7 +15,7 @@ async function sandboxWith(options: { imports?: number; grants?: number }) {
       const context = createFakeContext({
         http,
         ...(terminal === undefined ? {} : { terminal: { columns: terminal } }),
-        environment: { baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey },
+        environment: { settings: { base_url: sandbox.baseUrl }, apiKey: sandbox.apiKey },
       })
       const exit = await run(line.split(' '), context)
       return { exit, out: context.stdout.text, err: context.stderr.text }
@@ -35,7 +35,7 @@ const lines = (text: string) => text.trimEnd().split('\n')
 const ids = (jsonl: string) => lines(jsonl).map((line) => JSON.parse(line).id as string)
 
 describe('a list of the service', () => {
-  it('gives ten imports unless told otherwise, and the command that goes on', async () => {
+  it('imports list prints ten imports by default, and the command that continues', async () => {
     const { type } = await sandboxWith({ imports: 25 })
     const first = await type('imports list --fields id --format jsonl')
     expect(ids(first.out)).toHaveLength(10)
@@ -52,7 +52,7 @@ describe('a list of the service', () => {
     expect(all).toEqual(ids((await type('imports list --all --format jsonl')).out))
   })
 
-  it('takes any limit, over as many pages as that needs', async () => {
+  it('a list takes any limit, over as many pages as needed', async () => {
     const { type } = await sandboxWith({ imports: 250 })
     const { out } = await type('imports list --limit 201 --json')
     const envelope = JSON.parse(out)
@@ -64,7 +64,7 @@ describe('a list of the service', () => {
     expect(idsOf(all).slice(0, 201)).toEqual(idsOf(envelope))
   })
 
-  it('goes backwards from a cursor, in the order of the list', async () => {
+  it('--before goes backwards from a cursor, in the order of the list', async () => {
     const { type } = await sandboxWith({ grants: 250 })
     const all = ids((await type('grants list --format jsonl')).out)
     const back = await type(`grants list --format jsonl --limit 150 --before ${all[200]}`)
@@ -72,7 +72,7 @@ describe('a list of the service', () => {
     expect(back.err).toContain(`--before ${all[50]}`)
   })
 
-  it('chooses grants by their state, and counts what it chose', async () => {
+  it('grants list filters by state, and --limit counts the matches', async () => {
     const { type } = await sandboxWith({ grants: 40 })
     const every = lines((await type('grants list --format jsonl')).out).map((line) => JSON.parse(line))
     const revoked = every.filter((grant) => grant.revoked_at !== null)
@@ -85,13 +85,13 @@ describe('a list of the service', () => {
     )
   })
 
-  it('lets the service filter imports by status', async () => {
+  it('imports list lets the service filter by status', async () => {
     const { type } = await sandboxWith({ imports: 60 })
     const { out } = await type('imports list --all --status failed --format jsonl')
     for (const line of lines(out)) expect(JSON.parse(line).status).toBe('failed')
   })
 
-  it('prints one import, as the service has it', async () => {
+  it('imports get prints one import, as the service has it', async () => {
     const { type } = await sandboxWith({ imports: 3 })
     const [listed] = JSON.parse((await type('imports list --json --limit 1')).out).data
     const { out, exit } = await type(`imports get ${listed.id} --json`)
@@ -184,7 +184,7 @@ describe('a service that misbehaves', () => {
 })
 
 describe('the next command', () => {
-  it('keeps every word and quotes what a shell would take apart', () => {
+  it('the next command keeps every word and quotes special characters', () => {
     expect(
       nextCommand(
         ['imports', 'list', '--profile', "o'brien", '--after', 'x', '--json'],
@@ -195,6 +195,12 @@ describe('the next command', () => {
     ).toBe(`mailclaim imports list --profile 'o'\\''brien' --json --after 'a b$c'`)
     expect(nextCommand(['grants', 'list', '--before=x', '--limit=5'], '--before', 'y', 'linux')).toBe(
       'mailclaim grants list --limit=5 --before y',
+    )
+  })
+
+  it('the next command is quoted for PowerShell and cmd.exe on Windows', () => {
+    expect(nextCommand(['imports', 'list', '--profile', "o'brien"], '--after', 'a b$c', 'win32')).toBe(
+      'mailclaim imports list --profile "o\'brien" --after "a b`$c"',
     )
   })
 })

@@ -5,7 +5,7 @@ import { Exit } from '../../src/errors.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { resolveSettings, type Settings } from '../../src/settings/settings.ts'
+import { type GlobalOptions, resolveSettings, type Settings } from '../../src/settings/settings.ts'
 import {
   createFakeContext,
   type FakeContext,
@@ -16,7 +16,8 @@ import {
 import { createClient } from '../hardening/world.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
-type Options = Parameters<typeof command.run>[0]['options']
+/** The options of `login`, those of settings included. */
+type Options = Parameters<typeof command.run>[0]['options'] & GlobalOptions
 
 const TOKENS = {
   access_token: 'access-1',
@@ -50,7 +51,7 @@ function contextWith(
 
 /** Runs the command and plays the browser as soon as the address is printed. */
 async function signIn(context: FakeContext, options: Options = { store: 'file' }, given?: Settings) {
-  const settings = given ?? (await fakeSettings(context))
+  const settings = given ?? (await fakeSettings(context, options))
   const ended = command.run({ arguments: [], options }, context, settings)
   ended.catch(() => {})
   await expect.poll(() => context.stderr.text).toMatch(/oauth\/authorize\S+\s/)
@@ -64,7 +65,7 @@ async function signIn(context: FakeContext, options: Options = { store: 'file' }
 const bodyOf = (request: HttpRequest | undefined) => Object.fromEntries(new URLSearchParams(request?.body))
 
 describe('login', () => {
-  it('exchanges the code in a form, with the verifier and the same redirect URI, and remembers where', async () => {
+  it('login exchanges the code in a form, with the verifier and the same redirect URI, and remembers the service', async () => {
     const context = contextWith()
     const { ended, asked, page } = await signIn(context, { store: 'file', scope: ['emails:send'] })
     await ended
@@ -88,7 +89,7 @@ describe('login', () => {
     expect(context.stderr.text).not.toMatch(/access-1|refresh-1|code-1/)
   })
 
-  it('opens the browser unless told not to, or over SSH', async () => {
+  it('login opens the browser, except with --no-browser or over SSH', async () => {
     const usual = contextWith()
     await (await signIn(usual)).ended
     expect(usual.opened).toHaveLength(1)
@@ -99,7 +100,7 @@ describe('login', () => {
     expect([...told.opened, ...ssh.opened]).toEqual([])
   })
 
-  it('fails with the cause on the page and in the error when the exchange is refused, and keeps nothing', async () => {
+  it('login shows the cause of a refused exchange on the page and in the error, and stores nothing', async () => {
     const context = contextWith({}, () => [400, { error: 'invalid_grant', error_description: 'PKCE' }])
     const { ended, page } = await signIn(context)
     await expect(ended).rejects.toMatchObject({ code: 'invalid_grant', exit: Exit.notSignedIn })
@@ -107,34 +108,35 @@ describe('login', () => {
     expect((await readConfig(context)).profiles).toEqual({})
   })
 
-  it('tries the store before the browser is opened', async () => {
+  it('login tries the store before it opens the browser', async () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_service'
-    const settings = await fakeSettings(context)
-    await expect(
-      command.run({ arguments: [], options: { store: 'keychain' } }, context, settings),
-    ).rejects.toMatchObject({ exit: Exit.notSignedIn, hint: expect.stringContaining('--store file') })
+    const settings = await fakeSettings(context, { store: 'keychain' })
+    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+      exit: Exit.notSignedIn,
+      hint: expect.stringContaining('--store file'),
+    })
     expect(context.opened).toEqual([])
     expect(context.requests).toEqual([])
   })
 
   it.each<[string, Options, RegExp]>([
     ['a scope with a quote', { scope: ['a"b'] }, /--scope/],
-    ['a redirect URI that is no address', { redirectUri: 'callback' }, /--redirect-uri/],
-    ['a resource that is no address', { resource: 'mail' }, /resource/],
-  ])('refuses %s before anything is sent: exit 2', async (_what, options, says) => {
+    ['a redirect URI that is not an address', { redirectUri: 'callback' }, /--redirect-uri/],
+    ['a resource that is not an address', { resource: 'mail' }, /resource/],
+  ])('login refuses %s before anything is sent: exit 2', async (_what, options, says) => {
     const context = contextWith()
     const run = command.run(
-      { arguments: [], options: { store: 'file', ...options } },
+      { arguments: [], options },
       context,
-      await fakeSettings(context),
+      await fakeSettings(context, { store: 'file', ...options }),
     )
     await expect(run).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
     expect(context.requests).toEqual([])
   })
 
-  it('asks a person for what is not configured, and offers the sandbox', async () => {
+  it('login asks a person for what is not configured, and offers the sandbox', async () => {
     const asked: string[] = []
     const context = contextWith({
       terminal: { columns: 80 },
@@ -148,8 +150,8 @@ describe('login', () => {
         },
       },
     })
-    const settings = await resolveSettings({}, [], [], context)
-    const ended = command.run({ arguments: [], options: { store: 'file' } }, context, settings)
+    const settings = await resolveSettings({ store: 'file' }, [], context)
+    const ended = command.run({ arguments: [], options: {} }, context, settings)
     ended.catch(() => {})
     await expect.poll(() => context.stderr.text).toMatch(/client_id=client-9/)
     expect(asked).toHaveLength(2)
@@ -158,26 +160,27 @@ describe('login', () => {
     await expect(ended).rejects.toMatchObject({ exit: 130 })
   })
 
-  it('asks nobody where there is no terminal: exit 3', async () => {
+  it('login asks nothing without a terminal: exit 3', async () => {
     const context = contextWith()
-    const settings = await resolveSettings({}, [], [], context)
-    await expect(
-      command.run({ arguments: [], options: { store: 'file' } }, context, settings),
-    ).rejects.toMatchObject({ code: 'base_url_missing', exit: Exit.notConfigured })
+    const settings = await resolveSettings({}, [], context)
+    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+      code: 'base_url_missing',
+      exit: Exit.notConfigured,
+    })
   })
 
   describe('the scopes that are granted', () => {
     it.each([
-      ['are those that were asked for', ['b:c', 'a:b'], 'a:b b:c', []],
+      ['are those that were requested', ['b:c', 'a:b'], 'a:b b:c', []],
       [
         'are fewer, and others',
         ['a:b', 'b:c', 'c:d'],
         'b:c x:y',
-        ['warning: asked for but not granted: a:b c:d', 'Granted without being asked for: x:y'],
+        ['warning: requested but not granted: a:b c:d', 'Granted without being requested: x:y'],
       ],
-      ['are whatever the service likes, because nothing was asked for', [], 'a:b', []],
-      ['are not named, which means that they are those (RFC 6749)', ['a:b'], null, []],
-    ])('%s', async (_what, scope, granted, said) => {
+      ['are whatever the service decides, because nothing was requested', [], 'a:b', []],
+      ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
+    ])('the granted scopes %s', async (_what, scope, granted, said) => {
       const context = contextWith({}, () => [200, { ...TOKENS, scope: granted }])
       await (await signIn(context, { store: 'file', scope })).ended
       const lines = context.stderr.text.split('\n').filter((line) => /granted/i.test(line))
@@ -185,10 +188,10 @@ describe('login', () => {
     })
   })
 
-  it('that is refused says how to sign in to the same profile, store and service again', async () => {
+  it('a refused login says how to sign in to the same profile, store and service again', async () => {
     const context = contextWith({}, () => [400, { error: 'invalid_grant' }])
-    const settings = await fakeSettings(context, { profile: 'work' })
-    const { ended } = await signIn(context, { store: 'file' }, settings)
+    const settings = await fakeSettings(context, { profile: 'work', store: 'file' })
+    const { ended } = await signIn(context, {}, settings)
     await expect(ended).rejects.toMatchObject({
       hint: 'sign in again: mailclaim login --profile work --store file --base-url http://127.0.0.1:1 --client-id client-1',
     })
@@ -204,7 +207,7 @@ describe('login', () => {
       return { sandbox, baseUrl, client, logIn }
     }
 
-    it('says so with both names, and how to go on', async () => {
+    it('login names both the issuer and the base URL, and says how to continue', async () => {
       const { sandbox, baseUrl, logIn } = await twoNames()
       const { code, stderr } = await logIn()
       expect(code).toBe(Exit.notConfigured)
@@ -212,7 +215,7 @@ describe('login', () => {
       expect(stderr).toContain(`mailclaim login --store file --issuer ${sandbox.baseUrl}`)
     })
 
-    it('goes well with --issuer, which the profile remembers; the session belongs to the base URL', async () => {
+    it('login succeeds with --issuer, which the profile remembers; the session belongs to the base URL', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       expect(await logIn('--issuer', `${sandbox.baseUrl}/`)).toMatchObject({ code: 0 })
       const { context } = client
@@ -225,7 +228,7 @@ describe('login', () => {
       expect(await logIn()).toMatchObject({ code: 0 })
     })
 
-    it('does not take the issuer of the profile to another service', async () => {
+    it('login does not use the issuer of the profile for another service', async () => {
       const { sandbox, client, logIn } = await twoNames()
       await logIn('--issuer', sandbox.baseUrl)
       const other = await sandboxForTest({ autoApprove: true })
@@ -238,26 +241,26 @@ describe('login', () => {
   })
 
   describe('--with-api-key', () => {
-    it('keeps the key from a pipe, its line end left out, and asks the service nothing', async () => {
+    it('login --with-api-key stores the key from a pipe without its line end, and sends no request', async () => {
       const context = contextWith()
       context.stdin.stream.end('key_0123456789\n')
       await command.run(
-        { arguments: [], options: { store: 'file', withApiKey: true } },
+        { arguments: [], options: { withApiKey: true } },
         context,
-        await fakeSettings(context),
+        await fakeSettings(context, { store: 'file' }),
       )
       expect(context.requests).toEqual([])
       expect(context.stderr.text).toContain('API key stored')
       expect(context.stderr.text).not.toContain('key_0123456789')
     })
 
-    it.each(['', '\n', 'two words\n', 'two\nlines\n'])('refuses %j', async (text) => {
+    it.each(['', '\n', 'two words\n', 'two\nlines\n'])('login --with-api-key refuses %j', async (text) => {
       const context = contextWith()
       context.stdin.stream.end(text)
       const run = command.run(
-        { arguments: [], options: { store: 'file', withApiKey: true } },
+        { arguments: [], options: { withApiKey: true } },
         context,
-        await fakeSettings(context),
+        await fakeSettings(context, { store: 'file' }),
       )
       await expect(run).rejects.toMatchObject({ name: 'CliError' })
     })

@@ -34,7 +34,7 @@ test('--json prints one line with all that a script needs, and the service answe
   await expect(fetch(`${ready['base_url']}/contacts/imports`)).rejects.toThrow()
 })
 
-test('for people it prints the lines to paste', async () => {
+test('without --json it prints the lines to paste', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const { ended, text } = await start(context)
   const [, dnsPort] = /MAILCLAIM_RESOLVER=127\.0\.0\.1:(\d+)/.exec(text) ?? []
@@ -45,14 +45,14 @@ test('for people it prints the lines to paste', async () => {
   await expect(ended).rejects.toMatchObject({ exit: 130 })
 })
 
-test('with --exit-with-stdin it ends, as it should, when standard input closes', async () => {
+test('with --exit-with-stdin it ends when standard input closes', async () => {
   const context = createFakeContext()
   const { ended } = await start(context, { exitWithStdin: true }, true)
   context.stdin.stream.end()
   await expect(ended).resolves.toBeUndefined()
 })
 
-test('a port that is in use is an error with a way on', async () => {
+test('a port that is in use is an error with a next step', async () => {
   const context = createFakeContext()
   const { text } = await start(context, {}, true)
   const { base_url: baseUrl } = JSON.parse(text) as { base_url: string }

@@ -22,13 +22,13 @@ function endless(): { stream: Readable; taken: () => number } {
 }
 
 describe('an input without an end', () => {
-  test('is no API key: it is left after the first piece', async () => {
+  test('is not an API key: it is left after the first piece', async () => {
     const { stream, taken } = endless()
-    const context = withEffects(createFakeContext({ environment: { store: 'file' } }), {
+    const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
       stdin: { isTTY: false, stream: stream as never },
     })
     expect(await run(['login', '--with-api-key', '--base-url', 'https://api.example.com'], context)).toBe(2)
-    expect(context.stderr.text).toContain('is no API key')
+    expect(context.stderr.text).toContain('is not an API key')
     expect(context.stderr.text).not.toContain('aaaa')
     expect(taken()).toBeLessThan(5)
   })
@@ -47,7 +47,7 @@ describe('an input without an end', () => {
 test('a claim of some megabytes is shown, and not remembered in a file that could not be read again', async () => {
   const claim = { domain_id: 'd-1', name: 'example.com', status: 'pending', note: 'x'.repeat(5_000_000) }
   const context = createFakeContext({
-    environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' },
+    environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
     respond: () => jsonResponse(200, claim),
   })
   expect(await run(['claims', 'get', 'd-1', '--fields', 'name', '--json'], context)).toBe(0)

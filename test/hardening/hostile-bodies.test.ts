@@ -165,7 +165,12 @@ async function perform(
 describe('bodies of any kind', () => {
   test(`${BODIES} of them: each ends with a documented exit code, one message, and harmless output`, async () => {
     const world = createFakeContext({
-      environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'secret-key-1', noColor: true, term: 'dumb' },
+      environment: {
+        settings: { base_url: 'http://127.0.0.1:1' },
+        apiKey: 'secret-key-1',
+        noColor: true,
+        term: 'dumb',
+      },
     })
     const runs = Number(process.env['MAILCLAIM_TEST_BODIES'] ?? BODIES)
     const ends = new Map<number, number>()
@@ -209,7 +214,7 @@ describe('a list', () => {
   ])('that %s ends with exit 7, what came before it printed', async (_what, pages) => {
     let asked = 0
     const context = createFakeContext({
-      environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' },
+      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
       respond: () => jsonResponse(200, pages[asked++ % pages.length]),
     })
     expect(await run(['imports', 'list', '--all', '--format', 'jsonl'], context)).toBe(7)
@@ -223,7 +228,7 @@ describe('a list', () => {
     'that is cut after an item whose id is %j gives no command to go on, and ends well',
     async (id) => {
       const context = createFakeContext({
-        environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' },
+        environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
         respond: () => jsonResponse(200, page(false, 'a', id as string, 'c')),
       })
       expect(await run(['imports', 'list', '--limit', '2'], context)).toBe(0)
@@ -234,7 +239,7 @@ describe('a list', () => {
   test('without an end is left where --limit says', async () => {
     let next = 0
     const context = createFakeContext({
-      environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' },
+      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
       respond: () => jsonResponse(200, page(true, ...Array.from({ length: 100 }, () => `id-${next++}`))),
     })
     expect(await run(['imports', 'list', '--limit', '250', '--format', 'jsonl'], context)).toBe(0)
@@ -258,7 +263,7 @@ describe('a page of the metadata', () => {
     ['https://[::1]:8443/', ELSEWHERE],
   ])('that sends the browser to %s from %s is refused', async (endpoint, baseUrl) => {
     const context = createFakeContext({
-      environment: { baseUrl, clientId: 'c', store: 'file' },
+      environment: { settings: { base_url: baseUrl, client_id: 'c', store: 'file' } },
       respond: ({ url }) =>
         jsonResponse(200, {
           issuer: url.origin,

@@ -89,7 +89,7 @@ const CLAIM = {
 }
 
 async function follow(words: readonly string[], answerAt: (hours: number) => object) {
-  const base = createFakeContext({ environment: { baseUrl: BASE, clientId: 'client-1' } })
+  const base = createFakeContext({ environment: { settings: { base_url: BASE, client_id: 'client-1' } } })
   const service = createService(base.clock, answerAt)
   const context = withEffects(base, {
     random: { bytes: (length) => new Uint8Array(length).fill(9), fraction: () => 0.5 },

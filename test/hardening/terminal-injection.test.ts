@@ -120,11 +120,10 @@ function world(terminal: boolean, respond: Parameters<typeof createFakeContext>[
     ...respond,
     ...(terminal ? { terminal: { columns: 100 } } : {}),
     environment: {
-      baseUrl: 'http://127.0.0.1:1',
+      settings: { base_url: 'http://127.0.0.1:1', authoritative_port: '53' },
       apiKey: 'k',
       noColor: true,
       term: 'dumb',
-      authoritativePort: '53',
     },
     dns: { udp: noDns, tcp: noDns, systemResolvers: async () => [] },
   })
@@ -223,17 +222,20 @@ describe.each(EVIL)('%s', (_what, evil) => {
       expect(harmfulIn(context.stdout.text + context.stderr.text), JSON.stringify(argv)).toEqual([])
     }
     for (const variable of [
-      'baseUrl',
-      'clientId',
+      'base_url',
+      'client_id',
       'profile',
       'store',
       'resolver',
-      'authoritativePort',
+      'authoritative_port',
       'apiKey',
     ] as const) {
       const context = createFakeContext({
         terminal: { columns: 80 },
-        environment: { baseUrl: 'http://127.0.0.1:1', noColor: true, [variable]: evil },
+        environment:
+          variable === 'apiKey'
+            ? { settings: { base_url: 'http://127.0.0.1:1' }, noColor: true, apiKey: evil }
+            : { settings: { base_url: 'http://127.0.0.1:1', [variable]: evil }, noColor: true },
         respond: () => jsonResponse(401, {}),
       })
       for (const words of ['auth status', 'grants list', 'config list']) await run(words.split(' '), context)

@@ -108,11 +108,13 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
     clock: options.clock ?? createHastyClock(),
     http,
     environment: {
-      baseUrl,
-      clientId: sandbox.clientId,
-      resolver: sandbox.dns,
-      authoritativePort: sandbox.dns.split(':').at(-1) ?? '',
-      store: 'file',
+      settings: {
+        base_url: baseUrl,
+        client_id: sandbox.clientId,
+        resolver: sandbox.dns,
+        authoritative_port: sandbox.dns.split(':').at(-1) ?? '',
+        store: 'file',
+      },
       ...(options.apiKey ? { apiKey: sandbox.apiKey } : {}),
     },
   })

@@ -13,7 +13,7 @@ interface Step {
 async function watch(steps: readonly Step[], argv: readonly string[] = [], options: FakeContextOptions = {}) {
   const left = [...steps]
   const context = createFakeContext({
-    environment: { baseUrl: 'http://127.0.0.1:1', apiKey: 'key-1', ...options.environment },
+    environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1', ...options.environment },
     ...(options.terminal === undefined ? {} : { terminal: options.terminal }),
     respond: () => {
       const step = (left.length > 1 ? left.shift() : left[0]) as Step

@@ -385,7 +385,10 @@ describe('an interrupted session', () => {
 
   it('is retried without a question where the profile says so, with a warning', async () => {
     const world = await interruptedWorld({ kind: 'reset' })
-    const settings = { ...world.settings, profileConfig: { on_interrupted: 'retry' as const } }
+    const settings = {
+      ...world.settings,
+      chosen: { ...world.settings.chosen, on_interrupted: { value: 'retry', source: 'profile' as const } },
+    }
     expect(await endOf(() => currentCredential(world.context, settings))).toBe('ok')
     expect(world.context.stderr.text).toContain('because on-interrupted is set to retry')
   })

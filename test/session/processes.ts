@@ -34,7 +34,7 @@ export async function createProcessWorld({ store, keyring }: ProcessWorldOptions
   const directories: Context['directories'] = {
     config: join(world.home, 'config'),
     state: join(world.home, 'state'),
-    user: userDirectory(),
+    user: userDirectory(process),
   }
   const keychain = keyring?.keychain
   const session = await createSessionWorld(keychain === undefined ? {} : { keychain }, {

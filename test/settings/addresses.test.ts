@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  below,
   isLoopback,
   issuerOf,
+  operationUrl,
   parseBaseUrl,
-  parsePort,
   parseServerAddress,
 } from '../../src/settings/addresses.ts'
+import { parsePort } from '../../src/settings/parse-value.ts'
 
 describe('the base URL', () => {
   it.each([
@@ -40,8 +40,8 @@ describe('the base URL', () => {
     expect(() => parseBaseUrl(text)).toThrow(expect.objectContaining({ exit: 3, code: 'base_url_unusable' }))
   })
 
-  it('keeps its path when an operation goes below it', () => {
-    expect(below(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
+  it('the URL of an operation keeps the path of the base URL', () => {
+    expect(operationUrl(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
       'https://x.example/api/v1/oauth/token',
     )
   })
@@ -73,7 +73,7 @@ describe('the address of a DNS server', () => {
     expect(() => parseServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
   })
 
-  it('reads back every address and port it can write', () => {
+  it('every address of a DNS server can be written and read back', () => {
     const port = fc.integer({ min: 1, max: 65535 })
     fc.assert(
       fc.property(fc.ipV4(), port, (address, at) => {
@@ -89,7 +89,7 @@ describe('the address of a DNS server', () => {
   })
 })
 
-it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is no port', (text) => {
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is not a port', (text) => {
   expect(() => parsePort(text, '--port')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 

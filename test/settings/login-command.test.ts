@@ -3,7 +3,7 @@ import { type LoginCommandOptions, loginCommand } from '../../src/settings/login
 
 describe('the command that signs in again', () => {
   it.each<[string, LoginCommandOptions, string]>([
-    ['names nothing that it takes by itself', { profile: 'default', store: 'keychain' }, 'mailclaim login'],
+    ['names no defaults', { profile: 'default', store: 'keychain' }, 'mailclaim login'],
     [
       'names the profile and the store',
       { profile: 'work', store: 'file' },
@@ -14,7 +14,13 @@ describe('the command that signs in again', () => {
       { profile: 'default', baseUrl: 'https://api.example', clientId: 'c 1', issuer: 'https://auth.example' },
       "mailclaim login --base-url https://api.example --client-id 'c 1' --issuer https://auth.example",
     ],
-  ])('%s', (_what, options, command) => {
-    expect(loginCommand(options)).toBe(command)
+  ])('the login command %s', (_what, options, command) => {
+    expect(loginCommand(options, 'linux')).toBe(command)
+  })
+
+  it('the login command is quoted for PowerShell and cmd.exe on Windows', () => {
+    expect(loginCommand({ profile: 'default', clientId: 'c $1' }, 'win32')).toBe(
+      'mailclaim login --client-id "c `$1"',
+    )
   })
 })

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { platformDirectories } from '../../src/settings/paths.ts'
+import { platformDirectories, userDirectory } from '../../src/settings/paths.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 describe('the directories of the platform', () => {
   const linux = (env: Record<string, string>) => platformDirectories({ env, platform: 'linux' })
 
-  it('are those of the XDG Base Directory specification on Linux', () => {
+  it('the directories on Linux are those of the XDG Base Directory specification', () => {
     expect(linux({ XDG_CONFIG_HOME: '/c', XDG_STATE_HOME: '/s' })).toEqual({
       config: '/c/mailclaim',
       state: '/s/mailclaim',
@@ -20,7 +20,7 @@ describe('the directories of the platform', () => {
     expect(linux({ XDG_STATE_HOME: '' }).state).toMatch(/\/\.local\/state\/mailclaim$/)
   })
 
-  it('are the Library on macOS, and AppData on Windows', () => {
+  it('the directories are the Library on macOS, and AppData on Windows', () => {
     expect(platformDirectories({ env: {}, platform: 'darwin' })).toEqual({
       config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
       state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),
@@ -31,22 +31,43 @@ describe('the directories of the platform', () => {
   })
 })
 
-describe('a user whom the system does not know, without HOME', () => {
-  it.runIf(process.getuid?.() === 0)('can use the program with directories that are named', () => {
-    const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
-    // The program itself may lie in a directory that only root can enter.
-    const copy = mkdtempSync(join(tmpdir(), 'mailclaim-copy-'))
-    onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
-    chmodSync(copy, 0o755)
-    for (const part of ['bin', 'dist', 'package.json'])
-      cpSync(join(ROOT, part), join(copy, part), { recursive: true })
-    const run = (words: string[], more = {}) =>
-      execFileSync(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
-        env: { ...env, ...more },
-        uid: 54_321,
-        encoding: 'utf8',
-      })
-    expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
-    expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1' })).toBe('key-1\n')
+describe('the directory of the user', () => {
+  it('the directory of the user is the local data directory on Windows, whatever HOME says', () => {
+    const env = { LOCALAPPDATA: '/local', HOME: '/home/other' }
+    expect(userDirectory({ env, platform: 'win32' })).toBe('/local/mailclaim/Data')
   })
+
+  it.each([
+    ['darwin', /\/Library\/Application Support\/mailclaim$/],
+    ['linux', /\/\.local\/state\/mailclaim$/],
+  ] as const)(
+    'the directory of the user is in the home of the account on %s, whatever XDG_STATE_HOME says',
+    (platform, expected) => {
+      const directory = userDirectory({ env: { XDG_STATE_HOME: '/elsewhere' }, platform })
+      expect(directory).toMatch(expected)
+    },
+  )
+})
+
+describe('a user whom the system does not know, without HOME', () => {
+  it.runIf(process.getuid?.() === 0)(
+    'a user without an entry or HOME can use the program with MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR',
+    () => {
+      const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
+      // The program itself may lie in a directory that only root can enter.
+      const copy = mkdtempSync(join(tmpdir(), 'mailclaim-copy-'))
+      onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
+      chmodSync(copy, 0o755)
+      for (const part of ['bin', 'dist', 'package.json'])
+        cpSync(join(ROOT, part), join(copy, part), { recursive: true })
+      const run = (words: string[], more = {}) =>
+        execFileSync(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
+          env: { ...env, ...more },
+          uid: 54_321,
+          encoding: 'utf8',
+        })
+      expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
+      expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1' })).toBe('key-1\n')
+    },
+  )
 })

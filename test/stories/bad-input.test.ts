@@ -22,9 +22,9 @@ function expectOneError(ended: Ended, code: number, says: RegExp): void {
 describe('a mistake on the command line is one clear error, and nothing is sent', () => {
   const ID = '7b1f0f1e-0000-4000-8000-000000000001'
   test.each<[number, RegExp, string]>([
-    [2, /--after and --before exclude each other/, `imports list --after ${ID} --before ${ID}`],
-    [2, /--after and --before exclude each other/, `grants list --after ${ID} --before ${ID}`],
-    [2, /--all and --limit exclude each other/, 'imports list --all --limit 5'],
+    [2, /--after and --before can't be used together/, `imports list --after ${ID} --before ${ID}`],
+    [2, /--after and --before can't be used together/, `grants list --after ${ID} --before ${ID}`],
+    [2, /--all and --limit can't be used together/, 'imports list --all --limit 5'],
     [2, /--limit: "0" is not a whole number/, 'imports list --limit 0'],
     [2, /--limit/, 'imports list --limit -1'],
     [2, /--limit: "-1" is not/, 'imports list --limit=-1'],

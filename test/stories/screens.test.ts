@@ -276,13 +276,13 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       before: (world) =>
         world.control('POST', 'faults', { kind: 'hang', method: 'POST', path: '/domains/claim', count: 1 }),
       shows: /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Claim/,
-      leaves: 'hint: nothing is lost; to go on, run the same command again',
+      leaves: 'hint: nothing is lost; to continue, run the same command again',
     },
     {
       at: 'DNS is waited for',
       line: 'mailclaim claim i2.example',
       shows: /→ Add a TXT record in/,
-      leaves: 'hint: nothing is lost; to go on, run the same command again',
+      leaves: 'hint: nothing is lost; to continue, run the same command again',
     },
     {
       at: 'the claim is being followed',

@@ -3,15 +3,29 @@ import { CliError } from '../../errors.ts'
 import { profilesWithSession } from '../../session/forget.ts'
 import { sessionPaths } from '../../session/paths.ts'
 import { readRecord, type SessionRecord } from '../../session/record.ts'
-import { createListWriter } from '../../terminal/list-writer.ts'
+import type { Column } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
+import { printItems } from '../lists.ts'
+
+const COLUMNS: readonly Column[] = [
+  { field: 'profile', kind: 'id' },
+  {
+    field: 'current',
+    title: '',
+    text: (value) => (value === true ? 'current' : ' '),
+    paint: (_value, palette) => palette.good,
+  },
+  { field: 'credential' },
+  { field: 'base_url', title: 'Service' },
+  { field: 'store' },
+]
 
 export const command = defineCommand({
-  description: 'Lists the profiles: those that are configured and those that are signed in.',
-  examples: [
-    { command: 'mailclaim auth list', says: 'which profiles are there' },
-    { command: 'mailclaim auth list --json', says: 'the same for a script' },
-  ],
+  description: 'Lists the profiles that are configured or signed in.',
+  examples: {
+    'mailclaim auth list': 'all profiles',
+    'mailclaim auth list --json': 'for a script',
+  },
   exits: [],
   async run(_input, context, settings) {
     const names = new Set([
@@ -27,33 +41,11 @@ export const command = defineCommand({
         base_url: settings.config.profiles[profile]?.base_url ?? null,
       })),
     )
-    const writer = createListWriter({
-      context,
-      settings,
-      columns: [
-        { field: 'profile', kind: 'id' },
-        {
-          field: 'current',
-          title: '',
-          text: (value) => (value === true ? 'current' : ' '),
-          paint: (_value, palette) => palette.good,
-        },
-        { field: 'credential' },
-        { field: 'base_url', title: 'Service' },
-        { field: 'store' },
-      ],
-      nothing: 'no profiles',
-    })
-    await writer.page({
-      items,
-      envelope: { object: 'list', has_more: false, data: items },
-      finalHasMore: false,
-    })
-    await writer.end(false)
+    await printItems(items, COLUMNS, 'no profiles', context, settings)
   },
 })
 
-/** What is known of a profile's credential from its record alone: the store is not asked. */
+/** What a profile's session record says of its credential; the store isn't read. */
 async function credentialOf(
   context: Context,
   profile: string,

@@ -13,22 +13,21 @@ interface RefreshFlags {
 }
 
 export const command = defineCommand<RefreshFlags>({
-  description: `Renews the session now: a new refresh token, and a new access token. With --scope the access token gets
-less than the session was granted; commands use it until it ends or is renewed, which brings back the whole scope.`,
+  description: `Renews the session now: a new refresh token and a new access token. --scope narrows the access token to less
+than the session was granted; commands use it until it expires or is renewed, which brings back the full scope.`,
   options: [
-    { flags: '--scope <scope>', says: 'narrow the access token to this scope; repeatable', repeatable: true },
+    { flags: '--scope <scope>', description: 'narrow the access token to this scope', repeatable: true },
     {
       flags: '--retry-interrupted',
-      says: 'send a refresh token whose last use has no known outcome; if it was used, that ends the session',
+      description:
+        'send a refresh token whose last use has no known outcome; if it was used, the session ends',
     },
   ],
-  examples: [
-    { command: 'mailclaim auth refresh', says: 'renew the session' },
-    {
-      command: 'mailclaim auth refresh --scope emails:send && mailclaim auth token',
-      says: 'a token that can only send, for another program',
-    },
-  ],
+  examples: {
+    'mailclaim auth refresh': 'renew the session',
+    'mailclaim auth refresh --scope emails:send && mailclaim auth token':
+      'get a token that can only send, for another program',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     const scopes = splitScopes(options.scope ?? [])

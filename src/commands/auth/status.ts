@@ -15,13 +15,13 @@ interface StatusFlags {
 }
 
 export const command = defineCommand<StatusFlags>({
-  description: `Shows who is signed in, how, until when, and where the secret lives. Asks only this machine, unless
---online also lets the service try the credential. Exit code 0 means that commands can sign their requests.`,
-  options: [{ flags: '--online', says: 'let the service try the credential' }],
-  examples: [
-    { command: 'mailclaim auth status', says: 'look at the current profile' },
-    { command: 'mailclaim auth status --json --fields state', says: 'only the state, for a script' },
-  ],
+  description: `Shows who is signed in, how, until when, and where the secret is stored. It works offline, unless --online
+tries the credential with the service. Exit code 0 means that commands have a credential to use.`,
+  options: [{ flags: '--online', description: 'try the credential with the service' }],
+  examples: {
+    'mailclaim auth status': 'of the current profile',
+    'mailclaim auth status --json --fields state': 'only the state, for a script',
+  },
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined
@@ -44,16 +44,16 @@ async function tryOnline(context: Context, settings: Settings): Promise<'accepte
   }
 }
 
-const WORDS: Readonly<Record<SessionState, string>> = {
+const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
-  fine: 'fine',
-  needs_refresh: 'fine; the next command renews the access token',
-  refreshing: 'another command is renewing it now',
+  fine: 'active',
+  needs_refresh: 'active; the next command renews the access token',
+  refreshing: 'another command is renewing it',
   interrupted: 'interrupted: the last refresh has no known outcome',
-  expired: 'over: the refresh token was not renewed for 60 days',
-  ended: 'over: ended by the service',
-  store_unavailable: 'the secret cannot be had from its store',
-  unusable: 'the file of the session is damaged',
+  expired: 'expired: the refresh token was not renewed for 60 days',
+  ended: 'ended by the service',
+  store_unavailable: 'the secret cannot be read from its store',
+  unusable: 'the session file is damaged',
 }
 
 function statusOf(
@@ -75,7 +75,7 @@ function statusOf(
         : record.kind === 'api_key'
           ? 'stored API key'
           : 'session',
-    // An API key is bound to no service: it goes where the settings say.
+    // An API key is not bound to a service: requests go where the settings say.
     base_url: record?.issuer ?? (description.apiKeyInForce ? usableBase(settings) : null),
     client_id: session?.clientId ?? null,
     scope: session?.scope ?? null,
@@ -98,7 +98,7 @@ function statusOf(
   }
 }
 
-/** One that cannot be used is not shown either: there may be a password in it. */
+/** An unusable base URL is not shown: there may be a password in it. */
 function usableBase(settings: Settings): string | null {
   try {
     return issuerOf(requireBaseUrl(settings))
@@ -107,7 +107,7 @@ function usableBase(settings: Settings): string | null {
   }
 }
 
-/** The columns of a status. What does not apply is no line of a card, and an empty cell for programs. */
+/** The columns of a status. A null value is left out for people, and an empty cell for programs. */
 function columnsFor(status: ReturnType<typeof statusOf>): Column[] {
   return columns().map((column) =>
     valueAt(status, column.field) === null ? { ...column, only: 'programs' } : column,
@@ -121,10 +121,10 @@ function columns(): Column[] {
     { field: 'profile' },
     {
       field: 'state',
-      text: (value) => WORDS[value as SessionState],
+      text: (value) => STATE_LABELS[value as SessionState],
       paint: (value, palette) => (value === 'fine' || value === 'needs_refresh' ? palette.good : palette.bad),
     },
-    { field: 'in_force', title: 'Commands use' },
+    { field: 'in_force', title: 'Using' },
     { field: 'base_url', title: 'Service' },
     { field: 'client_id', title: 'Client', kind: 'id' },
     { field: 'scope' },
@@ -133,13 +133,13 @@ function columns(): Column[] {
     { field: 'secret_at', title: 'Secret at', kind: 'id' },
     { field: 'signed_in_at', title: 'Signed in', text: when },
     { field: 'refreshed_at', title: 'Renewed', text: when },
-    { field: 'refresh_by', title: 'Ends unless used', text: when },
+    { field: 'refresh_by', title: 'Expires if unused', text: when },
     {
       field: 'access_token',
       title: 'Access token',
       text: (value) => {
         const token = value as { expires_in: number; narrowed: boolean; scope: string | null }
-        if (token.expires_in <= 0) return 'has ended'
+        if (token.expires_in <= 0) return 'expired'
         return `valid for ${spokenSpan(token.expires_in * 1000)}${token.narrowed ? `, narrowed to ${token.scope}` : ''}`
       },
     },

@@ -12,12 +12,13 @@ import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { Exit, usageError } from '../../errors.ts'
+import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { canAnimate, startProgress } from '../../terminal/progress.ts'
-import { defineCommand } from '../definition.ts'
+import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 interface Options {
   name?: string
@@ -32,60 +33,49 @@ export const command = defineCommand<Options>({
     'Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain’s own name ' +
     'servers directly and names the cause with a fix. It doesn’t ask the service to verify anything, and won’t poison ' +
     'caches with a negative answer. With --name and --value it needs no account.',
-  arguments: [
-    {
-      syntax: '[claim]',
-      says: 'domain name or placeholder domain id of the claim',
-      completion: 'domains',
-    },
-  ],
+  arguments: [CLAIM_ARGUMENT],
   options: [
-    { flags: '--name <name>', says: 'check this name instead of a claim (requires --value)' },
-    { flags: '--value <text>', says: 'the complete TXT value to expect, such as prefix=token' },
+    { flags: '--name <name>', description: 'check this name instead of a claim (requires --value)' },
+    { flags: '--value <text>', description: 'the complete TXT value to expect, such as prefix=token' },
     {
       flags: '--wait',
-      says: 'keep checking, after 5, 10, 20, then every 30 seconds, until the record is ready',
+      description: 'keep checking, after 5, 10, 20, then every 30 seconds, until the record is ready',
     },
     {
       flags: '--timeout <seconds>',
-      says: 'stop waiting after this long (default: one hour)',
-      parse: parseWaitSeconds,
+      description: 'stop waiting after this long, with exit 8',
+      default: String(WAIT_MS / 1000),
+      parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
-    { flags: '--public-resolvers', says: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well' },
+    { flags: '--public-resolvers', description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well' },
   ],
   formats: ['markdown'],
-  examples: [
-    { command: 'mailclaim claims check example.com', says: 'why isn’t this claim verifying?' },
-    { command: 'mailclaim claims check --name example.com --value prefix=token', says: 'without an account' },
-    {
-      command: 'mailclaim claims check example.com --wait --timeout 900',
-      says: 'wait for the record for up to 15 minutes',
-    },
-    {
-      command: 'mailclaim claims check example.com --format markdown',
-      says: 'a report to paste into a support ticket',
-    },
-  ],
+  examples: {
+    'mailclaim claims check example.com': 'why isn’t this claim verifying?',
+    'mailclaim claims check --name example.com --value prefix=token': 'without an account',
+    'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
+    'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
+  },
   exits: [Exit.notFound, Exit.unavailable, Exit.notYet],
   async run({ arguments: [claim], options }, context, settings) {
     if (options.timeout !== undefined && options.wait === undefined)
       throw usageError('--timeout needs --wait')
-    const record = await wantedRecord(claim, options, context, settings)
+    const record = await expectedRecord(claim, options, context, settings)
     const request: CheckRequest = {
       ...checkRequest(record, settings),
       publicResolvers: options.publicResolvers === true,
     }
     const report = options.wait
-      ? await waited(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
-      : await once(request, context, settings)
+      ? await untilReady(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
+      : await checkOnce(request, context, settings)
     await writeReport(report, request, context, settings)
     const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
   },
 })
 
-/** Name and value from the options, or from the claim: as the ledger has it, else as the service has it now. */
-async function wantedRecord(
+/** The record to expect, from the options, or from the claim as the ledger or else the service has it. */
+async function expectedRecord(
   claim: string | undefined,
   options: Options,
   context: Context,
@@ -100,7 +90,7 @@ async function wantedRecord(
         '--name needs --value',
         'add --value with the complete TXT value, such as prefix=token',
       )
-    // Pasted with it out of a ticket or a zone file. Left in, it would be what the customer is told to publish.
+    // People paste quotation marks from a ticket or a zone file. Kept, they would be what the customer is told to publish.
     const bare = value
       .trim()
       .replace(/^(["'])(.*)\1$/s, '$2')
@@ -116,8 +106,8 @@ async function wantedRecord(
   return recordOf(known)
 }
 
-/** One check. It may take ten seconds, so a person sees that it is running. */
-async function once(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
+/** Checks once. That may take ten seconds, so a person sees that it is running. */
+async function checkOnce(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
   const progress = canAnimate(context)
     ? await startProgress(`querying the name servers of ${request.name}`, context, settings)
     : undefined
@@ -128,8 +118,8 @@ async function once(request: CheckRequest, context: Context, settings: Settings)
   }
 }
 
-/** Checks until the record is ready or the time is over, and says why it goes on. */
-async function waited(
+/** Checks until the record is ready or the time is over, and shows what it waits for. */
+async function untilReady(
   request: CheckRequest,
   timeoutMs: number,
   context: Context,
@@ -158,7 +148,7 @@ async function waited(
   }
 }
 
-/** What TSV and CSV show of a report: one record. */
+/** A report in TSV and CSV: one record. */
 const COLUMNS: readonly Column[] = [
   { field: 'name' },
   { field: 'expected' },
@@ -198,11 +188,4 @@ async function writeReport(
   } else {
     await writeObject(context, settings, reportJson(report), COLUMNS)
   }
-}
-
-function parseWaitSeconds(text: string): number {
-  const seconds = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (seconds < 1)
-    throw usageError(`--timeout: ${JSON.stringify(text)} is not a whole number of seconds, 1 or more`)
-  return seconds
 }

@@ -24,38 +24,37 @@ export interface CreateFlags {
 export const CREATE_OPTIONS = [
   {
     flags: '--region <region>',
-    says: 'where the domain is served from (the service takes us-east-1)',
+    description: 'region that serves the domain',
     choices: REGIONS,
+    default: 'us-east-1',
   },
   {
     flags: '--custom-return-path <label>',
-    says: 'label of the Return-Path address (the service takes send)',
+    description: 'label of the Return-Path address',
+    default: 'send',
     parse: label('--custom-return-path'),
   },
-  { flags: '--open-tracking', says: 'track opens; needs a verified tracking subdomain' },
-  { flags: '--no-open-tracking', says: 'do not track opens' },
-  { flags: '--click-tracking', says: 'track clicks; needs a verified tracking subdomain' },
-  { flags: '--no-click-tracking', says: 'do not track clicks' },
+  { flags: '--open-tracking', description: 'track opens; requires a verified tracking subdomain' },
+  { flags: '--no-open-tracking', description: "don't track opens" },
+  { flags: '--click-tracking', description: 'track clicks; requires a verified tracking subdomain' },
+  { flags: '--no-click-tracking', description: "don't track clicks" },
   {
     flags: '--tracking-subdomain <label>',
-    says: 'label of the tracking subdomain',
+    description: 'label of the tracking subdomain',
     parse: label('--tracking-subdomain'),
   },
 ] as const
 
 export const command = defineCommand<CreateFlags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
-The service creates a placeholder domain in your team; the claim is open until it expires. Where an identical claim is
-pending, that one is returned. A claim is canceled by deleting its placeholder domain, outside this program.`,
-  arguments: [{ syntax: '[domain]', says: 'the domain to claim' }],
+The service creates a placeholder domain in your team; the claim is open until it expires. If an identical claim is
+pending, the service returns it. To cancel a claim, delete its placeholder domain, outside this program.`,
+  arguments: [{ syntax: '[domain]', description: 'the domain to claim' }],
   options: CREATE_OPTIONS,
-  examples: [
-    { command: 'mailclaim claims create example.com', says: 'start a claim' },
-    {
-      command: 'mailclaim claims create example.com --region eu-west-1 --json',
-      says: 'in another region, for a script',
-    },
-  ],
+  examples: {
+    'mailclaim claims create example.com': 'start a claim',
+    'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
@@ -63,7 +62,7 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
     const remembered = await recordClaim(claim, context, settings)
     if (!created)
       await note(
-        `${nameOf(claim)} was already being claimed (${standingOf(claim).says}); this is that claim.`,
+        `${nameOf(claim)} was already being claimed (${standingOf(claim).says}); showing that claim.`,
         context,
         settings,
       )
@@ -72,7 +71,7 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
   },
 })
 
-/** @param known what the next command finds the claim by */
+/** @param known the argument that finds the claim */
 function nextStep(claim: DomainClaim, known: string): string {
   if (standingOf(claim).phase === 'blocked')
     return `a block can lift by itself; to wait for that: mailclaim claims watch ${known} --through-blocked`
@@ -81,10 +80,10 @@ function nextStep(claim: DomainClaim, known: string): string {
   return `add the TXT record, then run: mailclaim claims check ${known}`
 }
 
-/** Asks a person for the domain that was left out. @throws CliError exit 2 where nobody can be asked. */
+/** Asks a person for the missing domain. @throws CliError exit 2 if nobody can be asked. */
 export async function askForDomain(context: Context, settings: Settings): Promise<string> {
   if (!settings.interactive)
-    throw usageError('which domain? It is missing', 'give it as in: mailclaim claims create example.com')
+    throw usageError('the domain is missing', 'give it as in: mailclaim claims create example.com')
   return context.prompts.input({
     message: 'Domain to claim:',
     validate: (text) => {
@@ -94,7 +93,7 @@ export async function askForDomain(context: Context, settings: Settings): Promis
   })
 }
 
-/** What is sent to start a claim: only what was asked for, so that the service's defaults hold. @throws CliError exit 2. */
+/** The request that starts a claim: only what was given, so that the service's defaults apply. @throws CliError exit 2. */
 export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
   const name = checkName(domain)
   if (!name.ok) throw usageError(name.problem, name.fix)
@@ -113,7 +112,7 @@ function label(option: string): (text: string) => string {
     if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
     throw usageError(
       `${option}: ${JSON.stringify(text)} is not a DNS label`,
-      'use letters, digits and, inside, hyphens; 63 at most',
+      'use up to 63 letters, digits and hyphens, with no hyphen at the start or the end',
     )
   }
 }

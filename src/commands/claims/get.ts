@@ -5,23 +5,17 @@ import { Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
 import { connect } from '../../session/connect.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { defineCommand } from '../definition.ts'
-import { CLAIM_ARGUMENT } from './argument.ts'
+import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: 'Asks the service for the latest claim of a placeholder domain and shows it.',
+  description: 'Shows the latest claim of a placeholder domain, as the service has it now.',
   arguments: [CLAIM_ARGUMENT],
-  examples: [
-    { command: 'mailclaim claims get example.com', says: 'a claim that was made on this machine' },
-    {
-      command: 'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json',
-      says: 'any claim, by its placeholder domain id',
-    },
-    {
-      command: 'mailclaim claims get example.com --format tsv --fields status | tail -1',
-      says: 'only the status',
-    },
-  ],
+  examples: {
+    'mailclaim claims get example.com': 'a claim made on this machine',
+    'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json':
+      'any claim, by its placeholder domain id',
+    'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
   async run({ arguments: [argument] }, context, settings) {
     const { domainId } = await resolveClaim(argument, context, settings)

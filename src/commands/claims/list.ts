@@ -4,42 +4,28 @@ import { nameOf } from '../../claims/lifecycle.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
 import { connect } from '../../session/connect.ts'
-import { createListWriter } from '../../terminal/list-writer.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 import { defineCommand } from '../definition.ts'
+import { printItems } from '../lists.ts'
 
-/** Questions to the service at once. */
+/** Concurrent requests to the service. */
 const PARALLEL = 6
 
 export const command = defineCommand<{ refresh?: true }>({
-  description: `Lists the claims that were made or looked at from this machine, as they were last seen. The service has no such
-list; --refresh asks it for each.`,
-  options: [{ flags: '--refresh', says: 'ask the service for each claim' }],
-  examples: [
-    { command: 'mailclaim claims list', says: 'what this machine knows, offline' },
-    {
-      command: 'mailclaim claims list --refresh --format jsonl',
-      says: 'the present state of each, a line each',
-    },
-  ],
+  description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
+claims; --refresh requests each one.`,
+  options: [{ flags: '--refresh', description: 'request each claim from the service' }],
+  examples: {
+    'mailclaim claims list': 'the claims known on this machine, offline',
+    'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   async run({ options }, context, settings) {
     const entries = await readLedger(context, settings, (error) =>
       warn(`${error.message}; it is left out`, context, settings),
     )
     const claims = options.refresh ? await refreshed(entries) : entries.map((entry) => entry.claim)
-    const writer = createListWriter({
-      context,
-      settings,
-      columns: CLAIM_LIST_COLUMNS,
-      nothing: 'No claim is known on this machine.',
-    })
-    await writer.page({
-      items: claims,
-      envelope: { object: 'list', has_more: false, data: [] },
-      finalHasMore: false,
-    })
-    await writer.end(false)
+    await printItems(claims, CLAIM_LIST_COLUMNS, 'No claims are known on this machine.', context, settings)
     if (entries.length === 0)
       await hint('start one with: mailclaim claims create <domain>', context, settings)
 
@@ -56,7 +42,7 @@ list; --refresh asks it for each.`,
             await recordClaim(latest, context, settings)
             claims[at] = latest
           } catch (error) {
-            // One that is gone, or was made by another team, must not hide the others.
+            // A claim that is gone or belongs to another team must not hide the others.
             if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
               throw error
             await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)

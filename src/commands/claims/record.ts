@@ -10,8 +10,7 @@ import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { hint } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { defineCommand } from '../definition.ts'
-import { CLAIM_ARGUMENT } from './argument.ts'
+import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 interface Flags {
   readonly provider?: ProviderName
@@ -35,29 +34,33 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<Flags>({
-  description: `Prints the TXT record that proves ownership, as it has to be added to DNS. The card says what to type into a provider's
-"host" field, found by asking DNS which zone holds the name; --provider prints what to paste or to run instead.`,
+  description: `Prints the TXT record that proves ownership, as it has to be added to DNS. On a terminal it shows what to type into a
+provider's "host" field, after finding the zone in DNS; --provider prints what to paste or run instead.`,
   arguments: [CLAIM_ARGUMENT],
   options: [
-    { flags: '--provider <name>', says: 'ready to paste for this provider or tool', choices: PROVIDER_NAMES },
-    { flags: '--zone <zone>', says: 'the zone at the provider, instead of asking DNS for it' },
+    {
+      flags: '--provider <name>',
+      description: 'print what this provider or tool accepts',
+      choices: PROVIDER_NAMES,
+    },
+    { flags: '--zone <zone>', description: 'the zone at the provider, instead of the one found in DNS' },
   ],
   formats: RECORD_FORMATS,
-  examples: [
-    { command: 'mailclaim claims record example.com', says: 'what to type where' },
-    { command: 'mailclaim claims record example.com --format value', says: 'the value alone' },
-    { command: 'mailclaim claims record example.com --format zone', says: 'a line for a zone file' },
-    { command: 'mailclaim claims record example.com --provider route53', says: 'for the AWS command line' },
-  ],
+  examples: {
+    'mailclaim claims record example.com': 'what to type, and where',
+    'mailclaim claims record example.com --format value': 'only the value',
+    'mailclaim claims record example.com --format zone': 'a line for a zone file',
+    'mailclaim claims record example.com --provider route53': 'for the AWS command line',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable],
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await knownClaim(argument, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
-    const given = options.zone === undefined ? undefined : zoneGiven(options.zone, record)
+    const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
     if (options.provider !== undefined) {
-      if (settings.formatGiven) throw usageError('--provider and --format exclude each other')
-      const zone = given ?? (await askForZone(record, context, settings))
+      if (settings.formatGiven) throw usageError("--provider and --format can't be used together")
+      const zone = given ?? (await queryZone(record, context, settings))
       if (zone === undefined) throw zoneUnknown(record)
       return context.stdout.write(`${providerSnippet(options.provider, record, zone).replace(/\n$/, '')}\n`)
     }
@@ -65,7 +68,7 @@ export const command = defineCommand<Flags>({
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
 
-    const zone = given ?? (await askForZone(record, context, settings))
+    const zone = given ?? (await queryZone(record, context, settings))
     const host = zone === undefined ? undefined : relativeName(record.name, zone)
     await writeObject(
       context,
@@ -75,7 +78,7 @@ export const command = defineCommand<Flags>({
     )
     await hint(
       host === undefined
-        ? 'in a provider\'s "host" or "name" field, type @ where the zone is the name itself, else the part before the zone'
+        ? 'in a provider\'s "host" or "name" field, type @ if the zone is the name itself, otherwise the part before the zone'
         : `type ${host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
       context,
       settings,
@@ -83,14 +86,14 @@ export const command = defineCommand<Flags>({
   },
 })
 
-/** @throws CliError exit 2, also where the format shows no host field: a zone that is none is a mistake anywhere. */
-function zoneGiven(text: string, record: TxtRecord): string {
+/** @throws CliError exit 2 if the record is not in the zone, even for a format without a host field. */
+function parseZone(text: string, record: TxtRecord): string {
   const zone = text.trim().toLowerCase().replace(/\.$/, '')
   if (record.name === zone || record.name.endsWith(`.${zone}`)) return zone
   throw usageError(`--zone: ${record.name} is not in the zone ${JSON.stringify(text)}`)
 }
 
-async function askForZone(
+async function queryZone(
   record: TxtRecord,
   context: Context,
   settings: Settings,
@@ -107,12 +110,12 @@ async function askForZone(
 }
 
 function zoneUnknown(record: TxtRecord): CliError {
-  return new CliError('zone_unknown', Exit.unavailable, `DNS did not say which zone holds ${record.name}`, {
+  return new CliError('zone_unknown', Exit.unavailable, `couldn't find the zone of ${record.name} in DNS`, {
     hint: 'name it with --zone example.com',
   })
 }
 
-/** A value is `prefix=token`; one with control characters is shown as a zone file would, so that none is acted on. */
+/** A value with control characters is printed as in a zone file, so that a terminal can't act on them. */
 function printable(value: string): string {
   return /^[\x20-\x7e]*$/.test(value) ? value : quoteValue(value)
 }

@@ -16,8 +16,7 @@ import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { defineCommand } from '../definition.ts'
-import { CLAIM_ARGUMENT } from './argument.ts'
+import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 import { WATCH_OPTIONS, type WatchFlags } from './watch.ts'
 
 interface Flags extends WatchFlags {
@@ -27,19 +26,19 @@ interface Flags extends WatchFlags {
 }
 
 export const command = defineCommand<Flags>({
-  description: `Looks at DNS first, then asks the service to verify the claim; the service looks at DNS by itself, some time after.
-A mistake in the record stops it before the service is asked (exit 8). With --wait the claim is followed to its end.`,
+  description: `Checks DNS first, then asks the service to verify the claim; the service checks DNS itself, some time later. A mistake
+in the record stops it before the service is asked (exit 8). --wait follows the claim until it ends.`,
   arguments: [CLAIM_ARGUMENT],
   options: [
-    { flags: '--no-check', says: 'do not look at DNS first' },
-    { flags: '--force', says: 'look at DNS, but go on whatever it says' },
-    { flags: '--wait', says: 'follow the claim to its end, as claims watch does' },
+    { flags: '--no-check', description: "don't check DNS first" },
+    { flags: '--force', description: 'check DNS, but continue whatever the result' },
+    { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
     ...WATCH_OPTIONS,
   ],
-  examples: [
-    { command: 'mailclaim claims verify example.com --wait', says: 'check, verify, and wait for the end' },
-    { command: 'mailclaim claims verify example.com --no-check', says: 'only ask the service' },
-  ],
+  examples: {
+    'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
+    'mailclaim claims verify example.com --no-check': 'only ask the service',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,
@@ -57,17 +56,17 @@ A mistake in the record stops it before the service is asked (exit 8). With --wa
     const standing = standingOf(before)
     if (standing.phase === 'ended') throw endedError(before, standing)
     if (standing.phase === 'completed') {
-      await note(`${nameOf(before)} is completed already: there is nothing to verify.`, context, settings)
+      await note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
       return writeObject(context, settings, before, CLAIM_COLUMNS)
     }
-    if (options.check !== false) await look(before, options.force === true, context, settings)
+    if (options.check !== false) await precheck(before, options.force === true, context, settings)
 
     const claim = await verifyClaim(client, domainId)
     await recordClaim(claim, context, settings)
     if (!options.wait) {
       await writeObject(context, settings, claim, CLAIM_COLUMNS)
       return hint(
-        `verification runs; follow it with: mailclaim claims watch ${argument ?? domainId}`,
+        `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`,
         context,
         settings,
       )
@@ -78,20 +77,25 @@ A mistake in the record stops it before the service is asked (exit 8). With --wa
 })
 
 /**
- * Says what DNS says.
+ * Checks DNS and reports the result.
  *
- * @throws CliError `record_not_visible`, exit 8, where a mistake has to be fixed first, unless `force`.
+ * @throws CliError `record_not_visible`, exit 8, if a mistake has to be fixed first, unless `force`.
  */
-async function look(claim: DomainClaim, force: boolean, context: Context, settings: Settings): Promise<void> {
+async function precheck(
+  claim: DomainClaim,
+  force: boolean,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
   const report = await checkDns(checkRequest(recordOf(claim), settings), dnsEffects(context))
   const failure = exitErrorOf(report)
   if (failure === undefined) return note(`DNS: the record is visible at ${report.name}.`, context, settings)
-  const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service all the same`
+  const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service anyway`
   if (report.verdict === 'fix' && !force) {
     throw new CliError(failure.code, failure.exit, failure.message, {
       hint: [failure.hint, again].filter((part) => part).join('\n'),
     })
   }
-  // Caches, slow servers and a network that hides DNS from here need not stop the service, which looks for itself.
+  // Caches, slow servers and a network that hides DNS from here may not affect the service, which checks for itself.
   await warn(`DNS: ${failure.message}`, context, settings)
 }

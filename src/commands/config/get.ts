@@ -1,27 +1,29 @@
 import { CliError, Exit } from '../../errors.ts'
-import { CONFIG_KEYS, configKey, settingText } from '../../settings/config.ts'
+import { settingKey, settingName, settingText } from '../../settings/table.ts'
 import { escapeTsv, sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: `Prints the value of one setting of the profile, and nothing else. What a flag or the environment says
-instead is shown by config list.`,
-  arguments: [{ syntax: '<setting>', says: 'its name, as in base-url', completion: 'settings' }],
-  examples: [
-    { command: 'mailclaim config get base-url', says: 'where the commands go' },
-    { command: 'mailclaim config get scope --profile ci', says: 'of another profile' },
+  description: `Prints one setting of the profile, and nothing else. It ignores flags, the environment and defaults, which
+config list shows.`,
+  arguments: [
+    { syntax: '<setting>', description: 'name of the setting, such as base-url', completion: 'settings' },
   ],
+  examples: {
+    'mailclaim config get base-url': 'the address of the service',
+    'mailclaim config get scope --profile ci': 'of another profile',
+  },
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, context, settings) {
-    const key = configKey(name)
+    const key = settingKey(name)
     const value = settings.profileConfig[key]
     if (value === undefined) {
-      const { name } = CONFIG_KEYS[key]
+      const shown = settingName(key)
       throw new CliError(
         'setting_unset',
         Exit.notFound,
-        `the profile ${settings.profile.value} does not set ${name}`,
-        { hint: `mailclaim config set ${name} …` },
+        `the profile ${settings.profile.value} does not set ${shown}`,
+        { hint: `mailclaim config set ${shown} …` },
       )
     }
     if (settings.format === 'json' || settings.format === 'jsonl') {

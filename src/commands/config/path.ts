@@ -3,12 +3,12 @@ import { escapeTsv, sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: `Prints the path of the file that holds the settings of every profile, whether it exists or not. With
---json the folder of sessions and remembered claims as well. MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR move them.`,
-  examples: [
-    { command: 'mailclaim config path', says: 'the file' },
-    { command: 'mailclaim config path --json', says: 'the folder of the sessions as well' },
-  ],
+  description: `Prints the path of the file with the settings of every profile, whether it exists or not; with --json also
+the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR move them.`,
+  examples: {
+    'mailclaim config path': 'the file',
+    'mailclaim config path --json': 'the file, and the directory of sessions',
+  },
   exits: [],
   toleratesDamagedConfig: true,
   async run(_input, context, settings) {

@@ -1,58 +1,48 @@
 import { CliError, usageError } from '../../errors.ts'
-import {
-  CONFIG_KEYS,
-  configKey,
-  type SettingKey,
-  settingText,
-  updateConfig,
-  withSetting,
-} from '../../settings/config.ts'
+import { updateConfig, withSetting } from '../../settings/config.ts'
+import { SETTINGS, type SettingKey, settingKey, settingName, settingText } from '../../settings/table.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: `Changes a setting of the profile. Everything else in the file stays as it is, and commands that change
-settings at the same time do not lose each other's changes. A secret is no setting: it belongs in the keychain
-(login) or in MAILCLAIM_API_KEY.`,
+  description: `Changes a setting of the profile. The rest of the file stays as it is, and commands that change settings at
+the same time don't lose each other's changes. A secret is not a setting: it belongs in the keychain (login) or in
+MAILCLAIM_API_KEY.`,
   arguments: [
-    { syntax: '<setting>', says: 'its name, as in base-url', completion: 'settings' },
-    { syntax: '<value>', says: 'its value; a list is separated by spaces', completion: 'setting_values' },
-  ],
-  examples: [
-    { command: 'mailclaim config set base-url https://api.example.com', says: 'where the commands go' },
-    { command: 'mailclaim config set resolver "9.9.9.9 1.1.1.1"', says: 'which DNS resolvers to ask' },
+    { syntax: '<setting>', description: 'name of the setting, such as base-url', completion: 'settings' },
     {
-      command: 'mailclaim config set store file --profile ci',
-      says: 'on a machine without a keychain, for one profile',
+      syntax: '<value>',
+      description: 'new value; separate a list with spaces',
+      completion: 'setting_values',
     },
   ],
+  examples: {
+    'mailclaim config set base-url https://api.example.com': 'set the address of the service',
+    'mailclaim config set resolver "9.9.9.9 1.1.1.1"': 'query these DNS resolvers',
+    'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
+  },
   exits: [],
   toleratesDamagedConfig: true,
   async run({ arguments: [name = '', text = ''] }, context, settings) {
-    const key = configKey(name)
+    const key = settingKey(name)
     const value = parse(key, text)
     const profile = settings.profile.value
     await updateConfig(context, (config) => {
       config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
     if (settings.quiet) return
-    await context.stderr.write(
-      `${profile}: ${CONFIG_KEYS[key].name} is now ${sanitizeLine(settingText(value))}\n`,
-    )
+    await context.stderr.write(`${profile}: ${settingName(key)} is now ${sanitizeLine(settingText(value))}\n`)
   },
 })
 
 function parse(key: SettingKey, text: string) {
-  if (text.trim() === '') {
-    throw usageError(
-      `${CONFIG_KEYS[key].name}: the value is empty`,
-      `to remove the setting: mailclaim config unset ${CONFIG_KEYS[key].name}`,
-    )
-  }
+  const name = settingName(key)
+  if (text.trim() === '')
+    throw usageError(`${name}: the value is empty`, `to remove the setting: mailclaim config unset ${name}`)
   try {
-    return CONFIG_KEYS[key].parse(text)
+    return SETTINGS[key].parse(text, name)
   } catch (error) {
-    // An address that nobody can use is a slip of the pen here, not a program that is not configured.
+    // An unusable base URL is a typo here, not a program that isn't configured.
     if (error instanceof CliError) throw usageError(error.message, error.hint)
     throw error
   }

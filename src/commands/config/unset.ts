@@ -1,18 +1,21 @@
-import { CONFIG_KEYS, configKey, updateConfig, withSetting } from '../../settings/config.ts'
+import { updateConfig, withSetting } from '../../settings/config.ts'
+import { settingKey, settingName } from '../../settings/table.ts'
 import { defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
-  description: `Removes a setting from the profile, so that the default counts again. Removing one that is not there is
-no failure.`,
-  arguments: [{ syntax: '<setting>', says: 'its name, as in resolver', completion: 'settings' }],
-  examples: [
-    { command: 'mailclaim config unset resolver', says: "ask the system's own DNS resolvers again" },
-    { command: 'mailclaim config unset base-url --profile staging', says: 'of another profile' },
+  description: `Removes a setting from the profile, which brings back its default. Removing one that isn't set is not an
+error.`,
+  arguments: [
+    { syntax: '<setting>', description: 'name of the setting, such as resolver', completion: 'settings' },
   ],
+  examples: {
+    'mailclaim config unset resolver': "query the system's DNS resolvers again",
+    'mailclaim config unset base-url --profile staging': 'of another profile',
+  },
   exits: [],
   toleratesDamagedConfig: true,
   async run({ arguments: [name = ''] }, context, settings) {
-    const key = configKey(name)
+    const key = settingKey(name)
     const profile = settings.profile.value
     let was = false
     await updateConfig(context, (config) => {
@@ -21,7 +24,6 @@ no failure.`,
       if (before !== undefined) config.profiles[profile] = withSetting(before, key, undefined)
     })
     if (settings.quiet) return
-    const { name: shown } = CONFIG_KEYS[key]
-    await context.stderr.write(`${profile}: ${shown} is ${was ? 'no longer' : 'not'} set\n`)
+    await context.stderr.write(`${profile}: ${settingName(key)} is ${was ? 'no longer' : 'not'} set\n`)
   },
 })

@@ -31,24 +31,23 @@ const GRANT_COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<ListFlags & { readonly state?: 'active' | 'revoked' }>({
-  description: `Lists the OAuth grants of the team, revoked ones included: which client may do what in the team's name. It is read
-by pages of 100, each printed as soon as it is there. --state chooses here, since the service has no such
-filter; --limit counts what was chosen.`,
+  description: `Lists the OAuth grants of the team, revoked ones included: what each client may do on the team's behalf. The list is
+read in pages of 100, and each is printed as it arrives. --state filters on this machine, since the service has no such
+filter; --limit counts the grants that match.`,
   options: [
-    { flags: '--state <state>', says: 'only active or only revoked grants', choices: ['active', 'revoked'] },
-    ...listOptions('everything'),
-  ],
-  examples: [
-    { command: 'mailclaim grants list', says: 'every grant' },
     {
-      command: 'mailclaim grants list --state active --fields id,client.name --format csv',
-      says: 'who has access now, for a spreadsheet',
+      flags: '--state <state>',
+      description: 'only active or only revoked grants',
+      choices: ['active', 'revoked'],
     },
-    {
-      command: 'mailclaim grants list --state revoked --json',
-      says: 'revoked grants, as the service has them',
-    },
+    ...listOptions('all'),
   ],
+  examples: {
+    'mailclaim grants list': 'all grants',
+    'mailclaim grants list --state active --fields id,client.name --format csv':
+      'the clients with access now, for a spreadsheet',
+    'mailclaim grants list --state revoked --json': 'revoked grants, as the service has them',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     requireRange(options)
@@ -56,7 +55,7 @@ filter; --limit counts what was chosen.`,
     await printList(
       {
         fetchPage: grantPages(connect(context, settings)),
-        usualLimit: undefined,
+        defaultLimit: undefined,
         choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,

@@ -5,18 +5,18 @@ import { connect } from '../../session/connect.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { type ArgumentDefinition, defineCommand } from '../definition.ts'
 
-export const IMPORT_ARGUMENT: ArgumentDefinition = { syntax: '<id>', says: 'the id of the contact import' }
+export const IMPORT_ARGUMENT: ArgumentDefinition = {
+  syntax: '<id>',
+  description: 'the id of the contact import',
+}
 
 export const command = defineCommand({
   description: 'Shows one contact import.',
   arguments: [IMPORT_ARGUMENT],
-  examples: [
-    { command: 'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76', says: 'one import' },
-    {
-      command: 'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts',
-      says: 'its counts',
-    },
-  ],
+  examples: {
+    'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76': 'one import',
+    'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
   async run({ arguments: [id = ''] }, context, settings) {
     const found = await getImport(connect(context, settings), id)

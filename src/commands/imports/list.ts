@@ -7,26 +7,23 @@ import { defineCommand } from '../definition.ts'
 import { type ListFlags, listOptions, printList, requireRange } from '../lists.ts'
 
 /** The service's own default (section 8). */
-const USUAL_LIMIT = 10
+const DEFAULT_LIMIT = 10
 
 export const command = defineCommand<ListFlags & { readonly status?: ImportStatus }>({
-  description: 'Lists the contact imports of the team, 10 unless told otherwise.',
+  description: 'Lists the contact imports of the team, the first 10 by default.',
   options: [
     {
       flags: '--status <status>',
-      says: 'only imports with this status (the service filters)',
+      description: 'only imports with this status (the service filters)',
       choices: IMPORT_STATUSES,
     },
-    ...listOptions(String(USUAL_LIMIT)),
+    ...listOptions(String(DEFAULT_LIMIT)),
   ],
-  examples: [
-    { command: 'mailclaim imports list', says: 'the first ten' },
-    { command: 'mailclaim imports list --status failed --all', says: 'everything that failed' },
-    {
-      command: 'mailclaim imports list --all --format jsonl | jq -r .id',
-      says: 'every id, as the pages arrive',
-    },
-  ],
+  examples: {
+    'mailclaim imports list': 'the first ten',
+    'mailclaim imports list --status failed --all': 'all that failed',
+    'mailclaim imports list --all --format jsonl | jq -r .id': 'all ids, as the pages arrive',
+  },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     requireRange(options)
@@ -34,12 +31,12 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     await printList(
       {
         fetchPage: importPages(connect(context, settings), status),
-        usualLimit: USUAL_LIMIT,
+        defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:
           status === undefined
             ? 'There are no contact imports.'
-            : `There are no contact imports that are ${status}.`,
+            : `There are no contact imports with the status ${status}.`,
       },
       options,
       context,

@@ -1,36 +1,33 @@
 import { Exit } from '../../errors.ts'
 import { type FollowImportFlags, followImport } from '../../imports/follow.ts'
 import { connect } from '../../session/connect.ts'
-import { A_MONTH_SECONDS, parseTimeout } from '../../settings/config.ts'
+import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import { defineCommand } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand<FollowImportFlags>({
-  description: `Follows a contact import until it is completed or failed, with a progress bar on a terminal. A network that comes and
-goes and an access token that expires are survived. With --format jsonl, a line for each change and each problem.`,
+  description: `Follows a contact import until it is completed or failed, with a progress bar on a terminal. It survives network
+failures and renews an expired access token. --format jsonl prints a line for each change and each problem.`,
   arguments: [IMPORT_ARGUMENT],
   options: [
     {
       flags: '--interval <seconds>',
-      says: 'a fixed pause between two questions (growing from 1 to 10)',
-      parse: (text) => parseTimeout(text, '--interval'),
+      description: 'fixed delay between polls',
+      default: 'grows from 1 to 10',
+      parse: (text) => parseSeconds(text, '--interval'),
     },
     {
       flags: '--timeout <seconds>',
-      says: 'give up after this long, with exit 8 (never)',
-      parse: (text) => parseTimeout(text, '--timeout', A_MONTH_SECONDS),
+      description: 'give up after this long, with exit 8',
+      default: 'never',
+      parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
   ],
-  examples: [
-    {
-      command: 'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76',
-      says: 'follow an import to its end',
-    },
-    {
-      command: 'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl',
-      says: 'for ten minutes at most, as events',
-    },
-  ],
+  examples: {
+    'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76': 'follow an import until it ends',
+    'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl':
+      'for ten minutes at most, as events',
+  },
   exits: [
     Exit.notConfigured,
     Exit.notSignedIn,

@@ -34,7 +34,7 @@ const right = () => ['prefix=token']
 const wrong = () => ['v=spf1 -all', 'prefix=older']
 
 describe('claims check --json', () => {
-  test('prints the report with its keys in order', async () => {
+  test('claims check --json prints the report with its keys in order', async () => {
     const { failure, stdout } = await check(right, OPTIONS, { global: { json: true } })
     expect(failure).toBeUndefined()
     const report = JSON.parse(stdout)
@@ -82,7 +82,7 @@ describe('claims check --json', () => {
     },
   )
 
-  test('has the evidence of each finding: what was compared, then what else is known', async () => {
+  test('claims check --json has the evidence of each finding: what was compared, then what else is known', async () => {
     const { stdout } = await check(wrong, OPTIONS, { global: { json: true } })
     const [stale] = JSON.parse(stdout).findings
     expect(Object.keys(stale)).toEqual(['code', 'severity', 'message', 'fix', 'evidence'])
@@ -95,7 +95,7 @@ describe('claims check --json', () => {
     ])
   })
 
-  test('is unknown, exit 7, where nobody answers', async () => {
+  test('the verdict is unknown, exit 7, if nobody answers', async () => {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(() => 'silent', clock) })
     const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], json: true })
@@ -107,7 +107,7 @@ describe('claims check --json', () => {
 })
 
 describe('claims check on a terminal', () => {
-  test('shows who answered what, the differing part marked, cause and fix', async () => {
+  test('the report shows the answer of each server, the differing part marked, cause and fix', async () => {
     const { stdout, failure } = await check(wrong, OPTIONS, {
       terminal: { columns: 100 },
       global: { color: false },
@@ -136,7 +136,7 @@ describe('claims check on a terminal', () => {
     `)
   })
 
-  test('marks what stands around a value that is whole, and not the value', async () => {
+  test('the report marks the text around a complete value, and not the value', async () => {
     const marks = async (txt: string) => {
       const { stdout } = await check(() => [txt], OPTIONS, {
         terminal: { columns: 100 },
@@ -163,7 +163,7 @@ describe('claims check on a terminal', () => {
     `)
   })
 
-  test('says little where all is well', async () => {
+  test('the report is short if nothing is wrong', async () => {
     const { stdout } = await check(right, OPTIONS, { terminal: { columns: 100 }, global: { color: false } })
     expect(stdout).toMatchInlineSnapshot(`
       "example.com: TXT prefix=token
@@ -178,7 +178,7 @@ describe('claims check on a terminal', () => {
     `)
   })
 
-  test('shows nothing of what a zone put in to hurt a terminal', async () => {
+  test('the report shows no control characters from a zone', async () => {
     const { stdout } = await check(() => ['prefix=\u001b]52;c;x\u0007\u202e\u009b31m'], OPTIONS, {
       terminal: { columns: 60 },
       global: { color: false },
@@ -187,7 +187,7 @@ describe('claims check on a terminal', () => {
     expect(stdout).toContain('\\u{202e}')
   })
 
-  test('is no wider than the terminal', async () => {
+  test('the report fits the width of the terminal', async () => {
     for (const columns of [40, 80, 200]) {
       const { stdout } = await check(wrong, OPTIONS, { terminal: { columns }, global: { color: false } })
       const widest = Math.max(...stdout.split('\n').map((line) => line.length))
@@ -238,7 +238,7 @@ test('claims check piped is one record of TSV', async () => {
 })
 
 describe('claims check --wait', () => {
-  test('says what it waits for, and ends when the record is there', async () => {
+  test('--wait shows what it waits for, and ends when the record is visible', async () => {
     let looks = 0
     const { failure, stderr, stdout, clock } = await check(
       () => {
@@ -255,13 +255,13 @@ describe('claims check --wait', () => {
     expect(clock.slept).toContain(5000)
   })
 
-  test('ends with exit 8 when the time is over', async () => {
+  test('--wait ends with exit 8 at the timeout', async () => {
     const { failure } = await check(() => [], { ...OPTIONS, wait: true, timeout: 7 })
     expect(failure).toMatchObject({ exit: 8, code: 'record_not_visible' })
   })
 })
 
-describe('what does not fit together is refused', () => {
+describe('options that do not fit together are refused', () => {
   test.each([
     [['example.com'], OPTIONS, "can't be used together"],
     [[], { name: 'example.com' }, '--name needs --value'],
@@ -276,7 +276,7 @@ describe('what does not fit together is refused', () => {
   })
 })
 
-describe('a claim that has come to its end', () => {
+describe('a claim that has ended', () => {
   async function checkClaim(status: string, quiet = false) {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(wrong), clock) })
@@ -323,7 +323,7 @@ describe('a value that was pasted', () => {
     expect(stderr).toBe('warning: ignoring the spaces or quotation marks around --value\n')
   })
 
-  test('with a quotation mark at one end alone is taken as it is', async () => {
+  test('a value with a quotation mark at only one end is not changed', async () => {
     const { stdout, stderr } = await check(
       right,
       { name: 'example.com', value: '"prefix=token' },

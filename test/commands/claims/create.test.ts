@@ -11,7 +11,7 @@ test.each([
 ])('%s goes on by what the next command can find it by', async (_what, writable, known) => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
   const context = createFakeContext({
-    environment: { baseUrl: 'https://api.example.com', apiKey: 'key' },
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
     respond: () => jsonResponse(201, { name: 'example.com', domain_id: ID, status: 'pending', record }),
   })
   if (!writable) symlinkSync(`${context.directories.state}-not-mounted`, context.directories.state)
@@ -32,7 +32,7 @@ test.each([
   ['verified', 'the transfer is running; follow it with: mailclaim claims watch example.com'],
 ])('a claim that is %s already needs no record', async (status, hint) => {
   const context = createFakeContext({
-    environment: { baseUrl: 'https://api.example.com', apiKey: 'key' },
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
     respond: () => jsonResponse(200, { name: 'example.com', domain_id: ID, status }),
   })
   expect(await run(['claims', 'create', 'example.com'], context)).toBe(0)

@@ -12,7 +12,7 @@ const CLAIM = {
 
 async function record(line: string, terminal?: { columns: number }) {
   const context = createFakeContext({
-    environment: { baseUrl: 'https://api.example.com', apiKey: 'key' },
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
     respond: () => jsonResponse(200, CLAIM),
     ...(terminal === undefined ? {} : { terminal }),
   })
@@ -20,7 +20,7 @@ async function record(line: string, terminal?: { columns: number }) {
   return { code, stdout: context.stdout.text, stderr: context.stderr.text }
 }
 
-describe('the zone that is given', () => {
+describe('--zone', () => {
   test.each(['example.com', 'EXAMPLE.com', 'Example.COM.'])(
     'as %s holds the name in any case',
     async (zone) => {

@@ -1,0 +1,42 @@
+import { usageError } from '../errors.ts'
+
+/** The longest `--timeout` of a command that waits for other people, in seconds: a claim stays open for a week. */
+export const A_MONTH_SECONDS = 31 * 24 * 3600
+
+/**
+ * Reads seconds, whole or with a fraction, from 0.1 to `most`.
+ *
+ * @param name the option, variable or setting that the text belongs to.
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseSeconds(text: string, name: string, most = 3600): number {
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (seconds >= 0.1 && seconds <= most) return seconds
+  throw usageError(`${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`)
+}
+
+/** Reads a whole number. @throws CliError `usage`, exit 2, if it is less than `least`. */
+export function parseCount(text: string, name: string, least: number, hint?: string): number {
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (count >= least) return count
+  throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number, ${least} or more`, hint)
+}
+
+/** Reads a port. @throws CliError `usage`, exit 2, if it is not between `lowest` and 65535. */
+export function parsePort(text: string, name: string, lowest = 1): number {
+  const port = /^\d{1,5}$/.test(text.trim()) ? Number(text) : Number.NaN
+  if (port >= lowest && port <= 65535) return port
+  throw usageError(`${name}: ${JSON.stringify(text)} is not a port between ${lowest} and 65535`)
+}
+
+/** Reads one of a few words. @throws CliError `usage`, exit 2. */
+export function parseChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
+  const choice = choices.find((candidate) => candidate === text)
+  if (choice !== undefined) return choice
+  throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
+}
+
+/** The words of a list, separated by spaces or commas. */
+export function splitList(text: string): string[] {
+  return text.split(/[\s,]+/).filter((part) => part !== '')
+}

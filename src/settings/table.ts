@@ -1,0 +1,171 @@
+import { usageError } from '../errors.ts'
+import { issuerOf, parseBaseUrl, parseIssuer, parseServerAddresses } from './addresses.ts'
+import { parseChoice, parsePort, parseSeconds, splitList } from './parse-value.ts'
+import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
+
+/**
+ * One setting. Options, environment variables, the configuration file, `config`, help, completion, the manual and
+ * docs/commands.md all come from its entry here; a new setting needs nothing else.
+ */
+export interface Setting<Value> {
+  /** What it is, in one line without a full stop. */
+  readonly description: string
+  /** Its option, as commander reads it; none if absent. */
+  readonly flags?: `--${string}`
+  /** The only command that has the option; every command has it if absent. */
+  readonly command?: 'login'
+  readonly repeatable?: true
+  readonly variable?: `MAILCLAIM_${string}`
+  /** The value that holds if nothing sets it, as it would be typed. */
+  readonly default?: string
+  /** What holds by default, for people, if no value can say it. */
+  readonly unset?: string
+  readonly choices?: readonly string[]
+  /** Not checked before it is used: a bad one must not keep anyone from correcting it. */
+  readonly late?: true
+  /**
+   * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces or
+   * commas in it.
+   *
+   * @param name where the text comes from, for the message.
+   * @throws CliError exit 2 or 3.
+   */
+  parse(text: string, name: string): Value
+}
+
+const STORES = ['keychain', 'file'] as const
+/** Where a login can keep its secret. */
+export type StoreKind = (typeof STORES)[number]
+
+const INTERRUPTED = ['stop', 'retry'] as const
+
+/** What a profile can set, by the key in the configuration file, in the order that `config list` shows. */
+export const SETTINGS = {
+  base_url: {
+    flags: '--base-url <url>',
+    variable: 'MAILCLAIM_BASE_URL',
+    description: 'address of the service',
+    late: true,
+    parse: (text) => issuerOf(parseBaseUrl(text)),
+  },
+  client_id: {
+    flags: '--client-id <id>',
+    variable: 'MAILCLAIM_CLIENT_ID',
+    description: 'OAuth client id of this program',
+    parse: (text, name) => {
+      if (/^[\x20-\x7e]+$/.test(text)) return text
+      throw usageError(`${name}: only printable ASCII characters are allowed (RFC 6749 appendix A.1)`)
+    },
+  },
+  issuer: {
+    flags: '--issuer <url>',
+    command: 'login',
+    description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
+    unset: 'the base URL',
+    parse: parseIssuer,
+  },
+  scope: {
+    flags: '--scope <scope>',
+    command: 'login',
+    repeatable: true,
+    description: 'scopes to request at login, separated by spaces',
+    unset: 'the service decides',
+    parse: splitList,
+  },
+  resource: {
+    flags: '--resource <uri>',
+    command: 'login',
+    description: 'resource to request access to at login (RFC 8707)',
+    parse: (text, name) => {
+      if (URL.canParse(text) && !text.includes('#')) return text
+      throw usageError(`${name}: must be an absolute URI without a fragment (RFC 8707 section 2)`)
+    },
+  },
+  store: {
+    flags: '--store <store>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE',
+    description: 'where a login keeps its secret',
+    default: 'keychain',
+    choices: STORES,
+    parse: (text, name) => parseChoice(text, name, STORES),
+  },
+  on_interrupted: {
+    description:
+      'what to do after a refresh with no known outcome: stop, which is safe, or retry, which may revoke the grant',
+    default: 'stop',
+    choices: INTERRUPTED,
+    parse: (text, name) => parseChoice(text, name, INTERRUPTED),
+  },
+  resolver: {
+    flags: '--resolver <address>',
+    repeatable: true,
+    variable: 'MAILCLAIM_RESOLVER',
+    description: 'DNS resolvers to query, each as IP or IP:PORT',
+    unset: "the system's",
+    parse: parseServerAddresses,
+  },
+  authoritative_port: {
+    flags: '--authoritative-port <port>',
+    variable: 'MAILCLAIM_AUTHORITATIVE_PORT',
+    description: 'port of authoritative name servers, for private DNS',
+    default: '53',
+    parse: (text, name) => parsePort(text, name),
+  },
+  http_timeout: {
+    flags: '--http-timeout <seconds>',
+    description: 'how long an HTTP response may take',
+    default: '30',
+    parse: (text, name) => parseSeconds(text, name),
+  },
+} as const satisfies Readonly<Record<string, Setting<unknown>>>
+
+/** Which profile the settings are read from: chosen like a setting, and remembered beside the profiles. */
+export const PROFILE = {
+  flags: '--profile <name>',
+  variable: 'MAILCLAIM_PROFILE',
+  description: 'profile to use',
+  default: DEFAULT_PROFILE,
+  unset: 'the one chosen with auth switch',
+  parse: parseProfileName,
+} as const satisfies Setting<string>
+
+export type SettingKey = keyof typeof SETTINGS
+export type SettingValue<Key extends SettingKey> = ReturnType<(typeof SETTINGS)[Key]['parse']>
+/** What `settingValue` gives: never undefined if there is a default value. */
+export type SettingResult<Key extends SettingKey> =
+  | SettingValue<Key>
+  | ((typeof SETTINGS)[Key] extends { readonly default: string } ? never : undefined)
+
+/** The settings of one profile, as the configuration file has them. */
+export type ProfileConfig = { [Key in SettingKey]?: SettingValue<Key> }
+
+/** The settings in order. */
+export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
+
+/** Everything that an option or a variable can set, in the order of help. */
+export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: Setting<unknown>])[] =
+  Object.entries({
+    profile: PROFILE,
+    ...SETTINGS,
+  })
+
+/** A setting's name as it is typed: `base-url`. */
+export function settingName(key: string): string {
+  return key.replaceAll('_', '-')
+}
+
+/** The key of the setting that is typed as `base-url` or `base_url`. @throws CliError `usage`, exit 2. */
+export function settingKey(name: string): SettingKey {
+  const key = name.replaceAll('-', '_')
+  if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
+  throw usageError(
+    `${JSON.stringify(name)} is not a setting`,
+    `the settings are ${SETTING_KEYS.map(settingName).join(', ')}`,
+  )
+}
+
+/** A setting's value as it is typed and shown: lists with spaces between. */
+export function settingText(value: unknown): string {
+  return Array.isArray(value) ? value.join(' ') : String(value)
+}

@@ -1,0 +1,36 @@
+/** The commands that scripts rely on, with the options that each of them promises. */
+export const COMMANDS: Readonly<Record<string, string>> = {
+  login:
+    '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --issuer --with-api-key',
+  logout: '--all',
+  'auth status': '--online',
+  'auth token': '',
+  'auth refresh': '--scope --retry-interrupted',
+  'auth list': '',
+  'auth switch': '',
+  'grants list': '--state --limit --all --after --before',
+  'imports list': '--status --limit --all --after --before',
+  'imports get': '',
+  'imports watch': '',
+  'claims create':
+    '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain',
+  'claims list': '--refresh',
+  'claims get': '',
+  'claims record': '--provider',
+  'claims check': '--name --value --wait',
+  'claims verify': '--no-check --force --wait',
+  'claims watch': '--interval --timeout --through-blocked',
+  claim: '',
+  sandbox: '--auto-approve',
+  doctor: '',
+  'config list': '',
+  'config get': '',
+  'config set': '',
+  'config unset': '',
+  'config path': '',
+  completion: '',
+}
+
+/** The options that every command promises. */
+export const GLOBAL_FLAGS =
+  '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'
