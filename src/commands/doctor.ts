@@ -1,5 +1,5 @@
 import { examine } from '../doctor/examine.ts'
-import { type Diagnosis, failureOf, type Result, type Status } from '../doctor/report.ts'
+import { type Diagnosis, problemsError, type Result, type Status } from '../doctor/report.ts'
 import { Exit } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -38,7 +38,7 @@ changes nothing and sends no credential. Each problem comes with a remedy; the f
       await writer.page({ items, envelope, finalHasMore: false })
       await writer.end(false)
     }
-    const failure = failureOf(diagnoses)
+    const failure = problemsError(diagnoses)
     if (failure !== undefined) throw failure
   },
 })

@@ -202,7 +202,7 @@ function firstOf<T>(
 }
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
-export function requireBaseUrl(settings: Settings): URL {
+export function requireBaseUrl(settings: Pick<Settings, 'baseUrl'>): URL {
   if (settings.baseUrl === undefined) {
     throw new CliError(
       'base_url_missing',

@@ -88,20 +88,23 @@ function unquote(text: string): string {
 const asBytes = (text: string) => Buffer.from(text).toString()
 
 describe('a snippet for any value', () => {
-  test.each(PROVIDER_NAMES)('%s: holds no character that acts on a terminal', (provider) => {
-    fc.assert(
-      fc.property(values, (value) => {
-        const snippet = snippetOf(provider, value)
-        if (snippet !== undefined) expect(harmfulIn(snippet)).toEqual([])
-      }),
-      { numRuns: 1000 },
-    )
-  })
+  test.each(PROVIDER_NAMES)(
+    'the snippet for %s contains no character that acts on a terminal',
+    (provider) => {
+      fc.assert(
+        fc.property(values, (value) => {
+          const snippet = snippetOf(provider, value)
+          if (snippet !== undefined) expect(harmfulIn(snippet)).toEqual([])
+        }),
+        { numRuns: 1000 },
+      )
+    },
+  )
 
   describe.runIf(needs('bash'))('pasted into a shell', () => {
     const runs = { numRuns: 150 }
 
-    test('gives curl the record in one argument', () => {
+    test('the pasted snippet gives curl the record in one argument', () => {
       fc.assert(
         fc.property(values, (value) => {
           const words = argumentsReceived(snippetOf('cloudflare', value) ?? '')
@@ -126,7 +129,7 @@ describe('a snippet for any value', () => {
       )
     })
 
-    test('gives gcloud a list with the record alone in it', () => {
+    test('the pasted snippet gives gcloud a list that contains only the record', () => {
       fc.assert(
         fc.property(values, (value) => {
           const words = argumentsReceived(snippetOf('google-cloud-dns', value) ?? '')
@@ -141,7 +144,7 @@ describe('a snippet for any value', () => {
       )
     })
 
-    test('gives az the value, which it takes neither for a file nor for an option', () => {
+    test('the pasted snippet gives az the value, which it takes neither for a file nor for an option', () => {
       fc.assert(
         fc.property(values, (value) => {
           const snippet = snippetOf('azure-dns', value)
@@ -161,7 +164,7 @@ describe('a snippet for any value', () => {
     })
   })
 
-  test('is a string without an expression to Terraform', () => {
+  test('the Terraform snippet contains strings without expressions', () => {
     fc.assert(
       fc.property(values, (value) => {
         const snippet = snippetOf('terraform', value) ?? ''
@@ -172,7 +175,7 @@ describe('a snippet for any value', () => {
     )
   })
 
-  test('is a change batch to Route 53', () => {
+  test('the Route 53 snippet is a change batch', () => {
     fc.assert(
       fc.property(values, (value) => {
         const batch = JSON.parse(snippetOf('route53', value) ?? '')
@@ -186,7 +189,7 @@ describe('a snippet for any value', () => {
     )
   })
 
-  test('is one line to nsupdate', () => {
+  test('the nsupdate snippet has the record on one line', () => {
     fc.assert(
       fc.property(values, (value) => {
         const lines = (snippetOf('nsupdate', value) ?? '').split('\n')
@@ -203,13 +206,13 @@ test.each([
   ['@/etc/passwd', 'names a file'],
   ['prefix=\u001b[2J', 'cannot be typed'],
   ['prefix=\u202e', 'reorders the line'],
-])('%j is not given to az: it %s', (value) => {
+])('the value %j is refused for az: it %s', (value) => {
   expect(() => providerSnippet('azure-dns', { ...record, value }, 'example.com')).toThrow(
     expect.objectContaining({ code: 'value_unusable', exit: 7 }),
   )
 })
 
-test('a value whose token begins with "@" reaches az, which looks for no file behind a second "="', () => {
+test('a value whose token begins with "@" reaches az, which looks for no file after a second "="', () => {
   expect(
     providerSnippet('azure-dns', { ...record, value: 'prefix=@~/.ssh/id_rsa' }, 'example.com'),
   ).toContain(`--value='prefix=@~/.ssh/id_rsa'`)

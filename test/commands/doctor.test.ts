@@ -74,7 +74,7 @@ async function doctor(context: FakeContext, words: readonly string[] = []) {
 }
 
 describe('doctor', () => {
-  test('finds nothing where nothing is wrong, and sends no credential', async () => {
+  test('doctor reports ok for a working setup, and sends no credential', async () => {
     const context = createSetUp()
     const { code, data, stderr } = await doctor(context)
     expect(data.map(({ check, status }) => [check, status])).toEqual([
@@ -96,7 +96,7 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((folder) => readdirSync(folder))).toEqual([])
   })
 
-  test('warns where certificates are not checked', async () => {
+  test('doctor warns if certificates are not checked', async () => {
     const context = createSetUp({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
     const { code, of } = await doctor(context)
     expect(code).toBe(0)
@@ -107,7 +107,7 @@ describe('doctor', () => {
     })
   })
 
-  test('has a remedy for folders that works whatever they are called', async () => {
+  test('the remedy for exposed directories works whatever their names', async () => {
     const context = createSetUp()
     const folder = join(context.directories.state, "o'brien; $(exit)")
     const paths = { config: join(folder, 'c'), state: join(folder, 's') }
@@ -117,7 +117,7 @@ describe('doctor', () => {
     for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
   })
 
-  test('tells a person in lines that fit, with what to do', async () => {
+  test('the report for people fits the terminal and has the remedies', async () => {
     const context = createSetUp({
       terminal: { columns: 60 },
       environment: { ...READY, noColor: true },
@@ -125,14 +125,14 @@ describe('doctor', () => {
     })
     expect(await run(['doctor'], context)).toBe(0)
     expect(context.stdout.text).toContain('✓ configuration     ')
-    expect(context.stdout.text).toMatch(/^! clock {13}this machine is 300 seconds behind the$/m)
+    expect(context.stdout.text).toMatch(/^! clock {13}this machine is 5 minutes behind the$/m)
     expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
     expect(context.stdout.text.split('\n').filter((line) => line.length > 60)).toEqual([])
   })
 })
 
 describe('the exit code is that of the first problem', () => {
-  test('3 where nothing is configured', async () => {
+  test('doctor ends with exit 3 if nothing is configured', async () => {
     const { code, of, stderr } = await doctor(createSetUp({ environment: {} }))
     expect(code).toBe(3)
     expect(of('configuration')).toMatchObject({ status: 'problem' })
@@ -140,7 +140,7 @@ describe('the exit code is that of the first problem', () => {
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
   })
 
-  test('4 where nobody is signed in', async () => {
+  test('doctor ends with exit 4 if nobody is signed in', async () => {
     const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
     const { code, of } = await doctor(createSetUp({ environment }))
     expect(code).toBe(4)
@@ -150,7 +150,7 @@ describe('the exit code is that of the first problem', () => {
     })
   })
 
-  test('7 where the service does not answer', async () => {
+  test('doctor ends with exit 7 if the service does not respond', async () => {
     const respond = () => {
       throw new TransportError('connect', 'no', 'connection refused')
     }
@@ -160,7 +160,7 @@ describe('the exit code is that of the first problem', () => {
     expect(of('clock')).toMatchObject({ status: 'skipped' })
   })
 
-  test('1 where the configuration is damaged, and the rest is looked at all the same', async () => {
+  test('doctor ends with exit 1 if the configuration is damaged, and runs the other checks', async () => {
     const context = createSetUp()
     writeFileSync(configPath(context), '{', { mode: 0o600 })
     const { code, of } = await doctor(context)
@@ -172,7 +172,7 @@ describe('the exit code is that of the first problem', () => {
     expect(of('network')).toMatchObject({ status: 'ok' })
   })
 
-  test('4 where the keychain cannot be reached and is needed', async () => {
+  test('doctor ends with exit 4 if the keychain is needed and unavailable', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
     const environment = { baseUrl: READY.baseUrl, clientId: 'client-1' }
     const { code, of } = await doctor(createSetUp({ keychain, environment }))
@@ -185,16 +185,16 @@ describe('the exit code is that of the first problem', () => {
 })
 
 describe('a warning does not fail', () => {
-  test('a keychain that is out of reach while an API key is in force', async () => {
+  test('an unavailable keychain is a warning while an API key is used', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
     const { code, of } = await doctor(createSetUp({ keychain }))
     expect(code).toBe(0)
     expect(of('credential store')).toMatchObject({ status: 'warning' })
   })
 
-  test('a clock that is wrong, in either direction', async () => {
+  test('a wrong clock, in either direction, is a warning', async () => {
     for (const [date, words] of [
-      ['Fri, 20 Nov 2026 12:10:00 GMT', '600 seconds behind'],
+      ['Fri, 20 Nov 2026 12:10:00 GMT', '10 minutes behind'],
       ['Fri, 20 Nov 2026 11:59:00 GMT', '60 seconds ahead of'],
     ] as const) {
       const { code, of } = await doctor(createSetUp({ respond: () => textResponse(200, '', { date }) }))
@@ -207,7 +207,7 @@ describe('a warning does not fail', () => {
     expect(close.of('clock')).toMatchObject({ status: 'ok' })
   })
 
-  test.skipIf(process.platform === 'win32')('a folder that others can read', async () => {
+  test.skipIf(process.platform === 'win32')('a directory that others can read is a warning', async () => {
     const context = createSetUp()
     chmodSync(context.directories.state, 0o750)
     const { code, of } = await doctor(context)
@@ -221,10 +221,10 @@ describe('a warning does not fail', () => {
 
   test.each([
     ['intercepted', dnsThat({ aa: false, ra: true }), 'intercepted'],
-    ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is closed'],
+    ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is blocked'],
     ['without TCP', { ...dnsThat({ aa: true, ra: false }), tcp: silent }, 'over UDP, but not over TCP'],
     ['without UDP', { ...dnsThat({ aa: true, ra: false }), udp: silent }, 'over TCP, but not over UDP'],
-  ])('direct DNS that is %s', async (_what, dns, words) => {
+  ])('direct DNS that is %s is a warning', async (_what, dns, words) => {
     const { code, of } = await doctor(createSetUp({ dns }))
     expect(code).toBe(0)
     expect(of('direct DNS')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
@@ -232,8 +232,8 @@ describe('a warning does not fail', () => {
 
   test.each([
     ['a problem', { baseUrl: READY.baseUrl, clientId: 'client-1' }, 'problem'],
-    ['a warning where an API key does without them', READY, 'warning'],
-  ])('folders that cannot be made, below a link to nothing: %s', async (_what, environment, status) => {
+    ['a warning with an API key', READY, 'warning'],
+  ])('directories below a dangling link cannot be created: %s', async (_what, environment, status) => {
     const context = createSetUp({ environment })
     const link = `${context.directories.config}-link`
     symlinkSync(`${link}-not-mounted`, link)
@@ -245,7 +245,7 @@ describe('a warning does not fail', () => {
     })
   })
 
-  test('resolvers that are silent or none, and those that were chosen', async () => {
+  test('silent or missing resolvers are a warning, and chosen ones are checked', async () => {
     const dns = dnsThat({ aa: true, ra: true })
     const none = await doctor(createSetUp({ dns: { ...dns, systemResolvers: async () => [] } }))
     expect(none.of('DNS resolvers')).toMatchObject({
@@ -266,7 +266,7 @@ describe('a warning does not fail', () => {
   })
 })
 
-test('whatever hangs is told of after nine seconds, and the rest is there', async () => {
+test('a check that hangs is reported after nine seconds with the other results', async () => {
   const context = createSetUp(
     { keychain: { call: () => new Promise(() => {}) } },
     {
@@ -287,7 +287,7 @@ test('whatever hangs is told of after nine seconds, and the rest is there', asyn
   expect(of('configuration')).toMatchObject({ status: 'ok' })
 })
 
-test('the password of a proxy is not shown', async () => {
+test("a proxy's password is not shown", async () => {
   const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }
   const context = createSetUp({ environment })
   const { of } = await doctor(context)
@@ -295,7 +295,7 @@ test('the password of a proxy is not shown', async () => {
   expect(context.stdout.text).not.toContain('hunter2')
 })
 
-test('Ctrl-C ends it at once', async () => {
+test('Ctrl-C ends doctor at once', async () => {
   const context = createSetUp({ keychain: { call: () => new Promise(() => {}) } })
   const ended = run(['doctor'], context)
   setImmediate(() => context.interrupt())

@@ -1,8 +1,8 @@
 import { Exit } from '../../errors.ts'
 import { splitScopes } from '../../oauth/scopes.ts'
-import { spokenSpan } from '../../service/retry.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
+import { formatDuration } from '../../terminal/duration.ts'
 import { warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
@@ -54,7 +54,7 @@ less than the session was granted; commands use it until it ends or is renewed, 
         { field: 'profile' },
         { field: 'scope' },
         { field: 'narrowed' },
-        { field: 'expires_in', title: 'Valid for', text: (value) => spokenSpan(Number(value) * 1000) },
+        { field: 'expires_in', title: 'Valid for', text: (value) => formatDuration(Number(value)) },
       ],
     )
   },

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { recordClaim } from '../../claims/ledger.ts'
-import { nameOf, standingOf } from '../../claims/lifecycle.ts'
+import { nameOf, stateOf } from '../../claims/lifecycle.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { Exit, usageError } from '../../errors.ts'
@@ -63,7 +63,7 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
     const remembered = await recordClaim(claim, context, settings)
     if (!created)
       await note(
-        `${nameOf(claim)} was already being claimed (${standingOf(claim).says}); this is that claim.`,
+        `${nameOf(claim)} was already being claimed (${stateOf(claim).description}); this is that claim.`,
         context,
         settings,
       )
@@ -74,7 +74,7 @@ pending, that one is returned. A claim is canceled by deleting its placeholder d
 
 /** @param known what the next command finds the claim by */
 function nextStep(claim: DomainClaim, known: string): string {
-  if (standingOf(claim).phase === 'blocked')
+  if (stateOf(claim).phase === 'blocked')
     return `a block can lift by itself; to wait for that: mailclaim claims watch ${known} --through-blocked`
   if (claim.status === 'verified')
     return `the transfer is running; follow it with: mailclaim claims watch ${known}`
