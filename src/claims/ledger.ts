@@ -116,14 +116,14 @@ function parseEntry(value: unknown): LedgerEntry {
   requireFormat(entry.version, 1)
   const { issuer, seen_at, claim } = entry
   if (typeof issuer !== 'string' || typeof seen_at !== 'string')
-    throw new Error('it does not say where and when the claim was seen')
+    throw new Error('it lacks the service or the time of the claim')
   if (
     typeof claim !== 'object' ||
     claim === null ||
     typeof claim.name !== 'string' ||
     typeof claim.domain_id !== 'string'
   ) {
-    throw new Error('it holds no claim')
+    throw new Error('it has no claim')
   }
   return { issuer, seen_at, claim }
 }

@@ -36,15 +36,18 @@ export function asArgument({ name }: DomainClaim): string {
   return /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
 }
 
-const startAgain = (claim: DomainClaim) =>
-  `start a new claim with: mailclaim claims create${asArgument(claim)}`
-
 /**
  * Interprets a claim's status. The interface names only `pending`; the others are known from similar services. A claim with
  * an unknown status is in progress unless it has a failure or block reason.
  */
 export function stateOf(claim: DomainClaim): ClaimState {
   const failure = claim.failure_reason ? ` (${clip(claim.failure_reason, MAX_WORD_LENGTH)})` : ''
+  const startAgain = `start a new claim with: mailclaim claims create${asArgument(claim)}`
+  const ended = (description: string, next = startAgain): ClaimState => ({
+    phase: 'ended',
+    description,
+    next,
+  })
   switch (claim.status) {
     case 'pending':
       return { phase: 'in_flight', description: `waiting for the TXT record${failure}` }
@@ -55,40 +58,21 @@ export function stateOf(claim: DomainClaim): ClaimState {
     case 'blocked':
       return { phase: 'blocked', description: describeBlock(claim) }
     case 'expired':
-      return {
-        phase: 'ended',
-        description: 'the claim expired before it was verified',
-        next: startAgain(claim),
-      }
+      return ended('the claim expired before it was verified')
     case 'superseded':
-      return {
-        phase: 'ended',
-        description: 'a newer claim replaced this one',
-        next: 'find out who on your team made the newer claim; it has a different TXT record',
-      }
+      return ended(
+        'a newer claim replaced this one',
+        'find out who on your team made the newer claim; it has a different TXT record',
+      )
     case 'canceled':
-      return {
-        phase: 'ended',
-        description: 'the claim was canceled: its placeholder domain was deleted',
-        next: startAgain(claim),
-      }
+      return ended('the claim was canceled: its placeholder domain was deleted')
     case 'failed':
-      return { phase: 'ended', description: `the claim failed${failure}`, next: startAgain(claim) }
-    default: {
-      const status = claim.status ? `status "${clip(claim.status, MAX_WORD_LENGTH)}"` : 'no status'
-      if (claim.failure_reason)
-        return {
-          phase: 'ended',
-          description: `the claim ended with ${status}${failure}`,
-          next: startAgain(claim),
-        }
-      if (claim.blocked_reason) return { phase: 'blocked', description: describeBlock(claim) }
-      return {
-        phase: 'unknown',
-        description: claim.status ? `unknown ${status}` : 'the claim has no status',
-      }
-    }
+      return ended(`the claim failed${failure}`)
   }
+  const status = claim.status ? `status "${clip(claim.status, MAX_WORD_LENGTH)}"` : 'no status'
+  if (claim.failure_reason) return ended(`the claim ended with ${status}${failure}`)
+  if (claim.blocked_reason) return { phase: 'blocked', description: describeBlock(claim) }
+  return { phase: 'unknown', description: claim.status ? `unknown ${status}` : 'the claim has no status' }
 }
 
 function describeBlock({ blocked_reason: reason }: DomainClaim): string {

@@ -1,10 +1,4 @@
-import {
-  type Context,
-  type HttpRequest,
-  type HttpResponse,
-  type HttpTransport,
-  TransportError,
-} from '../context.ts'
+import { type Context, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { below } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
@@ -35,14 +29,12 @@ export interface RequestOptions {
   readonly maxAttempts?: number
 }
 
+/** Undefined values are left out. */
+type Query = Readonly<Record<string, string | number | undefined>>
+
 /** Sends requests to the service with the profile's credential. Every failure is a `CliError` with its exit code. */
 export interface ServiceClient {
-  /** @param query undefined values are left out */
-  get(
-    path: string,
-    query?: Readonly<Record<string, string | number | undefined>>,
-    options?: RequestOptions,
-  ): Promise<ServiceAnswer>
+  get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceAnswer>
   post(path: string, body?: object, options?: RequestOptions): Promise<ServiceAnswer>
 }
 
@@ -64,32 +56,110 @@ export interface ServiceClientOptions {
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
-export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const base = requireBaseUrl(options.settings)
-  const http = options.settings.verbose ? logExchanges(options.context) : options.context.http
-  return {
-    get(path, query = {}, requestOptions = {}) {
-      const url = below(base, path)
-      for (const [name, value] of Object.entries(query)) {
-        if (value !== undefined) url.searchParams.set(name, String(value))
+export function createServiceClient({ context, settings, authorizer }: ServiceClientOptions): ServiceClient {
+  const base = requireBaseUrl(settings)
+  const http = settings.verbose ? logExchanges(context) : context.http
+
+  async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
+    const { interrupts, random, clock } = context
+    const signal =
+      options.signal === undefined ? interrupts.signal : AbortSignal.any([interrupts.signal, options.signal])
+    let credential = requireSendable(await authorizer.credential())
+    let isRenewed = false
+
+    for (let attempts = 1; ; attempts++) {
+      signal.throwIfAborted()
+      const outcome = await attempt(request, credential, signal)
+      if ('answer' in outcome) return outcome.answer
+      const { failure, isRetryable } = outcome
+      if (failure.status === 401 && !isRenewed) {
+        isRenewed = true
+        const other = await authorizer.refused(credential)
+        if (other !== undefined) {
+          credential = requireSendable(other)
+          attempts--
+          continue
+        }
       }
-      return perform({ method: 'GET', url, operation: `GET ${path}` }, requestOptions, http, options)
-    },
-    post(path, body, requestOptions = {}) {
-      return perform(
-        {
-          method: 'POST',
-          url: below(base, path),
-          operation: `POST ${path}`,
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      const { message, retryAfterMs = 0 } = failure
+      const isLast = attempts >= (options.maxAttempts ?? MAX_ATTEMPTS)
+      if (!isRetryable || isLast || retryAfterMs > MAX_RETRY_AFTER_MS) throw failure
+      const delay = Math.max(retryAfterMs, backoff(attempts, random))
+      if (delay >= MIN_NOTICED_DELAY_MS) {
+        await note(`${message}; retrying in ${formatDuration(delay / 1000)}`, context, settings)
+      }
+      await clock.sleep(delay, signal)
+    }
+  }
+
+  async function attempt(
+    { method, path, query = {}, body }: ServiceRequest,
+    credential: Credential,
+    signal: AbortSignal,
+  ): Promise<AttemptResult> {
+    const url = below(base, path)
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, String(value))
+    }
+    const isIdempotent = method === 'GET'
+    try {
+      const response = await http.send({
+        method,
+        url,
+        headers: {
+          accept: 'application/json',
+          authorization: `Bearer ${credential.value}`,
+          'user-agent': userAgent(context),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
-        requestOptions,
-        http,
-        options,
-      )
-    },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        timeoutMs: settings.httpTimeoutMs,
+        signal,
+      })
+      const { status } = response
+      if (status >= 200 && status < 300) {
+        const text = await readBody(response, MAX_BODY_BYTES)
+        return { answer: { status, body: parseObject(status, text, [credential.value]) } }
+      }
+      // If the body doesn't arrive, the status is enough.
+      const text = await readBody(response, MAX_ERROR_BODY_BYTES).catch(() => ({
+        text: '',
+        isTruncated: true,
+      }))
+      signal.throwIfAborted()
+      const now = context.clock.now()
+      const profile = settings.profile.value
+      const failure = responseError(response, text, `${method} ${path}`, credential, profile, now)
+      return { failure, isRetryable: isRetryableResponse(response, isIdempotent, now) }
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      if (!(error instanceof TransportError)) throw error
+      return {
+        failure: transportFailure(error, url, method),
+        isRetryable: isRetryableError(error, isIdempotent),
+      }
+    }
+  }
+
+  return {
+    get: (path, query, options) => perform({ method: 'GET', path, query }, options),
+    post: (path, body, options) => perform({ method: 'POST', path, body }, options),
   }
 }
+
+/** A shorter delay needs no explanation. */
+const MIN_NOTICED_DELAY_MS = 3000
+
+interface ServiceRequest {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly query?: Query | undefined
+  readonly body?: object | undefined
+}
+
+type AttemptResult =
+  | { readonly answer: ServiceAnswer }
+  | { readonly failure: CliError; readonly isRetryable: boolean }
 
 /**
  * An id as one segment of a path.
@@ -111,55 +181,6 @@ export function userAgent(context: Pick<Context, 'program' | 'platform'>): strin
   return `mailclaim/${context.program.version} (node ${node}; ${context.platform})`
 }
 
-interface Operation {
-  readonly method: 'GET' | 'POST'
-  readonly url: URL
-  readonly body?: string
-  /** The method and the path without the query, for messages. */
-  readonly operation: string
-}
-
-/** A shorter delay needs no explanation. */
-const MIN_NOTICED_DELAY_MS = 3000
-
-async function perform(
-  request: Operation,
-  requestOptions: RequestOptions,
-  http: HttpTransport,
-  { context, settings, authorizer }: ServiceClientOptions,
-): Promise<ServiceAnswer> {
-  const signal =
-    requestOptions.signal === undefined
-      ? context.interrupts.signal
-      : AbortSignal.any([context.interrupts.signal, requestOptions.signal])
-  const maxAttempts = requestOptions.maxAttempts ?? MAX_ATTEMPTS
-  let credential = requireSendable(await authorizer.credential())
-  let isRenewed = false
-
-  for (let attempts = 1; ; attempts++) {
-    signal.throwIfAborted()
-    const outcome = await attempt(request, credential, signal, http, context, settings)
-    if ('answer' in outcome) return outcome.answer
-    if (outcome.failure.status === 401 && !isRenewed) {
-      isRenewed = true
-      const other = await authorizer.refused(credential)
-      if (other !== undefined) {
-        credential = requireSendable(other)
-        attempts--
-        continue
-      }
-    }
-    if (!outcome.isRetryable || attempts >= maxAttempts) throw outcome.failure
-    const { message, retryAfterMs = 0 } = outcome.failure
-    if (retryAfterMs > MAX_RETRY_AFTER_MS) throw outcome.failure
-    const delay = Math.max(retryAfterMs, backoff(attempts, context.random))
-    if (delay >= MIN_NOTICED_DELAY_MS) {
-      await note(`${message}; retrying in ${formatDuration(delay / 1000)}`, context, settings)
-    }
-    await context.clock.sleep(delay, signal)
-  }
-}
-
 /** A header can hold visible ASCII only; anything else is a copying mistake, and must not be sent or shown. */
 function requireSendable(credential: Credential): Credential {
   if (/^[\x21-\x7e]+$/.test(credential.value)) return credential
@@ -169,54 +190,6 @@ function requireSendable(credential: Credential): Credential {
     `${describeCredential(credential)} ${credential.value === '' ? 'is empty' : 'contains a space, a line break or another character that no credential has'}`,
     { hint: 'copy it again, without the text around it' },
   )
-}
-
-type AttemptResult =
-  | { readonly answer: ServiceAnswer }
-  | { readonly failure: CliError; readonly isRetryable: boolean }
-
-async function attempt(
-  { method, url, body, operation }: Operation,
-  credential: Credential,
-  signal: AbortSignal,
-  http: HttpTransport,
-  context: ServiceClientOptions['context'],
-  settings: ServiceClientOptions['settings'],
-): Promise<AttemptResult> {
-  const request: HttpRequest = {
-    method,
-    url,
-    headers: {
-      accept: 'application/json',
-      authorization: `Bearer ${credential.value}`,
-      'user-agent': userAgent(context),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body }),
-    timeoutMs: settings.httpTimeoutMs,
-    signal,
-  }
-  const idempotent = method === 'GET'
-  let response: HttpResponse
-  try {
-    response = await http.send(request)
-    if (response.status >= 200 && response.status < 300) {
-      const text = await readBody(response, MAX_BODY_BYTES)
-      return {
-        answer: { status: response.status, body: parseObject(response.status, text, [credential.value]) },
-      }
-    }
-    // If the body doesn't arrive, the status is enough.
-    const text = await readBody(response, MAX_ERROR_BODY_BYTES).catch(() => ({ text: '', isTruncated: true }))
-    signal.throwIfAborted()
-    const now = context.clock.now()
-    const failure = responseError(response, text, operation, credential, settings.profile.value, now)
-    return { failure, isRetryable: isRetryableResponse(response, idempotent, now) }
-  } catch (error) {
-    if (signal.aborted) throw signal.reason
-    if (!(error instanceof TransportError)) throw error
-    return { failure: transportFailure(error, url, method), isRetryable: isRetryableError(error, idempotent) }
-  }
 }
 
 /** Whether a request without a response can be sent again. */

@@ -5,8 +5,13 @@ import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
 /** Characters of a body. */
 const MAX_BODY_LENGTH = 4096
 const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i
-const SECRET_FIELDS =
-  /^(access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce)$/i
+const SECRET_NAMES =
+  'access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce'
+const SECRET_FIELDS = new RegExp(`^(${SECRET_NAMES})$`, 'i')
+const SECRET_ASSIGNMENTS = new RegExp(
+  `(["']?\\b(?:${SECRET_NAMES})\\b["']?\\s*[:=]\\s*["']?)[^"'&\\s,}]+`,
+  'gi',
+)
 const REDACTED = '[redacted]'
 
 /**
@@ -125,8 +130,5 @@ function redactValue(value: unknown): unknown {
 }
 
 function redactText(text: string): string {
-  return text.replace(
-    /(["']?\b(?:access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce)\b["']?\s*[:=]\s*["']?)[^"'&\s,}]+/gi,
-    `$1${REDACTED}`,
-  )
+  return text.replace(SECRET_ASSIGNMENTS, `$1${REDACTED}`)
 }

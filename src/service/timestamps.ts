@@ -14,14 +14,7 @@ export function parseTimestamp(value: unknown): number | undefined {
   const match = typeof value === 'string' ? SHAPE.exec(value.trim()) : null
   if (match === null) return undefined
   const number = (index: number) => Number(match[index] ?? 0)
-  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = [1, 2, 3, 4, 5, 6].map(number)
   const offset = (match[9] === '-' ? -1 : 1) * (number(10) * 60 + number(11))
   const milliseconds = Number((match[7] ?? '').slice(0, 3).padEnd(3, '0'))
   // A second of 60 is a leap second (RFC 3339 section 5.6).

@@ -6,7 +6,7 @@ import { PROVIDER_NAMES, type ProviderName, providerSnippet } from '../../src/cl
 import { harmfulIn } from '../hardening/world.ts'
 import { find, needs } from '../requirements.ts'
 
-/** What tools, shells and languages act on, between pieces that are harmless. */
+/** Text that tools, shells and languages interpret, mixed with harmless text. */
 const hostileText = fc
   .array(
     fc.oneof(
@@ -14,7 +14,7 @@ const hostileText = fc
       { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
       fc.constantFrom('@/etc/passwd', '=@~/.ssh/id_rsa', '--help', '-x', '$(id)', '`id`', "'", "'\\''"),
       fc.constantFrom(
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is Terraform's syntax, not ours.
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: Terraform's syntax.
         '${file("x")}',
         '$${a}',
         '%{if a}',
@@ -35,7 +35,7 @@ const hostileText = fc
   )
   .map((pieces) => pieces.join(''))
   .filter((text) => text !== '')
-/** The shape that the interface promises, with anything for the token. */
+/** Values of the documented shape, with any token. */
 const values = fc.oneof(
   hostileText,
   hostileText.map((token) => `prefix=${token}`),
@@ -44,7 +44,7 @@ const values = fc.oneof(
 
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
 
-/** The snippet, or undefined where the provider's tool cannot be given the value. */
+/** The snippet, or undefined if the provider's tool can't take the value. */
 function snippetOf(provider: ProviderName, value: string): string | undefined {
   try {
     return providerSnippet(provider, { ...record, value }, 'example.com')
@@ -55,7 +55,7 @@ function snippetOf(provider: ProviderName, value: string): string | undefined {
   }
 }
 
-/** Pastes a snippet into a shell in which the tool only tells its arguments. */
+/** Pastes a snippet into a shell in which the tool only prints its arguments. */
 function argumentsReceived(snippet: string): string[] {
   const stubs = ['curl', 'gcloud', 'az'].map((tool) => `${tool}() { printf '%s\\0' "$@"; }\n`).join('')
   const output = execFileSync(find('bash') ?? '', ['--norc', '-c', `${stubs}${snippet}`], {
@@ -66,7 +66,7 @@ function argumentsReceived(snippet: string): string[] {
   return output.split('\0').slice(0, -1)
 }
 
-/** The one argument that begins with an option, without it. */
+/** The rest of the only argument that begins with this option. */
 function optionValue(words: readonly string[], option: string): string {
   const [found = '', ...more] = words.filter((word) => word.startsWith(`${option}=`))
   expect(more).toEqual([])
@@ -84,7 +84,7 @@ function unquote(text: string): string {
   return Buffer.from(bytes).toString()
 }
 
-/** A text as it arrives: a lone surrogate has no bytes of its own. */
+/** A text as a process receives it: a lone surrogate can't be encoded. */
 const asBytes = (text: string) => Buffer.from(text).toString()
 
 describe('a snippet for any value', () => {
@@ -119,7 +119,7 @@ describe('a snippet for any value', () => {
             'Content-Type: application/json',
             '--data',
           ])
-          // Not "@", which would name a file.
+          // Not "@", which means a file.
           expect(words.at(-1)).toMatch(/^\{/)
           const body = JSON.parse(words.at(-1) ?? '') as { name: string; content: string }
           expect(body.name).toBe(record.name)
@@ -150,7 +150,7 @@ describe('a snippet for any value', () => {
           const snippet = snippetOf('azure-dns', value)
           if (snippet === undefined) return
           const words = argumentsReceived(snippet)
-          // az looks for a file behind a leading "@", and behind the first "=".
+          // az looks for a file after a leading "@", and after the first "=".
           for (const word of words) expect(word.replace(/^[^=]*=/, '')).not.toMatch(/^@./s)
           expect(words).toEqual([
             ...'network dns record-set txt add-record --resource-group group'.split(' '),

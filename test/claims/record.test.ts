@@ -13,7 +13,7 @@ import { PROVIDER_NAMES, providerSnippet } from '../../src/claims/record-provide
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
 const long = `prefix=${'0123456789'.repeat(50)}`
 
-/** Reads a master file's strings back, as a DNS server does (RFC 1035 section 5.1). */
+/** Parses the strings of a zone file, as a DNS server does (RFC 1035 section 5.1). */
 function parseStrings(text: string, base: 8 | 10): Buffer[] {
   return [...text.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map(([, inner = '']) => {
     const bytes: number[] = []

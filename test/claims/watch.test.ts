@@ -10,7 +10,7 @@ const claim = (fields: Partial<Record<keyof DomainClaim, unknown>> = {}) =>
 const unavailable = (retryAfterMs?: number) =>
   new CliError('service_unavailable', Exit.unavailable, 'the service failed (503)', { retryAfterMs })
 
-/** Watches answers in turn (the last one repeats) and gives every event, the end, and how long each pause was. */
+/** Watches these responses in turn (the last one repeats), and returns the events, the result and the delays. */
 async function watch(answers: readonly (DomainClaim | Error)[], options: Partial<WatchOptions> = {}) {
   const context = createFakeContext()
   let turn = 0

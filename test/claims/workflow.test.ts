@@ -17,7 +17,7 @@ const claim = (fields: Partial<Record<keyof DomainClaim, unknown>> = {}) =>
   }) as DomainClaim
 
 interface Service {
-  /** Answers to GET, in turn; the last one repeats. */
+  /** The responses to GET, in turn; the last one repeats. */
   readonly states?: readonly (DomainClaim | undefined)[]
   readonly created?: DomainClaim
   readonly createdStatus?: 200 | 201

@@ -283,7 +283,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
       'by an authority that nobody knows',
       'right',
       () => ({}),
-      'not signed by an authority that this machine trusts',
+      'not signed by a certificate authority that this machine trusts',
     ],
     ['for another host', 'other', trusting, 'is for another host'],
     ['that has expired', 'old', trusting, 'has expired'],

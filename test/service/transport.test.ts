@@ -8,7 +8,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../../src/c
 import { bypassesProxy, type ProxySettings } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
 
-/** A server of this test; its address. */
+/** Starts a server for this test; returns its URL. */
 async function listen(listener: RequestListener): Promise<URL> {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -19,7 +19,7 @@ async function listen(listener: RequestListener): Promise<URL> {
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
 }
 
-/** A server that speaks whatever it likes. */
+/** Starts a server that need not speak HTTP; returns its URL. */
 async function listenRaw(connection: (socket: Socket) => void): Promise<URL> {
   const server = createTcpServer(connection)
   const sockets = new Set<Socket>()
@@ -116,7 +116,7 @@ describe('an exchange', () => {
     await gone
     expect(await text(await http.send(get(url)))).toBe('asked')
     expect(sockets).toHaveLength(2)
-    // Well before a connection that idles is closed anyway.
+    // Well before an idle connection is closed anyway.
   }, 2000)
 
   it('a connection with data after the response is not reused', async () => {
@@ -127,7 +127,7 @@ describe('an exchange', () => {
     })
     const http = transport()
     const response = await http.send(get(url))
-    // Before the answer is read, and with it the connection free, half of another one comes.
+    // Half of another response arrives before this one is read and the connection is released.
     const gone = new Promise((resolve) => sockets[0]?.once('close', resolve))
     sockets[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nun')
     await gone
@@ -284,7 +284,7 @@ describe('an error', () => {
   })
 
   it('an error of the connect call itself says that nothing was sent', async () => {
-    // No connection can be made to the broadcast address: there is not even an attempt.
+    // Connecting to the broadcast address fails without an attempt.
     const request = get(new URL('http://255.255.255.255/'), { method: 'POST', body: 'x' })
     expect(await failureOf(transport().send(request))).toMatchObject({ kind: 'connect', sent: 'no' })
   })
@@ -395,10 +395,10 @@ describe('the time limit', () => {
 })
 
 describe('a process suspended beyond its time limit', () => {
-  /** As if stopped: nothing of this process runs meanwhile. */
+  /** Blocks this process, as if it were suspended. */
   const stop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-  /** A server in a process of its own, that says `pieces` one after the other, 20 ms apart, to each request. */
+  /** A server in another process that responds to each request with `pieces`, 20 ms apart. */
   async function otherProcess(pieces: readonly string[]): Promise<URL> {
     const script = `
       const pieces = JSON.parse(require('node:fs').readFileSync(0))
@@ -413,7 +413,7 @@ describe('a process suspended beyond its time limit', () => {
     return new URL(`http://127.0.0.1:${Number(`${port}`)}/`)
   }
 
-  /** Sends a request, and stops this process once it has been written, for longer than the time limit. */
+  /** Sends a request, and blocks this process, once it is written, for longer than the time limit. */
   async function stopped(
     url: URL,
     timeoutMs: number,
@@ -423,7 +423,7 @@ describe('a process suspended beyond its time limit', () => {
     let response = Promise.reject<HttpResponse>(new Error('not sent'))
     response.catch(() => {})
     await new Promise<void>((resolve) => {
-      // The request is written as soon as this has returned.
+      // The request is written as soon as this returns.
       const beforeSend = () => void setImmediate(resolve)
       response = http.send(get(url, { timeoutMs, beforeSend, ...more }))
     })
@@ -449,7 +449,7 @@ describe('a process suspended beyond its time limit', () => {
 })
 
 describe('a truncated body', () => {
-  /** What can be read of it, and the failure behind. */
+  /** What can be read of the body, and the failure after it. */
   async function readAll(response: HttpResponse): Promise<{ read: string; failure: unknown }> {
     const pieces: Uint8Array[] = []
     try {
@@ -527,7 +527,7 @@ describe('beforeSend', () => {
     const http = transport()
     const beforeSend = () => void events.push('before')
     expect(await text(await http.send(get(url, { method: 'POST', body: 'x', beforeSend })))).toBe('ok')
-    // The server may hear of the connection a moment after we do.
+    // The server may notice the connection a moment later.
     expect(events.toSorted()).toEqual(['POST / HTTP/1.1', 'before', 'connected'])
     expect(events.at(-1)).toBe('POST / HTTP/1.1')
   })
@@ -626,7 +626,7 @@ describe('closing', () => {
     const http = transport()
     const waiting = failureOf(http.send(get(url)))
     await arrived
-    // This one has not come as far as a connection.
+    // This one isn't connected yet.
     const begun = failureOf(http.send(get(new URL('/late', url))))
     await http.close()
     expect(await waiting).toMatchObject({ kind: 'aborted', sent: 'maybe' })
@@ -676,7 +676,7 @@ describe('NO_PROXY', () => {
 })
 
 describe('a proxy', () => {
-  /** A forward proxy that tunnels (RFC 9110 section 9.3.6) and writes down where to. */
+  /** A proxy that opens tunnels (RFC 9110 section 9.3.6) and records their targets. */
   async function proxyServer(answer?: string) {
     const tunnels: string[] = []
     const credentials: { authorization?: string; 'proxy-authorization'?: string }[] = []
@@ -791,7 +791,7 @@ describe('a proxy', () => {
     await http.close()
     await Promise.all(gone)
     expect(gone).toHaveLength(2)
-    // Well before connections that idle are closed anyway.
+    // Well before idle connections are closed anyway.
   }, 2000)
 
   it('closing while a tunnel opens sends nothing', async () => {

@@ -105,7 +105,7 @@ describe('claim', () => {
     await one.control('POST', 'claims/shared.example/publish', {})
     const ended = await other.run(['claim', 'shared.example', '--json'])
     expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toContain('already being claimed')
+    expect(ended.stderr).toContain('the claim was already pending')
     expect(await claimsOf(one, 'shared.example')).toHaveLength(1)
   })
 
