@@ -5,7 +5,7 @@ import { formatDuration } from '../terminal/duration.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import type { Credential } from './authorizer.ts'
-import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
+import { parseRetryAfter } from './retry.ts'
 
 /** Far more than a page of 100 items. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -132,27 +132,26 @@ function parseProblem(body: Body, secrets: readonly string[]): ServiceProblem {
 /**
  * The error for a response whose status is not 2xx, with its exit code.
  *
- * @param operation "GET /contacts/imports", for the message
+ * @param request.operation "GET /contacts/imports", for the message
  */
 export function responseError(
   response: HttpResponse,
   body: Body,
-  operation: string,
-  credential: Credential | undefined,
-  profile: string,
+  request: { readonly operation: string; readonly credential: Credential; readonly profile: string },
   now: number,
 ): CliError {
   const { status } = response
-  const secrets = credential === undefined ? [] : [credential.value]
+  const { operation, credential } = request
+  const secrets = [credential.value]
   if (status < 400) return redirectError(response, operation, secrets)
   const { name, message } = parseProblem(body, secrets)
   const details = [message, name === undefined ? undefined : `(${name})`].filter(Boolean).join(' ')
   const suffix = details === '' ? '' : `: ${details}`
   const code = name !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
-  const sent = credential === undefined ? 'no credential' : describeCredential(credential)
+  const sent = describeCredential(credential)
 
   if (status === 401) {
-    const login = loginCommand({ profile, store: credential?.store })
+    const login = loginCommand({ profile: request.profile, store: credential.store })
     return new CliError(
       'credential_refused',
       Exit.notSignedIn,
@@ -160,7 +159,7 @@ export function responseError(
       {
         status,
         hint:
-          credential?.kind === 'api_key'
+          credential.kind === 'api_key'
             ? `check the API key; to sign in instead: ${login}`
             : `sign in again: ${login}`,
       },
@@ -196,18 +195,12 @@ export function responseError(
 
 function rateLimitError(response: HttpResponse, suffix: string, now: number): CliError {
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now)
-  const delay = retryAfterMs === undefined ? undefined : formatDuration(retryAfterMs / 1000)
-  const isTooLong = retryAfterMs !== undefined && retryAfterMs > MAX_RETRY_AFTER_MS
-  return new CliError(
-    'rate_limited',
-    Exit.unavailable,
-    `too many requests (429)${suffix}${isTooLong ? `; the service asks to wait ${delay}` : ''}`,
-    {
-      status: 429,
-      hint: `try again in ${delay ?? 'a while'}`,
-      retryAfterMs,
-    },
-  )
+  const delay = retryAfterMs === undefined ? 'a while' : formatDuration(retryAfterMs / 1000)
+  return new CliError('rate_limited', Exit.unavailable, `too many requests (429)${suffix}`, {
+    status: 429,
+    hint: `try again in ${delay}`,
+    retryAfterMs,
+  })
 }
 
 function redirectError(response: HttpResponse, operation: string, secrets: readonly string[]): CliError {

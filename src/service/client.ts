@@ -128,8 +128,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       }))
       signal.throwIfAborted()
       const now = context.clock.now()
-      const profile = settings.profile.value
-      const failure = responseError(response, text, `${method} ${path}`, credential, profile, now)
+      const sent = { operation: `${method} ${path}`, credential, profile: settings.profile.value }
+      const failure = responseError(response, text, sent, now)
       return { failure, isRetryable: isRetryableResponse(response, isIdempotent, now) }
     } catch (error) {
       if (signal.aborted) throw signal.reason

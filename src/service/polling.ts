@@ -16,7 +16,7 @@ export interface PollTimes {
 }
 
 export interface PollOptions extends PollTimes {
-  /** The delays between polls, in milliseconds, unless there is an interval: each is half as long again as the last. */
+  /** The delays between polls, in milliseconds, unless there is an interval: each is 1.5 times the previous one. */
   readonly delays: { readonly first: number; readonly max: number }
 }
 

@@ -16,7 +16,7 @@ describe('a duration', () => {
     [2 * DAY, '2 days', '2 days'],
     [60 * DAY, '60 days', '60 days'],
     [Number.POSITIVE_INFINITY, 'more than a year', 'more than a year'],
-  ])('of %d seconds reads "%s", in narrow places "%s"', (seconds, long, short) => {
+  ])('a duration of %d seconds reads "%s", in narrow places "%s"', (seconds, long, short) => {
     expect(formatDuration(seconds)).toBe(long)
     expect(formatDuration(seconds, 'short')).toBe(short)
   })
@@ -36,7 +36,7 @@ describe('a time relative to now', () => {
     [60 * 86_400_000 - 1, 'in 59 days'],
     [30_000, 'in a moment'],
     [7 * 86_400_000 - 1, 'in 6 days'],
-  ])('%d milliseconds away reads "%s"', (offset, text) => {
+  ])('a time %d milliseconds away reads "%s"', (offset, text) => {
     expect(relativeTime(now + offset, now)).toBe(text)
   })
 })
