@@ -23,7 +23,7 @@ async function world(options: FakeContextOptions = {}) {
     const entries = await readLedger(context, of, async (error) => void damaged.push(error.message))
     return { names: entries.map((entry) => entry.claim.name), entries, damaged }
   }
-  return { context, settings, read, folder: join(context.directories.state, 'claims', 'default') }
+  return { context, settings, read, directory: join(context.directories.state, 'claims', 'default') }
 }
 
 const remember = async (
@@ -55,16 +55,16 @@ describe('the ledger', () => {
   it('a ledger that cannot be written causes a warning only', async () => {
     const { context, settings } = await world()
     mkdirSync(context.directories.state, { recursive: true })
-    writeFileSync(join(context.directories.state, 'claims'), 'a file where the folder should be')
+    writeFileSync(join(context.directories.state, 'claims'), 'a file where the directory should be')
     await remember(context, settings, claim('one.example', 'd1'))
     expect(context.stderr.text).toContain("warning: couldn't save the claim on this machine")
   })
 
   it('only the owner can read the ledger', async () => {
-    const { context, settings, folder } = await world()
+    const { context, settings, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
-    expect(statSync(folder).mode & 0o777).toBe(0o700)
-    expect(readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o600])
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    expect(readdirSync(directory).map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([0o600])
   })
 
   it('the ledger keeps services and profiles apart', async () => {
@@ -95,17 +95,17 @@ describe('the ledger', () => {
   })
 
   it('a damaged file is reported, skipped and left in place', async () => {
-    const { context, settings, read, folder } = await world()
+    const { context, settings, read, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(directory, { recursive: true })
     const broken = ['{', '[]', '{"version":2}', '{"version":1,"issuer":"x","seen_at":"y","claim":{}}']
     broken.forEach((text, at) => {
-      writeFileSync(join(folder, `${String(at).repeat(32)}.json`), text)
+      writeFileSync(join(directory, `${String(at).repeat(32)}.json`), text)
     })
     const { names, damaged } = await read()
     expect(names).toEqual(['one.example'])
     expect(damaged).toHaveLength(broken.length)
-    expect(readdirSync(folder)).toHaveLength(broken.length + 1)
+    expect(readdirSync(directory)).toHaveLength(broken.length + 1)
   })
 })
 
