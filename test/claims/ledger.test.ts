@@ -64,7 +64,9 @@ describe('the ledger', () => {
     const { context, settings, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
     expect(statSync(directory).mode & 0o777).toBe(0o700)
-    expect(readdirSync(directory).map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([0o600])
+    expect(readdirSync(directory).map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([
+      0o600,
+    ])
   })
 
   it('the ledger keeps services and profiles apart', async () => {
