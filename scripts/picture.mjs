@@ -99,7 +99,7 @@ try {
   await until(/\[quoted\][\s\S]*\$\s*$/)
   await publish({})
   tmux('send-keys', '-t', 'tour', 'mailclaim claim example.com', 'Enter')
-  await until(/What is left to do[\s\S]*\$\s*$/)
+  await until(/Next steps:[\s\S]*\$\s*$/)
   writeFileSync(target, toSvg(screen().replace(/(\n\s*\$?\s*)+$/, '\n')))
 } finally {
   try {

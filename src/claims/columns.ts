@@ -1,15 +1,14 @@
-import { parseTimestamp } from '../service/timestamps.ts'
+import { relativeTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column, Item, Look } from '../terminal/columns.ts'
-import { relativeTime } from '../terminal/relative-time.ts'
-import { standingOf } from './lifecycle.ts'
+import { stateOf } from './lifecycle.ts'
 
-function moment(value: unknown, { now }: Look): string | undefined {
-  const at = parseTimestamp(value)
-  return at === undefined || now === undefined ? undefined : `${relativeTime(at, now)} (${value})`
+function relativeAndFull(value: unknown, look: Look): string | undefined {
+  const relative = relativeTimestamp(value, look)
+  return relative === undefined ? undefined : `${relative} (${value})`
 }
 
-/** A claim as tables, cards, TSV and CSV show it. */
+/** The columns of a claim. */
 export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
   {
@@ -17,12 +16,11 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     paint: (_value, palette) => palette.strong,
   },
   {
-    field: 'standing',
-    title: 'Means',
+    field: 'meaning',
     only: 'people',
-    value: (claim) => standingOf(claim as DomainClaim).says,
+    value: (claim) => stateOf(claim as DomainClaim).description,
   },
-  // The standing says the reasons to people.
+  // For people, the meaning includes the reasons.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
@@ -30,14 +28,14 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'record.type', title: 'Record type', only: 'programs' },
   { field: 'record.name', title: 'Record name', only: 'programs' },
   { field: 'record.value', title: 'Record value', only: 'programs' },
-  { field: 'record', title: 'Record', only: 'people', value: (claim) => spokenRecord(claim as DomainClaim) },
-  { field: 'created_at', title: 'Created', text: moment },
+  { field: 'record', title: 'Record', only: 'people', value: (claim) => recordText(claim as DomainClaim) },
+  { field: 'created_at', title: 'Created', text: relativeAndFull },
   { field: 'expires_at', only: 'programs' },
-  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: moment },
+  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: relativeAndFull },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
-/** The same in a list: a domain's name is enough for people to go on with, and leaves room for what the status means. */
+/** The columns of a list: a domain's name is enough for the next command, and leaves room for the meaning. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
   (column) => column.field !== 'record',
 ).map((column) => {
@@ -47,15 +45,15 @@ export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
     : column
 })
 
-/** When the claim ends if nobody verifies it. A domain that is somebody's already would seem to be lost on that day. */
+/** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
 function expiry(item: Item): unknown {
   const claim = item as DomainClaim
-  const { phase } = standingOf(claim)
-  const over = phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
-  return over ? undefined : claim.expires_at
+  const { phase } = stateOf(claim)
+  const isOver = phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
+  return isOver ? undefined : claim.expires_at
 }
 
-function spokenRecord({ record }: DomainClaim): string | undefined {
+function recordText({ record }: DomainClaim): string | undefined {
   if (!record) return undefined
   return [record.type ?? 'TXT', record.name, record.value].filter((part) => part).join('  ')
 }

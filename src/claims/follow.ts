@@ -1,60 +1,48 @@
 import type { Context } from '../context.ts'
 import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain } from '../service/polling.ts'
-import type { Settings } from '../settings/settings.ts'
+import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
 import { note, warn } from '../terminal/notices.ts'
-import { writeJsonLine, writeObject } from '../terminal/output.ts'
+import { type OutputContext, type OutputSettings, writeJsonLine, writeObject } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
-import { recordClaim } from './ledger.ts'
+import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
 import { endedError, nameOf } from './lifecycle.ts'
-import { sayNextSteps } from './next-steps.ts'
+import { writeNextSteps } from './next-steps.ts'
 import { type WatchEvent, watchClaim } from './watch.ts'
 
-export interface FollowFlags {
-  /** Seconds. */
-  readonly interval?: number
-  /** Seconds. */
-  readonly timeout?: number
+export interface FollowFlags extends PollFlags {
   readonly throughBlocked?: true
 }
 
 /**
- * Watches a claim and writes what happens: events as JSON lines on stdout, or words on stderr and the claim on stdout
- * at the end. Settles when the claim is completed.
+ * Watches a claim and shows its progress: with `--format jsonl` as JSON lines on stdout, else as text on stderr, with the
+ * claim on stdout at the end. Returns when the claim is completed.
  *
- * @throws CliError exit 9 for a negative end, exit 8 when the time ran out, and what `watchClaim` throws.
+ * @throws CliError exit 9 if the claim ended unsuccessfully, exit 8 when the time is up, and what `watchClaim` throws
  */
 export async function followClaim(
   domainId: string,
   flags: FollowFlags,
   client: ServiceClient,
-  context: Context,
-  settings: Settings,
+  context: OutputContext & LedgerContext & Pick<Context, 'random' | 'interrupts'>,
+  settings: OutputSettings & LedgerSettings,
 ): Promise<void> {
   const events = watchClaim(
-    () => getClaim(client, domainId, { tries: 1 }),
-    {
-      intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
-      timeoutMs: flags.timeout === undefined ? undefined : flags.timeout * 1000,
-      throughBlocked: flags.throughBlocked === true,
-    },
+    () => getClaim(client, domainId, { maxAttempts: 1 }),
+    { ...pollTimes(flags), throughBlocked: flags.throughBlocked === true },
     context,
   )
-  const { claim, standing } = await drain(events, (event) => show(event, context, settings))
+  const { claim, state } = await drain(events, (event) => show(event, context, settings))
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
-  if (standing.phase !== 'completed') throw endedError(claim, standing)
-  await sayNextSteps(claim, context, settings)
+  if (state.phase !== 'completed') throw endedError(claim, state)
+  await writeNextSteps(claim, context, settings)
 }
 
-async function show(
-  { event, at, message, claim }: WatchEvent,
-  context: Context,
-  settings: Settings,
-): Promise<void> {
-  if (settings.format === 'jsonl') await writeJsonLine(context, { event, at, message, claim })
-  else if (event === 'warning') await warn(message, context, settings)
-  else if (event !== 'done')
+async function show(event: WatchEvent, context: OutputContext, settings: OutputSettings): Promise<void> {
+  const { message, claim } = event
+  if (settings.format === 'jsonl') await writeJsonLine(context, event)
+  else if (event.event === 'warning') await warn(message, context, settings)
+  else if (event.event !== 'done')
     await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)
 }

@@ -5,14 +5,13 @@ import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
 import { warn } from '../terminal/notices.ts'
 import { recordClaim } from './ledger.ts'
-import { nameOf, standingOf } from './lifecycle.ts'
+import { nameOf, stateOf } from './lifecycle.ts'
 import { resolveClaim } from './resolve.ts'
 
 /**
- * The claim that is meant, with its record: as the ledger knows it, without a question to the service;
- * else as the service has it now.
+ * The claim with its record: from the ledger if possible, without a request, else from the service.
  *
- * @throws CliError as `resolveClaim` and the service's operations do.
+ * @throws CliError as `resolveClaim` and the service's operations do
  */
 export async function knownClaim(
   argument: string | undefined,
@@ -26,11 +25,19 @@ export async function knownClaim(
   return claim
 }
 
-/** What a claim that has come to its end still needs of DNS: nothing. Else the findings would send a person to work for it. */
-export async function warnIfSettled(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
-  const standing = standingOf(claim)
-  if (standing.phase === 'completed')
-    await warn(`the claim is completed: ${nameOf(claim)} needs this record no longer`, context, settings)
-  if (standing.phase === 'ended')
-    await warn(`no record helps this claim any more: ${standing.says}; ${standing.next}`, context, settings)
+/** Warns if the claim no longer needs its record, so that nobody works on DNS in response to the findings. */
+export async function warnIfSettled(
+  claim: DomainClaim,
+  context: Pick<Context, 'stderr'>,
+  settings: Pick<Settings, 'quiet'>,
+): Promise<void> {
+  const state = stateOf(claim)
+  if (state.phase === 'completed')
+    await warn(`the claim is completed: ${nameOf(claim)} no longer needs this record`, context, settings)
+  if (state.phase === 'ended')
+    await warn(
+      `the claim no longer needs this record: ${state.description}; ${state.next}`,
+      context,
+      settings,
+    )
 }

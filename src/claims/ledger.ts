@@ -11,12 +11,15 @@ import { readJson, requireFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { warn } from '../terminal/notices.ts'
 
-/** Characters; a claim has about one thousand. */
-const LARGEST_ENTRY = 1024 * 1024
+/** Characters; a claim has about a thousand. */
+const MAX_ENTRY_LENGTH = 1024 * 1024
 
-/** A claim that was made or looked at from this machine, as it was then. */
+export type LedgerContext = Pick<Context, 'clock' | 'directories' | 'stderr'>
+export type LedgerSettings = Pick<Settings, 'baseUrl' | 'profile' | 'quiet'>
+
+/** A claim created or seen on this machine, as it was then. */
 export interface LedgerEntry {
-  /** The service that the claim is at: ids of another service mean nothing there. */
+  /** The claim's service: an id means nothing to another one. */
   readonly issuer: string
   /** When the claim was last seen, in ISO 8601. */
   readonly seen_at: string
@@ -24,29 +27,33 @@ export interface LedgerEntry {
 }
 
 /**
- * Remembers a claim. One file a claim, replaced whole: any number of processes can write at once without a lock, and
- * none can lose what another wrote about another claim.
+ * Saves a claim to the ledger. Each claim has its own file, which is replaced as a whole, so any number of processes can
+ * write without a lock.
  *
- * Where it cannot be written (a read-only home, a full disk) that is a warning: what the service said has to be shown.
+ * If the file can't be written (a read-only home, a full disk), that's a warning: the command still has to show the claim.
  *
- * @returns false there: the claim goes by its id alone.
+ * @returns whether the claim was saved; if not, only its id finds it
  */
 export async function recordClaim(
   claim: DomainClaim,
-  context: Context,
-  settings: Settings,
+  context: LedgerContext,
+  settings: LedgerSettings,
 ): Promise<boolean> {
   try {
     await writeEntry(claim, context, settings)
     return true
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    await warn(`the claim is not remembered on this machine: ${error.message}`, context, settings)
+    await warn(`couldn't save the claim on this machine: ${error.message}`, context, settings)
     return false
   }
 }
 
-async function writeEntry(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
+async function writeEntry(
+  claim: DomainClaim,
+  context: LedgerContext,
+  settings: LedgerSettings,
+): Promise<void> {
   if (!claim.domain_id || settings.baseUrl === undefined) return
   const directory = ledgerDirectory(context, settings)
   await ensurePrivateDirectory(directory)
@@ -59,20 +66,20 @@ async function writeEntry(claim: DomainClaim, context: Context, settings: Settin
   }
   const name = createHash('sha256').update(`${issuer}\n${claim.domain_id}`).digest('hex').slice(0, 32)
   const text = `${JSON.stringify(entry)}\n`
-  // An answer of that size is no honest claim, and its file would not be read again.
-  if (text.length > LARGEST_ENTRY) return
+  // No real claim is this large, and the file couldn't be read back.
+  if (text.length > MAX_ENTRY_LENGTH) return
   await writeDurable(join(directory, `${name}.json`), text)
 }
 
 /**
- * Every claim that the profile remembers at the service in force, newest first.
+ * The profile's claims at the active service, newest first.
  *
- * @param damaged is told of each file that cannot be read; it stays where it is.
+ * @param onDamaged called for each file that can't be read; the file stays where it is
  */
 export async function readLedger(
-  context: Context,
-  settings: Settings,
-  damaged: (error: CliError) => Promise<void>,
+  context: Pick<Context, 'directories'>,
+  settings: Pick<Settings, 'baseUrl' | 'profile'>,
+  onDamaged: (error: CliError) => Promise<void>,
 ): Promise<LedgerEntry[]> {
   const directory = ledgerDirectory(context, settings)
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
@@ -80,11 +87,8 @@ export async function readLedger(
     throw new CliError(
       'ledger_unreadable',
       Exit.bug,
-      `the claims known on this machine cannot be read: ${error.message}`,
-      {
-        hint: `check the folder ${directory}`,
-        cause: error,
-      },
+      `couldn't read the claims known on this machine: ${error.message}`,
+      { hint: `check the directory ${directory}`, cause: error },
     )
   })
   const issuer = settings.baseUrl === undefined ? undefined : issuerOf(new URL(settings.baseUrl.value))
@@ -95,31 +99,31 @@ export async function readLedger(
       if (entry !== undefined && (issuer === undefined || entry.issuer === issuer)) entries.push(entry)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      await damaged(error)
+      await onDamaged(error)
     }
   }
   return entries.sort((one, other) => other.seen_at.localeCompare(one.seen_at))
 }
 
-function ledgerDirectory(context: Context, settings: Settings): string {
+function ledgerDirectory(context: Pick<Context, 'directories'>, settings: Pick<Settings, 'profile'>): string {
   return join(context.directories.state, 'claims', settings.profile.value)
 }
 
-/** Throws an Error that says what is wrong; `readJson` adds path and remedy. */
+/** @throws Error that names the problem; `readJson` adds the path and the hint */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry & { version: unknown }> | null
   if (typeof entry !== 'object' || entry === null) throw new Error('it is not an object')
   requireFormat(entry.version, 1)
   const { issuer, seen_at, claim } = entry
   if (typeof issuer !== 'string' || typeof seen_at !== 'string')
-    throw new Error('it does not say where and when the claim was seen')
+    throw new Error('it lacks the service or the time of the claim')
   if (
     typeof claim !== 'object' ||
     claim === null ||
     typeof claim.name !== 'string' ||
     typeof claim.domain_id !== 'string'
   ) {
-    throw new Error('it holds no claim')
+    throw new Error('it has no claim')
   }
   return { issuer, seen_at, claim }
 }

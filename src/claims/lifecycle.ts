@@ -2,101 +2,99 @@ import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
-/** Where a claim stands, whatever the service calls it. */
-export type Standing =
-  /** The service works on it, or waits for DNS. */
-  | { readonly phase: 'in_flight'; readonly says: string }
+/** The state of a claim, derived from its status and reasons. */
+export type ClaimState =
+  /** The service is working on it or waiting for DNS. */
+  | { readonly phase: 'in_flight'; readonly description: string }
   /** The domain is transferred. */
-  | { readonly phase: 'completed'; readonly says: string }
+  | { readonly phase: 'completed'; readonly description: string }
   /** Stopped by a safety check that can lift by itself. */
-  | { readonly phase: 'blocked'; readonly says: string }
+  | { readonly phase: 'blocked'; readonly description: string }
   /** It will never complete. */
-  | { readonly phase: 'ended'; readonly says: string; readonly next: string }
-  /** A status that this program does not know: shown as it is and waited for. */
-  | { readonly phase: 'unknown'; readonly says: string }
+  | { readonly phase: 'ended'; readonly description: string; readonly next: string }
+  /** An unknown status, which may still change. */
+  | { readonly phase: 'unknown'; readonly description: string }
 
 const BLOCKED_REASONS: Readonly<Record<string, string>> = {
-  grace_period: 'the domain changed hands or was verified only lately, and a grace period runs',
-  recent_owner_activity: 'its present owner has used the domain lately',
-  pending_scheduled_emails: 'its present owner has e-mails scheduled from it',
+  grace_period: 'the domain changed hands or was verified recently and is in a grace period',
+  recent_owner_activity: 'the current owner used the domain recently',
+  pending_scheduled_emails: 'the current owner has scheduled e-mails from the domain',
 }
 
-/** Characters that a message shows of a name (RFC 1035 section 2.3.4) and of a status or reason: more is no honest answer. */
-const LONGEST_NAME = 255
-const LONGEST_WORD = 120
+/** Characters of a name in a message (RFC 1035 section 2.3.4). */
+const MAX_NAME_LENGTH = 255
+/** Characters of a status or reason in a message: far more than a real one has. */
+const MAX_WORD_LENGTH = 120
 
-/** The domain's name, or words that stand for it where the service sent none. */
+/** The domain's name, or a phrase for it if the service sent none. */
 export function nameOf(claim: DomainClaim): string {
-  return claim.name ? clip(claim.name, LONGEST_NAME) : 'the domain'
+  return claim.name ? clip(claim.name, MAX_NAME_LENGTH) : 'the domain'
 }
 
-/** The claim's domain as an argument in a hint, with a space before it; nothing where it would need quoting. */
+/** The claim's domain as an argument in a hint, with a space before it; empty if it would need quoting. */
 export function asArgument({ name }: DomainClaim): string {
   return /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
 }
 
-const again = (claim: DomainClaim) => `start a new claim with: mailclaim claims create${asArgument(claim)}`
-
 /**
- * Reads a claim's status. The interface names only `pending`; the others are known from services of this shape, and
- * none is required: a status never heard of is in flight unless a reason says that it is over.
+ * Interprets a claim's status. The interface names only `pending`; the others are known from similar services. A claim with
+ * an unknown status is in progress unless it has a failure or block reason.
  */
-export function standingOf(claim: DomainClaim): Standing {
-  const failure = claim.failure_reason ? ` (${clip(claim.failure_reason, LONGEST_WORD)})` : ''
+export function stateOf(claim: DomainClaim): ClaimState {
+  const failure = claim.failure_reason ? ` (${clip(claim.failure_reason, MAX_WORD_LENGTH)})` : ''
+  const startAgain = `start a new claim with: mailclaim claims create${asArgument(claim)}`
+  const ended = (description: string, next = startAgain): ClaimState => ({
+    phase: 'ended',
+    description,
+    next,
+  })
   switch (claim.status) {
     case 'pending':
-      return { phase: 'in_flight', says: `waiting for the TXT record${failure}` }
+      return { phase: 'in_flight', description: `waiting for the TXT record${failure}` }
     case 'verified':
-      return { phase: 'in_flight', says: 'the TXT record is accepted, the transfer is running' }
+      return { phase: 'in_flight', description: 'TXT record accepted, transfer in progress' }
     case 'completed':
-      return { phase: 'completed', says: 'the domain is yours' }
+      return { phase: 'completed', description: 'the domain is yours' }
     case 'blocked':
-      return { phase: 'blocked', says: blockedBy(claim) }
+      return { phase: 'blocked', description: describeBlock(claim) }
     case 'expired':
-      return { phase: 'ended', says: 'the claim expired before it was verified', next: again(claim) }
+      return ended('the claim expired before it was verified')
     case 'superseded':
-      return {
-        phase: 'ended',
-        says: 'a newer claim replaced this one',
-        next: 'see who in your team made the newer claim; its TXT record is another one',
-      }
+      return ended(
+        'a newer claim replaced this one',
+        'find out who on your team made the newer claim; it has a different TXT record',
+      )
     case 'canceled':
-      return {
-        phase: 'ended',
-        says: 'the claim was canceled: its placeholder domain was deleted',
-        next: again(claim),
-      }
+      return ended('the claim was canceled: its placeholder domain was deleted')
     case 'failed':
-      return { phase: 'ended', says: `the claim failed${failure}`, next: again(claim) }
-    default: {
-      const status = claim.status ? `"${clip(claim.status, LONGEST_WORD)}"` : 'no status'
-      if (claim.failure_reason)
-        return { phase: 'ended', says: `the claim ended with ${status}${failure}`, next: again(claim) }
-      if (claim.blocked_reason) return { phase: 'blocked', says: blockedBy(claim) }
-      return { phase: 'unknown', says: `the service says ${status}, which this program does not know` }
-    }
+      return ended(`the claim failed${failure}`)
   }
+  const status = claim.status ? `status "${clip(claim.status, MAX_WORD_LENGTH)}"` : 'no status'
+  if (claim.failure_reason) return ended(`the claim ended with ${status}${failure}`)
+  if (claim.blocked_reason) return { phase: 'blocked', description: describeBlock(claim) }
+  return { phase: 'unknown', description: claim.status ? `unknown ${status}` : 'the claim has no status' }
 }
 
-function blockedBy(claim: DomainClaim): string {
-  if (!claim.blocked_reason) return 'a safety check stopped the claim; the service gives no reason'
-  const known = Object.hasOwn(BLOCKED_REASONS, claim.blocked_reason)
-    ? BLOCKED_REASONS[claim.blocked_reason]
-    : undefined
-  return known === undefined
-    ? `a safety check stopped the claim (${clip(claim.blocked_reason, LONGEST_WORD)})`
-    : `${known} (${clip(claim.blocked_reason, LONGEST_WORD)})`
+function describeBlock({ blocked_reason: reason }: DomainClaim): string {
+  if (!reason) return 'a safety check stopped the claim; the service gives no reason'
+  const known = Object.hasOwn(BLOCKED_REASONS, reason) ? BLOCKED_REASONS[reason] : undefined
+  return `${known ?? 'a safety check stopped the claim'} (${clip(reason, MAX_WORD_LENGTH)})`
 }
 
-/** The error with which a command ends whose claim has come to a bad end: exit 9. */
-export function endedError(claim: DomainClaim, standing: Standing): CliError {
-  if (standing.phase === 'blocked') {
-    return new CliError('claim_blocked', Exit.negativeEnd, `${nameOf(claim)} is blocked: ${standing.says}`, {
-      hint: `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`,
-    })
+/** The error of a command whose claim ended unsuccessfully or is blocked: exit 9. */
+export function endedError(claim: DomainClaim, state: ClaimState): CliError {
+  if (state.phase === 'blocked') {
+    return new CliError(
+      'claim_blocked',
+      Exit.negativeEnd,
+      `${nameOf(claim)} is blocked: ${state.description}`,
+      {
+        hint: `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`,
+      },
+    )
   }
   const code = /^[a-z_]{1,40}$/.test(claim.status ?? '') ? `claim_${claim.status}` : 'claim_ended'
-  return new CliError(code, Exit.negativeEnd, `${nameOf(claim)}: ${standing.says}`, {
-    hint: standing.phase === 'ended' ? standing.next : undefined,
+  return new CliError(code, Exit.negativeEnd, `${nameOf(claim)}: ${state.description}`, {
+    hint: state.phase === 'ended' ? state.next : undefined,
   })
 }

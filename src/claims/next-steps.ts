@@ -6,26 +6,30 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { nameOf } from './lifecycle.ts'
 
 /**
- * What is left to do after completion: the domain arrives brand new, so the records of its old owner are of no use
- * (interface, section 3.4). The operations for it are outside this program.
+ * What to do after completion: the domain arrives brand new, so its previous owner's records are useless (section 3.4).
+ * This program doesn't have the operations for it.
  */
 export function nextSteps(claim: DomainClaim): readonly string[] {
   return [
-    `Fetch the domain ${nameOf(claim)} from the API or the dashboard: it has new DKIM keys of its own.`,
-    'Publish its new DKIM record(s) in DNS. The records of the previous owner cannot be reused.',
+    `Fetch the domain ${nameOf(claim)} from the API or the dashboard: it has new DKIM keys.`,
+    "Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
     'Ask the service to verify the domain. Only then can it send and receive e-mail.',
-    `The TXT record ${claim.record?.name ?? nameOf(claim)} has done its work and can be removed.`,
+    `The TXT record ${claim.record?.name ?? nameOf(claim)} is no longer needed; remove it if you like.`,
   ]
 }
 
-/** Says on stderr what is left to do, a numbered line each. */
-export async function sayNextSteps(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
+/** Writes the next steps to stderr, numbered. */
+export async function writeNextSteps(
+  claim: DomainClaim,
+  context: Pick<Context, 'stderr'>,
+  settings: Pick<Settings, 'quiet'>,
+): Promise<void> {
   const { wrap } = await import('../terminal/width.ts')
   const columns = context.stderr.columns ?? Number.POSITIVE_INFINITY
   const steps = nextSteps(claim).map((step, at) => {
     const [first = '', ...rest] = wrap(sanitizeLine(step), columns - 5)
-    return [`  ${at + 1}. ${first}`, ...rest.map((piece) => `     ${piece}`)].join('\n')
+    return [`  ${at + 1}. ${first}`, ...rest.map((line) => `     ${line}`)].join('\n')
   })
-  const heading = wrap(`${sanitizeLine(nameOf(claim))} is yours. What is left to do:`, columns)
+  const heading = wrap(`${sanitizeLine(nameOf(claim))} is yours. Next steps:`, columns)
   await note(['', ...heading, ...steps].join('\n'), context, settings)
 }

@@ -2,8 +2,10 @@ import type { CheckRequest } from '../dns/check.ts'
 import type { CheckReport } from '../dns/diagnosis/report.ts'
 import type { Settings } from '../settings/settings.ts'
 
-/** What DNS is asked about a record, from where the settings say. */
-export function checkRequest(record: { name: string; value: string }, settings: Settings): CheckRequest {
+export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
+
+/** The DNS check for a record. */
+export function checkRequest(record: { name: string; value: string }, settings: DnsSettings): CheckRequest {
   return {
     name: record.name,
     expected: record.value,
@@ -14,14 +16,14 @@ export function checkRequest(record: { name: string; value: string }, settings: 
 }
 
 /**
- * Whether the service may see a record that is not visible everywhere from here: a cache keeps it from the resolvers of
- * this machine only, and name servers that lag for long may lag for ever, while the service asks another one.
+ * Whether the service may see a record that isn't visible everywhere from here: a cache affects this machine's resolvers
+ * only, and the service may query a name server that isn't lagging.
  *
- * @param isLongSince whether lagging name servers have been waited for.
+ * @param isLongLag whether lagging name servers have had enough time
  */
-export function isWorthAsking(
+export function isWorthVerifying(
   { verdict, findings }: Pick<CheckReport, 'verdict' | 'findings'>,
-  isLongSince: boolean,
+  isLongLag: boolean,
 ): boolean {
-  return verdict === 'wait' && (isLongSince || findings.every(({ code }) => code !== 'partial_propagation'))
+  return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
 }

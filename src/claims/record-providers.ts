@@ -1,36 +1,26 @@
 import { relativeName } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import { posixQuote } from '../shell-quote.ts'
-import { quoteValue, quoteValueOctal, type TxtRecord, USUAL_TTL } from './record.ts'
-
-/** A way to add the record by a tool instead of by hand. */
-interface Provider {
-  readonly title: string
-  /** @param zone the zone that holds the name, without trailing dot */
-  readonly snippet: (record: TxtRecord, zone: string) => string
-}
+import { DEFAULT_TTL, quoteValue, quoteValueOctal, type TxtRecord } from './record.ts'
 
 /**
- * Text as a quoted template of Terraform's language, in which `${` and `%{` begin an expression that can read files. The
- * usual escape, the sign twice, is read differently where another such sign stands in front.
+ * What to run or send to add the record; ends without a line break.
+ *
+ * @param zone the zone that contains the name, without trailing dot
  */
-function terraformString(text: string): string {
-  return JSON.stringify(text).replaceAll('${', '\\u0024{').replaceAll('%{', '\\u0025{')
-}
+type Snippet = (record: TxtRecord, zone: string) => string
 
-const ttlOf = (record: TxtRecord) => record.ttl ?? USUAL_TTL
+/** Replacing a record set would delete SPF and other services' proofs at the same name. */
+const KEEP_OTHER_VALUES =
+  'If this name has other TXT records (such as SPF), list them here too: the record set is replaced as a whole.'
 
-/** Replacing a set would delete SPF and other services' proofs at the same name. */
-const KEEP =
-  'TXT records that are at this name already (SPF, say) have to be listed as well: the set is replaced as a whole.'
-
-const cloudflare: Provider = {
-  title: 'Cloudflare API',
-  snippet: (record) => {
+/** The values of `--provider`. To add one, add an entry. */
+const PROVIDERS = {
+  cloudflare: (record) => {
     const body = {
       type: 'TXT',
       name: record.name,
-      // 1 stands for "automatic".
+      // 1 means "automatic".
       ttl: record.ttl ?? 1,
       content: quoteValue(record.value),
     }
@@ -41,14 +31,11 @@ const cloudflare: Provider = {
       `  --data ${posixQuote(JSON.stringify(body))}`,
     ].join('\n')
   },
-}
 
-const route53: Provider = {
-  title: 'Amazon Route 53 change batch',
-  snippet: (record) => {
+  route53: (record) => {
     const batch = {
-      // Route 53 takes 256 characters here.
-      Comment: KEEP,
+      // At most 256 characters.
+      Comment: KEEP_OTHER_VALUES,
       Changes: [
         {
           Action: 'UPSERT',
@@ -63,73 +50,38 @@ const route53: Provider = {
     }
     return JSON.stringify(batch, null, 2)
   },
-}
 
-const googleCloudDns: Provider = {
-  title: 'Google Cloud DNS',
-  snippet: (record, zone) =>
+  'google-cloud-dns': (record, zone) =>
     [
-      `# MANAGED_ZONE is the name of the managed zone of ${zone}. Where the set exists already, use update and list`,
-      '# its other values as well, in one --rrdatas with a separator of its own: gcloud topic escaping.',
+      `# MANAGED_ZONE is the name of the managed zone for ${zone}. If the record set exists, use update instead of create`,
+      '# and list its other values too, in one --rrdatas with a custom separator: gcloud topic escaping.',
       `gcloud dns record-sets create ${posixQuote(`${record.name}.`)} --zone="$MANAGED_ZONE" --type=TXT --ttl=${ttlOf(record)} \\`,
-      `  --rrdatas=${posixQuote(listOfOne(quoteValue(record.value)))}`,
+      `  --rrdatas=${posixQuote(gcloudList(quoteValue(record.value)))}`,
     ].join('\n'),
-}
 
-/** gcloud takes commas for separators unless another one is named in front (gcloud topic escaping). */
-function listOfOne(text: string): string {
-  if (!text.includes(',') && !text.startsWith('^')) return text
-  let separator = [':', ';', '|', '~', '#'].find((candidate) => !text.includes(candidate)) ?? '@'
-  while (text.includes(separator)) separator += '@'
-  return `^${separator}^${text}`
-}
-
-const azure: Provider = {
-  title: 'Azure DNS',
-  snippet: (record, zone) =>
+  'azure-dns': (record, zone) =>
     [
-      '# Adds to the set: TXT records that are there already stay.',
+      '# Adds to the record set: existing TXT records stay.',
       `az network dns record-set txt add-record --resource-group "$RESOURCE_GROUP" --zone-name=${posixQuote(zone)} \\`,
       `  --record-set-name=${posixQuote(relativeName(record.name, zone))} \\`,
-      // az splits what is longer than 255 characters by itself.
+      // az itself splits values longer than 255 characters.
       `  --value=${posixQuote(azureValue(record.value))}`,
     ].join('\n'),
-}
 
-/**
- * az has no escape for control characters, and replaces an argument that begins with "@", or whose first "=" is followed
- * by one, by the content of that file. Behind `--value=` the second cannot happen.
- *
- * @throws CliError exit 7
- */
-function azureValue(value: string): string {
-  if (/^[\x20-\x3f\x41-\x7e][\x20-\x7e]*$/.test(value)) return value
-  throw new CliError(
-    'value_unusable',
-    Exit.unavailable,
-    `the Azure CLI cannot be given the value ${JSON.stringify(value.slice(0, 300))}: it is not plain ASCII, or begins with "@", which names a file`,
-    { hint: 'add the record in the Azure portal; mailclaim claims record shows it' },
-  )
-}
-
-const nsupdate: Provider = {
-  title: 'nsupdate (RFC 2136)',
-  snippet: (record, zone) =>
+  // RFC 2136
+  nsupdate: (record, zone) =>
     [
       `zone ${zone}.`,
       `update add ${record.name}. ${ttlOf(record)} IN TXT ${quoteValue(record.value)}`,
       'send',
     ].join('\n'),
-}
 
-const terraform: Provider = {
-  title: 'Terraform (provider hashicorp/dns)',
-  snippet: (record, zone) => {
+  // With the provider hashicorp/dns, which puts the text between quotation marks.
+  terraform: (record, zone) => {
     const host = relativeName(record.name, zone)
-    // The provider puts the text between quotation marks: what is inside has to be escaped for it as well.
     const text = quoteValue(record.value).slice(1, -1)
     return [
-      `# ${KEEP}`,
+      `# ${KEEP_OTHER_VALUES}`,
       'resource "dns_txt_record_set" "domain_claim" {',
       `  zone = ${terraformString(`${zone}.`)}`,
       ...(host === '@' ? [] : [`  name = ${terraformString(host)}`]),
@@ -138,29 +90,55 @@ const terraform: Provider = {
       '}',
     ].join('\n')
   },
-}
-
-const PROVIDERS = {
-  cloudflare,
-  route53,
-  'google-cloud-dns': googleCloudDns,
-  'azure-dns': azure,
-  nsupdate,
-  terraform,
-} as const satisfies Readonly<Record<string, Provider>>
+} as const satisfies Readonly<Record<string, Snippet>>
 
 export type ProviderName = keyof typeof PROVIDERS
 
-/** What `--provider` takes. */
 export const PROVIDER_NAMES = Object.keys(PROVIDERS) as readonly ProviderName[]
 
 /**
- * What to run or to send to add the record, ready to paste; quoted and, beyond 255 bytes, split as the provider wants it.
- * No character in it acts on a terminal, and no tool takes a part of the record for an option, a file or an expression.
+ * What to run or send to add the record, ready to paste: quoted, and split if longer than 255 bytes, as the provider
+ * requires. Nothing in it acts on a terminal, and no tool takes part of the record for an option, a file or an expression.
  *
- * @param zone the zone that holds the name, without trailing dot
- * @throws CliError `value_unusable`, exit 7, where the tool has no way to be given that value.
+ * @param zone the zone that contains the name, without trailing dot
+ * @throws CliError `value_unusable`, exit 7, if the tool can't express the value
  */
 export function providerSnippet(provider: ProviderName, record: TxtRecord, zone: string): string {
-  return PROVIDERS[provider].snippet(record, zone)
+  return PROVIDERS[provider](record, zone)
+}
+
+function ttlOf({ ttl = DEFAULT_TTL }: TxtRecord): number {
+  return ttl
+}
+
+/** A list of one value for gcloud, which splits at commas unless the list begins with another separator. */
+function gcloudList(value: string): string {
+  if (!value.includes(',') && !value.startsWith('^')) return value
+  let separator = [':', ';', '|', '~', '#'].find((candidate) => !value.includes(candidate)) ?? '@'
+  while (value.includes(separator)) separator += '@'
+  return `^${separator}^${value}`
+}
+
+/**
+ * az can't escape control characters, and replaces an argument that begins with "@", or has one after its first "=", by
+ * the content of that file. After `--value=` only the first can happen.
+ *
+ * @throws CliError exit 7
+ */
+function azureValue(value: string): string {
+  if (/^[\x20-\x3f\x41-\x7e][\x20-\x7e]*$/.test(value)) return value
+  throw new CliError(
+    'value_unusable',
+    Exit.unavailable,
+    `the Azure CLI can't take the value ${JSON.stringify(value.slice(0, 300))}: it is not plain ASCII, or begins with "@", which means a file`,
+    { hint: 'add the record in the Azure portal; to see it: mailclaim claims record' },
+  )
+}
+
+/**
+ * A quoted template of Terraform's language, in which `${` and `%{` begin an expression that can read files. Doubling the
+ * sign, the usual escape, fails after another such sign.
+ */
+function terraformString(text: string): string {
+  return JSON.stringify(text).replaceAll('${', '\\u0024{').replaceAll('%{', '\\u0025{')
 }

@@ -3,72 +3,72 @@ import { unexpectedAnswer } from '../service/answers.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 
-/** The TXT record that a claim waits for. */
+/** The TXT record that a claim requires. */
 export interface TxtRecord {
   readonly name: string
   readonly value: string
-  /** Seconds; undefined where the service leaves it to the provider (`Auto`), or names more than DNS can hold. */
+  /** Seconds; undefined if the service leaves it to the provider (`Auto`) or the number is too large for DNS. */
   readonly ttl: number | undefined
 }
 
-/** The formats of `claims record` beside those that every command has. */
+/** The additional formats of `claims record`. */
 export const RECORD_FORMATS = ['zone', 'value'] as const
 
-/** What is written where a provider wants a TTL and the service leaves it open. */
-export const USUAL_TTL = 300
-/** A character-string holds so many bytes (RFC 1035 section 3.3). */
-const STRING_BYTES = 255
+/** Seconds, if a provider requires a TTL and the service names none. */
+export const DEFAULT_TTL = 300
+/** The most bytes in a character-string (RFC 1035 section 3.3). */
+const MAX_STRING_BYTES = 255
 /** Seconds (RFC 2181 section 8). */
-const LONGEST_TTL = 2 ** 31 - 1
-/** Labels between dots, none empty and none with a hyphen in front. */
+const MAX_TTL = 2 ** 31 - 1
+/** Labels separated by dots, none empty, none with a leading hyphen. */
 const RECORD_NAME = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*(\.[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*)*\.?$/u
 
 /**
- * The record out of a claim; where the service sends no name for it, it is the domain's.
+ * The claim's record; without a name of its own it has the domain's.
  *
- * @throws CliError exit 7: `record_missing` where the claim has no TXT record with a value, `unexpected_answer` where
- *   its name is not one that DNS could have.
+ * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value, `unexpected_answer` if its name is
+ *   not valid in DNS
  */
 export function recordOf(claim: DomainClaim): TxtRecord {
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
-    throw new CliError('record_missing', Exit.unavailable, 'the service’s claim holds no TXT record to add', {
-      hint: 'ask again with: mailclaim claims get; if it stays so, the service has to say what to publish',
+    throw new CliError('record_missing', Exit.unavailable, 'the claim has no TXT record', {
+      hint: "to fetch it again: mailclaim claims get; if that doesn't help, ask the service's support for the record",
     })
   }
-  // It goes into master files and shell commands as it is: nothing may be in it that means something there, such as the
-  // hyphen that begins an option, or that cannot be seen. Some letters of Unicode cannot (U+3164).
+  // Zone files and shell commands contain the name as it is, so it must not have special characters, such as the hyphen
+  // that begins an option, or invisible ones. Some Unicode letters are invisible (U+3164).
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name) {
-    throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not the name of a DNS record`)
+    throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   }
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
-  const ttl = seconds !== undefined && seconds <= LONGEST_TTL ? seconds : undefined
-  // DNS knows no upper case, and what is cut off a name to get at its host field is compared as text.
+  const ttl = seconds !== undefined && seconds <= MAX_TTL ? seconds : undefined
+  // DNS ignores case, but the zone is compared as text.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
 
-/** The value in pieces of at most 255 bytes, no character cut in two. */
+/** The value in strings of at most 255 bytes, split between characters. */
 export function splitValue(value: string): string[] {
-  const pieces: string[] = []
-  let piece = ''
+  const strings: string[] = []
+  let string = ''
   let bytes = 0
   for (const character of value) {
     const size = Buffer.byteLength(character)
-    if (bytes + size > STRING_BYTES) {
-      pieces.push(piece)
-      piece = ''
+    if (bytes + size > MAX_STRING_BYTES) {
+      strings.push(string)
+      string = ''
       bytes = 0
     }
-    piece += character
+    string += character
     bytes += size
   }
-  return [...pieces, piece]
+  return [...strings, string]
 }
 
 /**
- * One string as master files write it (RFC 1035 section 5.1): in quotation marks, which and the backslash are escaped,
- * and every byte that is not printable ASCII as `\DDD`.
+ * A string as in a zone file (RFC 1035 section 5.1): in quotation marks, with quotation marks and backslashes escaped, and
+ * bytes that are not printable ASCII as `\DDD`.
  */
 function quoteString(text: string, escapeByte: (byte: number) => string): string {
   const inner = Array.from(Buffer.from(text), (byte) => {
@@ -82,21 +82,17 @@ function quoteString(text: string, escapeByte: (byte: number) => string): string
 const decimal = (byte: number) => `\\${String(byte).padStart(3, '0')}`
 const octal = (byte: number) => `\\${byte.toString(8).padStart(3, '0')}`
 
-/** The value as a master file has it: one or more quoted strings, separated by spaces. */
-export function quoteValue(value: string): string {
+/** The value as in a zone file: one or more quoted strings, separated by spaces. */
+export function quoteValue(value: string, escapeByte = decimal): string {
   return splitValue(value)
-    .map((piece) => quoteString(piece, decimal))
+    .map((string) => quoteString(string, escapeByte))
     .join(' ')
 }
 
-/** As `quoteValue`, for Route 53, which writes bytes in octal. */
-export function quoteValueOctal(value: string): string {
-  return splitValue(value)
-    .map((piece) => quoteString(piece, octal))
-    .join(' ')
-}
+/** As `quoteValue`, for Route 53, which escapes bytes in octal. */
+export const quoteValueOctal = (value: string): string => quoteValue(value, octal)
 
-/** A line for a master file. */
+/** A line of a zone file. */
 export function zoneLine(record: TxtRecord): string {
-  return `${record.name}.\t${record.ttl ?? USUAL_TTL}\tIN\tTXT\t${quoteValue(record.value)}`
+  return `${record.name}.\t${record.ttl ?? DEFAULT_TTL}\tIN\tTXT\t${quoteValue(record.value)}`
 }

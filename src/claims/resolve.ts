@@ -4,31 +4,34 @@ import { CliError, Exit, usageError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { type LedgerEntry, readLedger } from './ledger.ts'
-import { nameOf, standingOf } from './lifecycle.ts'
+import { type LedgerContext, type LedgerEntry, type LedgerSettings, readLedger } from './ledger.ts'
+import { nameOf, stateOf } from './lifecycle.ts'
 
-/** What a person means by `<claim>`. */
+/** The claim that a person means by `<claim>`. */
 export interface ResolvedClaim {
-  /** The placeholder domain id: what the service knows a claim by. */
+  /** The placeholder domain id, which identifies the claim at the service. */
   readonly domainId: string
-  /** What this machine remembers of it. */
+  /** The ledger's entry, if there is one. */
   readonly entry: LedgerEntry | undefined
 }
 
+type ResolveContext = LedgerContext & Pick<Context, 'prompts'>
+type ResolveSettings = LedgerSettings & Pick<Settings, 'interactive'>
+
 /**
- * Finds the claim that is meant: a domain name that the ledger knows (the newest claim of that name), else a placeholder
- * domain id. Left out on a terminal, the person picks one.
+ * Resolves a domain name in the ledger (to its newest claim), or else a placeholder domain id. Without an argument, the
+ * person picks a claim if there is a terminal.
  *
- * @throws CliError `claim_unknown`, exit 5, for a domain name that this machine has no claim of; exit 2 where nothing is
- *   given and nobody can be asked.
+ * @throws CliError `claim_unknown`, exit 5, for a domain name that is not in the ledger; exit 2 without an argument and a
+ *   terminal
  */
 export async function resolveClaim(
   argument: string | undefined,
-  context: Context,
-  settings: Settings,
+  context: ResolveContext,
+  settings: ResolveSettings,
 ): Promise<ResolvedClaim> {
   const entries = await readLedger(context, settings, (error) =>
-    warn(`${error.message}; it is left out`, context, settings),
+    warn(`${error.message}; skipping it`, context, settings),
   )
   if (argument === undefined) return pick(entries, context, settings)
   const byId = entries.find((entry) => entry.claim.domain_id === argument)
@@ -37,8 +40,8 @@ export async function resolveClaim(
   const byName = name.ok ? entries.find((entry) => entry.claim.name?.toLowerCase() === name.ascii) : undefined
   if (byName !== undefined) return found(byName)
   if (name.ok) {
-    throw new CliError('claim_unknown', Exit.notFound, `no claim of ${argument} is known on this machine`, {
-      hint: `start it with: mailclaim claims create ${name.ascii} (a claim made elsewhere: give its placeholder domain id once)`,
+    throw new CliError('claim_unknown', Exit.notFound, `no claim for ${argument} is known on this machine`, {
+      hint: `start one with: mailclaim claims create ${name.ascii} (if the claim was created elsewhere, give its placeholder domain id once)`,
     })
   }
   if (!/^[\w-]{1,128}$/.test(argument)) {
@@ -49,15 +52,15 @@ export async function resolveClaim(
 
 async function pick(
   entries: readonly LedgerEntry[],
-  context: Context,
-  settings: Settings,
+  context: ResolveContext,
+  settings: ResolveSettings,
 ): Promise<ResolvedClaim> {
   if (!settings.interactive || entries.length === 0) {
     throw usageError(
-      'which claim? Its domain name or placeholder domain id is missing',
+      'which claim? give its domain name or placeholder domain id',
       entries.length === 0
         ? 'start one with: mailclaim claims create <domain>'
-        : 'mailclaim claims list shows those known on this machine',
+        : 'to see the claims known on this machine: mailclaim claims list',
     )
   }
   return context.prompts.select({
@@ -65,12 +68,12 @@ async function pick(
     choices: entries.map((entry) => ({
       name: sanitizeLine(`${nameOf(entry.claim)}  ${entry.claim.status ?? ''}`),
       value: found(entry),
-      description: sanitizeLine(standingOf(entry.claim).says),
+      description: sanitizeLine(stateOf(entry.claim).description),
     })),
   })
 }
 
 function found(entry: LedgerEntry): ResolvedClaim {
-  // The ledger keeps no claim without an id.
+  // Every claim in the ledger has an id.
   return { domainId: entry.claim.domain_id ?? '', entry }
 }

@@ -1,8 +1,8 @@
 import { CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf } from '../claims/lifecycle.ts'
-import { sayNextSteps } from '../claims/next-steps.ts'
+import { writeNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
-import { type RoadEvent, travel } from '../claims/road.ts'
+import { runWorkflow, type WorkflowEvent } from '../claims/workflow.ts'
 import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { drain } from '../service/polling.ts'
@@ -62,7 +62,7 @@ any point and run again.`,
   ],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
-    const events = travel(
+    const events = runWorkflow(
       request,
       {
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
@@ -81,7 +81,7 @@ any point and run again.`,
       throw error instanceof InterruptedError ? resumable(error) : error
     })
     if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
-    await sayNextSteps(claim, context, settings)
+    await writeNextSteps(claim, context, settings)
   },
 })
 
@@ -92,7 +92,7 @@ function resumable({ code, exit, message }: InterruptedError): CliError {
   })
 }
 
-type Events = AsyncGenerator<RoadEvent, DomainClaim, void>
+type Events = AsyncGenerator<WorkflowEvent, DomainClaim, void>
 
 async function asChecklist(events: Events, context: Context, settings: Settings): Promise<DomainClaim> {
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
@@ -109,7 +109,7 @@ function recordLines(claim: DomainClaim): string[] {
   return ['Add this TXT record to DNS:', `  name   ${name}`, `  value  ${value}`]
 }
 
-async function show(event: RoadEvent, list: Checklist): Promise<void> {
+async function show(event: WorkflowEvent, list: Checklist): Promise<void> {
   switch (event.event) {
     case 'warning':
       return list.say(`warning: ${event.message}`)

@@ -1,5 +1,5 @@
 import { examine } from '../doctor/examine.ts'
-import { type Diagnosis, failureOf, type Result, type Status } from '../doctor/report.ts'
+import { type Diagnosis, problemsError, type Result, type Status } from '../doctor/report.ts'
 import { Exit } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -35,7 +35,7 @@ seconds, changes nothing and sends no credential. Each problem comes with a reme
     } else {
       await printItems(items, COLUMNS, 'nothing to check', context, settings)
     }
-    const failure = failureOf(diagnoses)
+    const failure = problemsError(diagnoses)
     if (failure !== undefined) throw failure
   },
 })

@@ -6,98 +6,106 @@ import { decodeAnswer, encodeQuery, type Message } from '../dns/wire/message.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Diagnosis, ok, skipped, warning } from './report.ts'
 
-/** Long enough for a resolver that has to ask others first. */
-const ANSWER_MS = 5000
-const DIRECT_MS = 3000
-/** Two root servers, of different operators: https://www.iana.org/domains/root/servers */
+/** Long enough for a resolver that has to query other servers. */
+const RESOLVER_TIMEOUT_MS = 5000
+const ROOT_TIMEOUT_MS = 3000
+/** Two root servers with different operators: https://www.iana.org/domains/root/servers */
 const ROOT_SERVERS: readonly DnsAddress[] = [
   { address: '193.0.14.129', port: 53 },
   { address: '199.7.83.42', port: 53 },
 ]
-const ROOT = { name: '.', type: 'SOA' } as const
+const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
 
-/** Whether the resolvers in force answer. None of it stops anything but the pre-check, so all of it only warns. */
-export async function examineResolvers(context: Context, settings: Settings): Promise<Diagnosis> {
+type DnsContext = Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>
+
+/** Whether the active resolvers respond. A failure affects only the DNS check, so it's a warning. */
+export async function examineResolvers(
+  context: DnsContext,
+  settings: Pick<Settings, 'resolvers'>,
+): Promise<Diagnosis> {
   const check = 'DNS resolvers'
   const resolvers = settings.resolvers ?? (await context.dns.systemResolvers())
-  const whose = settings.resolvers === undefined ? "the system's resolvers" : 'the chosen resolvers'
-  const choose =
-    'name one that answers with --resolver, MAILCLAIM_RESOLVER or: mailclaim config set resolver 9.9.9.9'
-  if (resolvers.length === 0) return warning(check, 'the system names no usable resolver', choose)
+  const owner = settings.resolvers === undefined ? "the system's resolvers" : 'the chosen resolvers'
+  const remedy =
+    'choose another with --resolver, MAILCLAIM_RESOLVER or: mailclaim config set resolver 9.9.9.9'
+  if (resolvers.length === 0) return warning(check, 'the system has no usable resolver', remedy)
   const effects = dnsEffects(context)
   const replies = await Promise.all(
     resolvers.map((resolver) =>
       ask(
         resolver,
-        ROOT,
-        { recursionDesired: true, deadline: context.clock.monotonic() + ANSWER_MS },
+        ROOT_QUESTION,
+        { recursionDesired: true, deadline: context.clock.monotonic() + RESOLVER_TIMEOUT_MS },
         effects,
       ),
     ),
   )
   const silent = resolvers.filter((_resolver, at) => replies[at]?.kind !== 'answer').map(formatDnsAddress)
-  if (silent.length === 0) return ok(check, `${whose} answer: ${resolvers.map(formatDnsAddress).join(', ')}`)
-  const message = `${silent.length === resolvers.length ? 'none' : `${silent.length} of ${resolvers.length}`} of ${whose} ${silent.length === resolvers.length ? 'answers' : 'do not answer'}: ${silent.join(', ')}`
-  return warning(check, message, choose)
+  if (silent.length === 0) return ok(check, `${owner} respond: ${resolvers.map(formatDnsAddress).join(', ')}`)
+  const responding = resolvers.length - silent.length || 'none'
+  return warning(check, `${responding} of ${owner} responded; no response from ${silent.join(', ')}`, remedy)
 }
 
 /**
- * Whether questions to authoritative servers leave this network and come back from them: the pre-check lives on that. A
- * root server says "authoritative" of the root and offers no recursion; whoever answers otherwise is someone else.
+ * Whether queries reach authoritative servers, as the DNS check requires. A root server is authoritative for the root and
+ * offers no recursion; any other response comes from another server.
  */
-export async function examineDirectDns(context: Context, settings: Settings): Promise<Diagnosis> {
+export async function examineDirectDns(
+  context: DnsContext,
+  settings: Pick<Settings, 'resolvers' | 'authoritativePort'>,
+): Promise<Diagnosis> {
   const check = 'direct DNS'
   if (settings.authoritativePort !== 53 || settings.resolvers !== undefined) {
-    return skipped(check, 'with a resolver or port of your own, DNS may well be private')
+    return skipped(check, 'not applicable with a custom resolver or port, since DNS may be private')
   }
-  const [udp, tcp] = await Promise.all([throughAny('udp', context), throughAny('tcp', context)])
+  const [udp, tcp] = await Promise.all([queryRoot('udp', context), queryRoot('tcp', context)])
   if (udp === undefined && tcp === undefined) {
     return warning(
       check,
-      'no name server can be asked directly from here: port 53 is closed towards the Internet',
-      'claims check then knows only what resolvers say; run it from another network, or ask for port 53 (UDP and TCP) to be opened',
+      'no name server is reachable from here: outbound port 53 is blocked',
+      'claims check can only query resolvers; run it from another network, or have outbound port 53 (UDP and TCP) opened',
     )
   }
-  const intercepted = [udp, tcp].some((message) => message !== undefined && (message.ra || !message.aa))
-  if (intercepted) {
+  const isIntercepted = [udp, tcp].some((message) => message !== undefined && (message.ra || !message.aa))
+  if (isIntercepted) {
     return warning(
       check,
-      'DNS is intercepted: another server answers in the place of the one that was asked',
-      'what claims check sees from here may be old or wrong; run it from another network (VPNs, hotels and some providers do this)',
+      'DNS is intercepted: another server answers in place of the name servers',
+      'claims check may see outdated or wrong data; run it from another network (VPNs, hotels and some providers intercept DNS)',
     )
   }
   if (udp === undefined || tcp === undefined) {
     return warning(
       check,
-      `name servers can be asked over ${udp === undefined ? 'TCP, but not over UDP' : 'UDP, but not over TCP'}`,
-      'ask for port 53 to be opened for both: long answers need TCP, and everything else is faster over UDP',
+      `name servers are reachable over ${udp === undefined ? 'TCP, but not over UDP' : 'UDP, but not over TCP'}`,
+      'have outbound port 53 opened for both: long answers need TCP, and everything else is faster over UDP',
     )
   }
-  return ok(check, 'name servers can be asked directly, over UDP and TCP')
+  return ok(check, 'name servers are reachable over UDP and TCP')
 }
 
-/** The first answer of a root server over this transport. */
-async function throughAny(transport: 'udp' | 'tcp', context: Context): Promise<Message | undefined> {
-  const tries = ROOT_SERVERS.map(async (server) => {
+/** The first answer of a root server over this transport; undefined if none responds. */
+async function queryRoot(transport: 'udp' | 'tcp', context: DnsContext): Promise<Message | undefined> {
+  const queries = ROOT_SERVERS.map(async (server) => {
     const [high = 0, low = 0] = context.random.bytes(2)
     const id = high * 256 + low
     const wire = await context.dns[transport]({
       server,
-      message: encodeQuery(id, ROOT, {
+      message: encodeQuery(id, ROOT_QUESTION, {
         recursionDesired: false,
         checkingDisabled: false,
         udpSize: undefined,
       }),
-      timeoutMs: DIRECT_MS,
-      accept: (answer) => decodeAnswer(answer, id, ROOT) !== undefined,
+      timeoutMs: ROOT_TIMEOUT_MS,
+      accept: (answer) => decodeAnswer(answer, id, ROOT_QUESTION) !== undefined,
       signal: context.interrupts.signal,
     })
-    const message = decodeAnswer(wire, id, ROOT)
-    if (message === undefined) throw new DnsTransportError('closed', 'no answer to the question')
+    const message = decodeAnswer(wire, id, ROOT_QUESTION)
+    if (message === undefined) throw new DnsTransportError('closed', 'no answer to the query')
     return message
   })
   try {
-    return await Promise.any(tries)
+    return await Promise.any(queries)
   } catch (error) {
     const errors = error instanceof AggregateError ? error.errors : [error]
     const bug = errors.find((one) => !(one instanceof DnsTransportError))

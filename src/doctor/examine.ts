@@ -2,56 +2,57 @@ import type { Context, Input } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
-import { examineConfiguration, examineFolders, examineLock, examineStore } from './machine.ts'
+import { examineConfiguration, examineDirectories, examineLock, examineStore } from './machine.ts'
 import { examineNetwork } from './network.ts'
 import { type Diagnosis, warning } from './report.ts'
 import { examineSession } from './session.ts'
 
-/** No look takes longer; all run side by side. */
-const LOOK_MS = 9000
-/** A keychain that waits for a person to unlock it must not hold the others up: that it waits is the finding. */
-const KEYCHAIN_MS = 4000
+/** The time limit of each check; all run in parallel. */
+const CHECK_TIMEOUT_MS = 9000
+/** Shorter than usual: a keychain that waits for someone to unlock it is reported as such. */
+const KEYCHAIN_TIMEOUT_MS = 4000
 
-/** Looks at the whole set-up. Changes nothing but a probe item in the keychain, which it takes back. */
+/** Runs all checks. Changes nothing, except for a test item in the keychain, which it deletes again. */
 export async function examine(context: Context, settings: Settings): Promise<Diagnosis[]> {
   const bounded: Context = {
     ...context,
-    stdin: unattended(context.stdin),
+    stdin: withoutTerminal(context.stdin),
     keychain: {
       call: (request) =>
-        context.keychain.call({ ...request, timeoutMs: Math.min(request.timeoutMs, KEYCHAIN_MS) }),
+        context.keychain.call({ ...request, timeoutMs: Math.min(request.timeoutMs, KEYCHAIN_TIMEOUT_MS) }),
     },
   }
-  const look = (check: string, work: () => Promise<Diagnosis | Diagnosis[]>) => timed(check, work, context)
-  // One after the other: both take the lock, and would find each other there.
+  const run = (check: string, work: () => Promise<Diagnosis | Diagnosis[]>) =>
+    withTimeout(check, work, context)
+  // One after the other: both take the lock, and would block each other.
   const lockAndSession = async () => {
     const lock = await examineLock(bounded, settings)
     return [lock, await examineSession(bounded, settings)]
   }
   const found = await Promise.all([
-    look('configuration', () => examineConfiguration(bounded, settings)),
-    look('folders', () => examineFolders(bounded)),
-    look('credential store', () => examineStore(bounded, settings)),
-    look('session', lockAndSession),
-    look('network', () => examineNetwork(bounded, settings)),
-    look('DNS resolvers', () => examineResolvers(bounded, settings)),
-    look('direct DNS', () => examineDirectDns(bounded, settings)),
+    run('configuration', () => examineConfiguration(bounded, settings)),
+    run('folders', () => examineDirectories(bounded)),
+    run('credential store', () => examineStore(bounded, settings)),
+    run('session', lockAndSession),
+    run('network', () => examineNetwork(bounded, settings)),
+    run('DNS resolvers', () => examineResolvers(bounded, settings)),
+    run('direct DNS', () => examineDirectDns(bounded, settings)),
   ])
   return found.flat()
 }
 
-async function timed(
+async function withTimeout(
   check: string,
   work: () => Promise<Diagnosis | Diagnosis[]>,
-  context: Context,
+  { clock, interrupts }: Pick<Context, 'clock' | 'interrupts'>,
 ): Promise<Diagnosis | Diagnosis[]> {
   const over = new AbortController()
-  const pause = context.clock.sleep(LOOK_MS, AbortSignal.any([over.signal, context.interrupts.signal])).then(
+  const timeout = clock.sleep(CHECK_TIMEOUT_MS, AbortSignal.any([over.signal, interrupts.signal])).then(
     () =>
       warning(
         check,
-        `this took longer than ${LOOK_MS / 1000} seconds`,
-        'run mailclaim doctor --verbose again',
+        `this took longer than ${CHECK_TIMEOUT_MS / 1000} seconds`,
+        'for details, run: mailclaim doctor --verbose',
       ),
     (reason) => {
       if (reason instanceof CliError) throw reason
@@ -59,14 +60,14 @@ async function timed(
     },
   )
   try {
-    return await Promise.race([work(), pause])
+    return await Promise.race([work(), timeout])
   } finally {
     over.abort()
   }
 }
 
-/** The same input, at which nobody sits. */
-function unattended(stdin: Input): Input {
+/** The same input without a terminal, so that nothing waits for a person. */
+function withoutTerminal(stdin: Input): Input {
   return {
     isTTY: false,
     get stream() {

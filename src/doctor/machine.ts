@@ -13,8 +13,13 @@ import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 
-/** Whether the settings can be read and suffice to make a request. */
-export async function examineConfiguration(context: Context, settings: Settings): Promise<Diagnosis> {
+type LockContext = Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>
+
+/** Whether the configuration is valid and has what a request needs. */
+export async function examineConfiguration(
+  context: Pick<Context, 'directories' | 'environment'>,
+  settings: Settings,
+): Promise<Diagnosis> {
   const check = 'configuration'
   if (settings.configProblem !== undefined) return problem(check, settings.configProblem)
   try {
@@ -23,144 +28,149 @@ export async function examineConfiguration(context: Context, settings: Settings)
     if (context.environment.apiKey === undefined) requireClientId(settings)
     return ok(check, `${profile} at ${base.href.replace(/\/+$/, '')} (${configPath(context)})`)
   } catch (error) {
-    return problem(check, expected(error))
+    return problem(check, asCliError(error))
   }
 }
 
-/** Whether the folders can be written, and by nobody else. */
-export async function examineFolders(context: Context): Promise<Diagnosis> {
+/** Whether this user, and nobody else, can write to the directories. */
+export async function examineDirectories(
+  context: Pick<Context, 'directories' | 'environment' | 'platform'>,
+): Promise<Diagnosis> {
   const check = 'folders'
   const { config, state } = context.directories
   try {
     const missing: string[] = []
-    for (const folder of [config, state]) {
-      const found = await lstat(folder).catch(() => undefined)
+    for (const directory of [config, state]) {
+      const found = await lstat(directory).catch(() => undefined)
       if (found === undefined) {
-        await requireMakeable(folder)
-        missing.push(folder)
+        await requireCreatable(directory)
+        missing.push(directory)
         continue
       }
-      // The same road as that of a token: a temporary file beside its target, taken back.
-      preallocate(join(folder, `.doctor.${uniqueSuffix()}.tmp`), 1024).discard()
+      // In the way that tokens are written: with a temporary file in the same directory.
+      preallocate(join(directory, `.doctor.${uniqueSuffix()}.tmp`), 1024).discard()
     }
-    const open = context.platform === 'win32' ? [] : await openToOthers([config, state])
-    if (open.length > 0) {
+    const exposed = context.platform === 'win32' ? [] : await accessibleToOthers([config, state])
+    if (exposed.length > 0) {
       return warning(
         check,
-        `other users of this machine may get at ${open.slice(0, 3).join(', ')}${open.length > 3 ? ` and ${open.length - 3} more` : ''}`,
+        `other users of this machine may have access to ${exposed.slice(0, 3).join(', ')}${exposed.length > 3 ? ` and ${exposed.length - 3} more` : ''}`,
         `chmod -R go= ${[config, state].map((path) => shellQuote(path, context.platform)).join(' ')}`,
       )
     }
-    if (missing.length > 0) return ok(check, `not made yet: ${missing.join(', ')}`)
-    return ok(check, `${config} and ${state} can be written, by you alone`)
+    if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)
+    return ok(check, `only you can write to ${config} and ${state}`)
   } catch (error) {
-    const failure = expected(error)
+    const failure = asCliError(error)
     return context.environment.apiKey === undefined
       ? problem(check, failure)
       : warning(
           check,
-          `${failure.message}; MAILCLAIM_API_KEY does without it, but no claim is remembered`,
+          `${failure.message}; MAILCLAIM_API_KEY works without it, but claims won't be saved`,
           failure.hint ?? '',
         )
   }
 }
 
-/** Whether a folder that is not there could be made: a login would find out only after a person has approved it. */
-async function requireMakeable(folder: string): Promise<void> {
-  for (let above = dirname(folder); ; above = dirname(above)) {
-    const found = await lstat(above).catch(() => undefined)
-    if (found === undefined && dirname(above) !== above) continue
+/** Fails if a missing directory can't be created: a login would only notice after the person has approved it. */
+async function requireCreatable(directory: string): Promise<void> {
+  for (let parent = dirname(directory); ; parent = dirname(parent)) {
+    const found = await lstat(parent).catch(() => undefined)
+    if (found === undefined && dirname(parent) !== parent) continue
     try {
-      // With its slash the path is that of a folder, not of a link to nothing.
-      return await access(join(above, '/'), constants.W_OK | constants.X_OK)
+      // With the slash, access() fails for a dangling link.
+      return await access(join(parent, '/'), constants.W_OK | constants.X_OK)
     } catch (error) {
-      throw cannotWrite(folder, error)
+      throw cannotWrite(directory, error)
     }
   }
 }
 
-/** Folders and files of ours, two levels down, that have rights for group or others. */
-async function openToOthers(folders: readonly string[], depth = 2): Promise<string[]> {
-  const open: string[] = []
-  for (const folder of folders) {
-    const found = await lstat(folder).catch(() => undefined)
+/** The program's directories and files, up to two levels down, that have permissions for group or others. */
+async function accessibleToOthers(paths: readonly string[], depth = 2): Promise<string[]> {
+  const exposed: string[] = []
+  for (const path of paths) {
+    const found = await lstat(path).catch(() => undefined)
     if (found === undefined || found.isSymbolicLink()) continue
-    if ((found.mode & 0o077) !== 0) open.push(folder)
+    if ((found.mode & 0o077) !== 0) exposed.push(path)
     if (!found.isDirectory() || depth < 0) continue
-    const names = await readdir(folder).catch(() => [])
-    open.push(
-      ...(await openToOthers(
-        names.map((name) => join(folder, name)),
-        depth - 1,
-      )),
-    )
+    const names = await readdir(path).catch(() => [])
+    const children = names.map((name) => join(path, name))
+    exposed.push(...(await accessibleToOthers(children, depth - 1)))
   }
-  return open
+  return exposed
 }
 
-/** A real round trip through the store of the session, or where there is none, of the next login. */
-export async function examineStore(context: Context, settings: Settings): Promise<Diagnosis> {
+/** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
+export async function examineStore(
+  context: Pick<Context, 'directories' | 'environment' | 'keychain' | 'random' | 'stdin' | 'stderr'>,
+  settings: Pick<Settings, 'profile' | 'chosen'>,
+): Promise<Diagnosis> {
   const check = 'credential store'
   try {
     const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
     const store = record?.store ?? settingValue('store', settings)
-    if (store === 'file') return ok(check, 'secrets are kept in a file that only you can read, as was chosen')
+    if (store === 'file') return ok(check, 'secrets are in a file that only you can read, as configured')
     await proveKeychain(context, settings.profile.value)
-    return ok(check, "the system's keychain takes a secret, gives it back and forgets it")
+    return ok(check, "the system's keychain can save, read and delete a secret")
   } catch (error) {
-    const failure = expected(error)
+    const failure = asCliError(error)
     if (context.environment.apiKey === undefined || failure.exit === Exit.usage)
       return problem(check, failure)
-    return warning(check, `${failure.message}; MAILCLAIM_API_KEY does without it`, failure.hint ?? '')
+    return warning(check, `${failure.message}; MAILCLAIM_API_KEY works without it`, failure.hint ?? '')
   }
 }
 
-/** Whether the lock that guards a refresh can be had. */
-export async function examineLock(context: Context, settings: Settings): Promise<Diagnosis> {
+/** Whether the lock that a refresh needs works. */
+export async function examineLock(
+  context: LockContext,
+  settings: Pick<Settings, 'profile'>,
+): Promise<Diagnosis> {
   const check = 'lock'
   const paths = sessionPaths(context, settings.profile.value)
-  // Beside the session where there is one, since it is the file system that has locks or has none.
+  // Next to the session if there is one: whether locks work depends on the file system.
   const candidates = [paths.directory, context.directories.state]
-  for (const folder of candidates) {
-    const found = await lstat(folder).catch(() => undefined)
+  for (const directory of candidates) {
+    const found = await lstat(directory).catch(() => undefined)
     if (found === undefined) continue
-    const path = folder === paths.directory ? paths.lock : join(folder, 'doctor.lock')
+    const path = directory === paths.directory ? paths.lock : join(directory, 'doctor.lock')
     try {
-      const excludes = await withLock(path, context, { deadlineMs: 1500 }, () => isTaken(path, context))
-      if (!excludes) {
+      const isExclusive = await withLock(path, context, { deadlineMs: 1500 }, () => isLocked(path, context))
+      if (!isExclusive) {
         return problem(
           check,
           new CliError(
             'lock_unavailable',
             Exit.notSignedIn,
-            `locks in ${folder} keep nobody out, as on some network file systems`,
-            { hint: 'set MAILCLAIM_STATE_DIR to a local disk' },
+            `locks in ${directory} don't work, as on some network file systems`,
+            { hint: 'set MAILCLAIM_STATE_DIR to a directory on a local disk' },
           ),
         )
       }
-      // The lock of a session must never be deleted; this one guards nothing.
+      // A session's lock must never be deleted, but this one protects nothing.
       if (path !== paths.lock) await rm(path, { force: true })
-      return ok(check, 'a refresh keeps other commands waiting, and the system releases the lock')
+      return ok(check, 'only one command at a time can refresh the session')
     } catch (error) {
-      const failure = expected(error)
+      const failure = asCliError(error)
       if (failure.code === 'session_busy')
-        return warning(check, failure.message, failure.hint ?? 'let it finish')
+        return warning(check, failure.message, failure.hint ?? 'wait until it finishes')
       return problem(check, failure)
     }
   }
-  return skipped(check, 'there is no folder to lock a file in yet')
+  return skipped(check, 'there is no directory for a lock file yet')
 }
 
-/** Whether a lock that is held keeps the next to come out. */
-async function isTaken(path: string, context: Context): Promise<boolean> {
+/** Whether a held lock excludes others. */
+async function isLocked(path: string, context: LockContext): Promise<boolean> {
   try {
     return await withLock(path, context, { deadlineMs: 0 }, async () => false)
   } catch (error) {
-    return expected(error).code === 'session_busy'
+    return asCliError(error).code === 'session_busy'
   }
 }
 
-function expected(error: unknown): CliError {
+/** @throws whatever else was thrown */
+function asCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
   throw error
 }

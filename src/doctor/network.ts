@@ -1,27 +1,31 @@
 import { type Context, type HttpResponse, TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { unreachable, userAgent } from '../service/client.ts'
+import { transportFailure, userAgent } from '../service/client.ts'
 import { isLoopback } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
+import { formatDuration } from '../terminal/duration.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 
-/** How long the service may take to answer. */
-const ANSWER_MS = 7000
-/** The service's clock comes in whole seconds and over a network; expiry times matter in minutes. */
-const TOLERATED_SKEW_MS = 30_000
+/** How long the service may take to respond. */
+const RESPONSE_TIMEOUT_MS = 7000
+/** The Date header has whole seconds and arrives late; expiry times matter in minutes. */
+const MAX_SKEW_MS = 30_000
 
 /**
- * Asks the service's address once, without a credential: any answer at all shows that name, route, TLS and proxy work,
- * and its Date header tells the time.
+ * Sends one request without a credential: any response shows that name resolution, routing, TLS and the proxy work, and its
+ * Date header shows whether the clocks agree.
  */
-export async function examineNetwork(context: Context, settings: Settings): Promise<Diagnosis[]> {
+export async function examineNetwork(
+  context: Pick<Context, 'clock' | 'http' | 'interrupts' | 'environment' | 'program' | 'platform'>,
+  settings: Pick<Settings, 'baseUrl' | 'httpTimeoutMs'>,
+): Promise<Diagnosis[]> {
   let base: URL
   try {
     base = requireBaseUrl(settings)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    const why = 'there is no usable base URL to ask'
-    return [skipped('network', why), skipped('clock', why)]
+    const reason = 'there is no valid base URL'
+    return [skipped('network', reason), skipped('clock', reason)]
   }
   const started = { wall: context.clock.now(), at: context.clock.monotonic() }
   try {
@@ -29,70 +33,64 @@ export async function examineNetwork(context: Context, settings: Settings): Prom
       method: 'GET',
       url: base,
       headers: { 'user-agent': userAgent(context), accept: '*/*' },
-      timeoutMs: Math.min(ANSWER_MS, settings.httpTimeoutMs),
+      timeoutMs: Math.min(RESPONSE_TIMEOUT_MS, settings.httpTimeoutMs),
       signal: context.interrupts.signal,
     })
-    await drain(response)
+    await readBeginning(response)
     const ms = context.clock.monotonic() - started.at
-    const answers = `${base.origin} answers (HTTP ${response.status}, ${Math.round(ms)} ms${proxyFor(base, context)})`
+    const proxy = proxyOf(base, context.environment)
+    const via = proxy === undefined ? '' : `; the environment names the proxy ${proxy}`
+    const responds = `${base.origin} responds (HTTP ${response.status}, ${Math.round(ms)} ms${via})`
     return [
       context.environment.tlsRejectUnauthorized === '0'
         ? warning(
             'network',
-            `${answers}, but NODE_TLS_REJECT_UNAUTHORIZED=0 lets anyone answer in its place: no certificate is checked`,
-            'unset NODE_TLS_REJECT_UNAUTHORIZED; for an authority of your own set NODE_EXTRA_CA_CERTS to its certificate',
+            `${responds}, but with NODE_TLS_REJECT_UNAUTHORIZED=0 no certificate is checked, so anyone could impersonate it`,
+            'unset NODE_TLS_REJECT_UNAUTHORIZED; for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
           )
-        : ok('network', answers),
-      judgeClock(response.headers['date'], started.wall + ms / 2),
+        : ok('network', responds),
+      compareClocks(response.headers['date'], started.wall + ms / 2),
     ]
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    const failure = unreachable(error, base, 'GET')
+    const failure = transportFailure(error, base, 'GET')
     return [
-      problem('network', withProxy(failure, base, context)),
-      skipped('clock', 'the service did not tell the time'),
+      problem('network', withProxy(failure, base, context.environment)),
+      skipped('clock', 'the service sent no valid Date header'),
     ]
   }
 }
 
-/** The answer's text does not matter, but reading its beginning lets the connection end in order. */
-async function drain(response: HttpResponse): Promise<void> {
+/** The body doesn't matter, but reading some of it lets the connection close cleanly. */
+async function readBeginning(response: HttpResponse): Promise<void> {
   for await (const _piece of response.body) break
 }
 
-function judgeClock(date: string | undefined, ours: number): Diagnosis {
-  const theirs = Date.parse(date ?? '')
-  if (Number.isNaN(theirs)) return skipped('clock', 'the service did not tell the time')
-  const skew = ours - theirs
-  if (Math.abs(skew) <= TOLERATED_SKEW_MS)
-    return ok('clock', 'this machine and the service agree on the time')
-  const seconds = Math.round(Math.abs(skew) / 1000)
+function compareClocks(date: string | undefined, localTime: number): Diagnosis {
+  const serviceTime = Date.parse(date ?? '')
+  if (Number.isNaN(serviceTime)) return skipped('clock', 'the service sent no valid Date header')
+  const skew = localTime - serviceTime
+  if (Math.abs(skew) <= MAX_SKEW_MS) return ok('clock', 'this machine and the service agree on the time')
   return warning(
     'clock',
-    `this machine is ${seconds} seconds ${skew > 0 ? 'ahead of' : 'behind'} the service`,
-    'set the clock, best by NTP: times that are shown would be wrong, and tokens seem to end too early or too late',
+    `this machine is ${formatDuration(Math.abs(skew) / 1000)} ${skew > 0 ? 'ahead of' : 'behind'} the service`,
+    'set the clock, preferably with NTP: otherwise tokens seem to expire too early or too late',
   )
 }
 
-function proxyOf(base: URL, context: Context): string | undefined {
-  const { httpProxy, httpsProxy } = context.environment
+function proxyOf(base: URL, { httpProxy, httpsProxy }: Context['environment']): string | undefined {
   const proxy = base.protocol === 'https:' ? httpsProxy : httpProxy
   if (proxy === undefined) return undefined
-  // A proxy's address may hold a password: only where it is, is told.
-  return URL.canParse(proxy) ? new URL(proxy).host : 'of an address that is none'
+  // Only the host: a proxy's URL may contain a password.
+  return URL.canParse(proxy) ? new URL(proxy).host : 'with an invalid URL'
 }
 
-function proxyFor(base: URL, context: Context): string {
-  const proxy = proxyOf(base, context)
-  return proxy === undefined ? '' : `; the environment names the proxy ${proxy}`
-}
-
-function withProxy(failure: CliError, base: URL, context: Context): CliError {
-  const proxy = proxyOf(base, context)
+function withProxy(failure: CliError, base: URL, environment: Context['environment']): CliError {
+  const proxy = proxyOf(base, environment)
   if (proxy === undefined) return failure
-  const exception = isLoopback(base.hostname) ? `; this machine itself belongs in NO_PROXY` : ''
+  const noProxy = isLoopback(base.hostname) ? `; add ${base.hostname} to NO_PROXY` : ''
   return new CliError(failure.code, failure.exit, `${failure.message} (proxy ${proxy})`, {
-    hint: `${failure.hint ?? 'check the network'}${exception}`,
+    hint: `${failure.hint ?? 'check the network'}${noProxy}`,
     cause: failure,
   })
 }

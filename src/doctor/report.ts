@@ -1,18 +1,18 @@
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 
-/** `skipped`: it could not be looked at, for a reason that another line gives, or does not matter here. */
+/** `skipped`: the check couldn't run, for a reason that another result gives, or doesn't apply. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 
-/** What one look at the set-up found. */
+/** The result of one check. */
 export interface Result {
   readonly check: string
   readonly status: Status
   readonly message: string
-  /** What to do about it; null where nothing is to be done. */
+  /** What to do about it; null if there is nothing to do. */
   readonly remedy: string | null
 }
 
-/** A result that also knows with which code a command would end on it. */
+/** A result with the exit code of a command that has this problem. */
 export interface Diagnosis extends Result {
   readonly exit: ExitCode
 }
@@ -29,13 +29,13 @@ export function warning(check: string, message: string, remedy: string): Diagnos
   return { check, status: 'warning', message, remedy, exit: Exit.done }
 }
 
-/** What stops commands, as the error that they would end with. */
+/** @param error the error that other commands would end with */
 export function problem(check: string, error: CliError): Diagnosis {
   return { check, status: 'problem', message: error.message, remedy: error.hint ?? null, exit: error.exit }
 }
 
-/** The error that ends the command where there is a problem: the first one decides the exit code. */
-export function failureOf(diagnoses: readonly Diagnosis[]): CliError | undefined {
+/** The error of the command, undefined if there is no problem; the first problem decides the exit code. */
+export function problemsError(diagnoses: readonly Diagnosis[]): CliError | undefined {
   const problems = diagnoses.filter(({ status }) => status === 'problem')
   const [first] = problems
   if (first === undefined) return undefined
@@ -44,8 +44,6 @@ export function failureOf(diagnoses: readonly Diagnosis[]): CliError | undefined
     'problems_found',
     first.exit,
     `${problems.length === 1 ? 'a problem' : `${problems.length} problems`} found: ${names}`,
-    {
-      hint: first.remedy ?? undefined,
-    },
+    { hint: first.remedy ?? undefined },
   )
 }

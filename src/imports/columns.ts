@@ -1,9 +1,9 @@
-import { spokenTime } from '../service/spoken-time.ts'
+import { relativeTimestamp } from '../service/timestamps.ts'
 import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
 
-/** A contact import as tables, cards, TSV and CSV show it. */
+/** The columns of a contact import. */
 export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   {
@@ -21,11 +21,11 @@ export const IMPORT_COLUMNS: readonly Column[] = [
         : {}),
     }),
   ),
-  { field: 'created_at', title: 'Created at', text: spokenTime },
-  { field: 'completed_at', title: 'Completed at', text: spokenTime },
+  { field: 'created_at', title: 'Created at', text: relativeTimestamp },
+  { field: 'completed_at', title: 'Completed at', text: relativeTimestamp },
 ]
 
-/** The same in a list, where people see what fits beside an id on 80 columns. */
+/** The columns of a list: for people, what fits in 80 columns beside an id. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   ['id', 'status', 'counts.total', 'counts.failed', 'created_at'].includes(column.field)
     ? column

@@ -1,97 +1,88 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { poll } from '../service/polling.ts'
+import { type PollTimes, poll, retryMessage } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
-/** An import moves faster than a claim: the pauses grow from one second to ten, in milliseconds. */
-const PAUSES = { firstMs: 1000, maxMs: 10_000 } as const
+/** Milliseconds between polls: an import changes faster than a claim. */
+const DELAYS = { first: 1000, max: 10_000 } as const
 
-/** Characters of a status that a message shows: it is one word, unless the service is broken. */
-const LONGEST_STATUS = 80
+/** Characters of a status in a message: far more than a real one has. */
+const MAX_STATUS_LENGTH = 80
 
-export interface ImportWatchOptions {
-  /** A fixed pause between two questions, in milliseconds; undefined: growing. */
-  readonly intervalMs: number | undefined
-  readonly timeoutMs: number | undefined
-}
-
-/** What `imports watch --format jsonl` writes, a line each: `waiting` is for counts that changed. */
+/** What `imports watch --format jsonl` writes, one per line; `waiting` means that the counts changed. */
 export interface ImportEvent {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
   /** ISO 8601. */
   readonly at: string
   readonly message: string
-  /** The import as it was last seen. */
+  /** The import as last seen. */
   readonly import: ContactImport
 }
 
 /**
- * Follows an import until it is completed or failed. Yields every change and every problem, and returns it as it ended.
+ * Watches an import until it is completed or failed. Yields each change and each problem, and returns the import at its
+ * end.
  *
- * @param fetch asks for the import.
- * @throws CliError `import_in_flight`, exit 8, when `timeoutMs` is over; what `poll` throws.
+ * @param fetch gets the import
+ * @throws CliError `import_in_flight`, exit 8, after `timeoutMs`; what `poll` throws
  */
 export async function* watchImport(
   fetch: () => Promise<ContactImport>,
-  options: ImportWatchOptions,
-  context: Context,
+  times: PollTimes,
+  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<ImportEvent, ContactImport, void> {
-  const pauses =
-    options.intervalMs === undefined ? PAUSES : { firstMs: options.intervalMs, maxMs: options.intervalMs }
   let last: ContactImport | undefined
-  const event = (kind: ImportEvent['event'], message: string, seen: ContactImport): ImportEvent => ({
-    event: kind,
+  const eventOf = (event: ImportEvent['event'], message: string, seen: ContactImport): ImportEvent => ({
+    event,
     at: new Date(context.clock.now()).toISOString(),
     message,
     import: seen,
   })
 
-  for await (const answer of poll(fetch, { ...pauses, timeoutMs: options.timeoutMs }, context)) {
-    if (answer.kind === 'timeout') break
-    if (answer.kind === 'problem') {
-      const seconds = Math.ceil(answer.nextMs / 1000)
-      if (last !== undefined)
-        yield event('warning', `${answer.error.message}; asking again in ${seconds} s`, last)
+  for await (const polled of poll(fetch, { ...times, delays: DELAYS }, context)) {
+    if (polled.kind === 'timeout') break
+    if (polled.kind === 'failure') {
+      if (last !== undefined) yield eventOf('warning', retryMessage(polled), last)
       continue
     }
-    const before = last
-    last = answer.value
+    const previous = last
+    last = polled.value
     if (last.status === 'completed' || last.status === 'failed') {
-      yield event('done', summary(last), last)
+      yield eventOf('done', summary(last), last)
       return last
     }
-    if (before === undefined || before.status !== last.status) {
-      const known = (IMPORT_STATUSES as readonly unknown[]).includes(last.status)
-      yield known
-        ? event('status', summary(last), last)
-        : event('warning', `${summary(last)}: a status that this program does not know; waiting on`, last)
-    } else if (processed(before) !== processed(last) || total(before) !== total(last)) {
-      yield event('waiting', summary(last), last)
+    if (previous === undefined || previous.status !== last.status) {
+      const isKnown = (IMPORT_STATUSES as readonly unknown[]).includes(last.status)
+      yield isKnown
+        ? eventOf('status', summary(last), last)
+        : eventOf('warning', `${summary(last)}: unknown status; still waiting`, last)
+    } else if (processed(previous) !== processed(last) || total(previous) !== total(last)) {
+      yield eventOf('waiting', summary(last), last)
     }
   }
   throw new CliError(
     'import_in_flight',
     Exit.notYet,
-    last === undefined ? 'the time ran out' : `the import is still ${spokenStatus(last)}; the time ran out`,
-    { hint: 'it goes on by itself; follow it again with: mailclaim imports watch' },
+    last === undefined ? 'timed out' : `timed out: the import is still ${statusText(last)}`,
+    { hint: 'the import continues; to keep watching: mailclaim imports watch' },
   )
 }
 
-/** How far it has come: "in progress, 1200 of 5000 (24%)". */
+/** Status and progress: "in progress, 1200 of 5000 (24%)". */
 export function summary(seen: ContactImport): string {
   const done = processed(seen)
   const all = total(seen)
-  if (done === undefined || all === undefined) return spokenStatus(seen)
+  if (done === undefined || all === undefined) return statusText(seen)
   const percent = all === 0 ? '' : ` (${Math.floor((Math.min(done, all) / all) * 100)}%)`
-  return `${spokenStatus(seen)}, ${done} of ${all}${percent}`
+  return `${statusText(seen)}, ${done} of ${all}${percent}`
 }
 
-export function spokenStatus(seen: ContactImport): string {
-  return seen.status ? clip(seen.status, LONGEST_STATUS).replaceAll('_', ' ') : 'without a status'
+export function statusText(seen: ContactImport): string {
+  return seen.status ? clip(seen.status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 }
 
-/** The rows that have an outcome. How the counts relate is not stated, so this is a measure of progress, not a sum. */
+/** How many rows are processed. The interface doesn't say how the counts relate, so this is only an indication. */
 export function processed(seen: ContactImport): number | undefined {
   const { created, updated, skipped, failed } = seen.counts ?? {}
   const counts = [created, updated, skipped, failed].filter(isCount)

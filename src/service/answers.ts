@@ -1,50 +1,57 @@
 import type { HttpResponse } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import { formatDuration } from '../terminal/duration.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import type { Credential } from './authorizer.ts'
-import { LONGEST_RETRY_AFTER_MS, parseRetryAfter, spokenSpan } from './retry.ts'
+import { parseRetryAfter } from './retry.ts'
 
-/** No page of 100 items is near this. */
-export const LONGEST_ANSWER = 64 * 1024 * 1024
-/** Of a refusal only the beginning is read. */
-export const LONGEST_REFUSAL = 64 * 1024
+/** Far more than a page of 100 items. */
+export const MAX_BODY_BYTES = 64 * 1024 * 1024
+/** Only this much of an error response is read. */
+export const MAX_ERROR_BODY_BYTES = 64 * 1024
 
 export interface Body {
   readonly text: string
-  /** Whether more came than was read. */
-  readonly cut: boolean
+  /** Whether the body is longer than what was read. */
+  readonly isTruncated: boolean
 }
 
-/** Reads a body up to `most` bytes; what follows is not read, and the connection is closed. */
-export async function readBody(response: HttpResponse, most: number): Promise<Body> {
+/** Reads a body up to `maxBytes`; if there is more, closes the connection. */
+export async function readBody(response: HttpResponse, maxBytes: number): Promise<Body> {
   const pieces: Uint8Array[] = []
   let length = 0
   for await (const piece of response.body) {
     pieces.push(piece)
     length += piece.length
-    if (length > most) break
+    if (length > maxBytes) break
   }
   const text = Buffer.concat(pieces).toString('utf8')
-  return { text: text.startsWith('\ufeff') ? text.slice(1) : text, cut: length > most }
+  return { text: text.startsWith('\ufeff') ? text.slice(1) : text, isTruncated: length > maxBytes }
 }
 
-/** An answer that is not the interface's: exit 7. */
+/** The error for a response that doesn't match the interface: exit 7. */
 export function unexpectedAnswer(what: string, status?: number): CliError {
-  return new CliError('unexpected_answer', Exit.unavailable, `the answer is not the interface's: ${what}`, {
+  return new CliError('unexpected_answer', Exit.unavailable, `unexpected response: ${what}`, {
     status,
-    hint: 'check the base URL, and any proxy in between',
+    hint: 'check the base URL and any proxy in between',
   })
 }
 
-/** The object that a 2xx answer holds. @param secrets what no message may quote. @throws CliError exit 7. */
+/**
+ * Parses the object in a 2xx response.
+ *
+ * @param secrets what no message may quote
+ * @throws CliError exit 7
+ */
 export function parseObject(
   status: number,
   body: Body,
   secrets: readonly string[] = [],
 ): Record<string, unknown> {
-  if (body.cut) throw unexpectedAnswer(`it is larger than ${LONGEST_ANSWER / 1024 / 1024} MiB`, status)
+  if (body.isTruncated)
+    throw unexpectedAnswer(`it is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`, status)
   if (body.text.trim() === '') throw unexpectedAnswer('it is empty', status)
   let value: unknown
   try {
@@ -61,10 +68,10 @@ export function parseObject(
 type FieldType = 'string' | 'object'
 
 /**
- * Checks the fields that the program goes by: each is of its type, null or missing.
+ * Checks the fields that the program uses: each has its type, is null or is missing.
  *
- * @param where what the object is, for the message.
- * @throws CliError exit 7 that names expected and seen.
+ * @param where names the object in the message
+ * @throws CliError exit 7 that names the expected and the actual type
  */
 export function checkFields(
   object: Record<string, unknown>,
@@ -74,14 +81,14 @@ export function checkFields(
   for (const [name, type] of Object.entries(fields)) {
     const value = object[name]
     if (value === undefined || value === null) continue
-    const seen = nameOfType(value)
-    if (seen !== nameOf[type]) {
-      throw unexpectedAnswer(`"${name}" of ${where} should be ${nameOf[type]}, but is ${seen}`)
+    const actual = nameOfType(value)
+    if (actual !== TYPE_NAMES[type]) {
+      throw unexpectedAnswer(`"${name}" of ${where} should be ${TYPE_NAMES[type]}, but is ${actual}`)
     }
   }
 }
 
-const nameOf: Readonly<Record<FieldType, string>> = { string: 'a string', object: 'an object' }
+const TYPE_NAMES: Readonly<Record<FieldType, string>> = { string: 'a string', object: 'an object' }
 
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null'
@@ -90,14 +97,14 @@ export function nameOfType(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** What a refusal says of itself: `message`, else the error's name, else a short piece of whatever came. */
-interface Told {
+/** The error that a response describes. */
+interface ServiceProblem {
   readonly name: string | undefined
   readonly message: string | undefined
 }
 
-/** @param secrets what was sent: a service that quotes it must not bring it into a message. */
-function readRefusal(body: Body, secrets: readonly string[]): Told {
+/** @param secrets what was sent: a service that quotes it must not bring it into a message */
+function parseProblem(body: Body, secrets: readonly string[]): ServiceProblem {
   let value: unknown
   try {
     value = JSON.parse(body.text)
@@ -106,7 +113,7 @@ function readRefusal(body: Body, secrets: readonly string[]): Told {
     return { name: undefined, message: text === '' ? undefined : text }
   }
   const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
-  // Some services nest what went wrong: {"error":{"name","message"}}.
+  // Some services nest the error: {"error":{"name","message"}}.
   const inner = (
     typeof fields['error'] === 'object' && fields['error'] !== null ? fields['error'] : fields
   ) as Record<string, unknown>
@@ -123,54 +130,56 @@ function readRefusal(body: Body, secrets: readonly string[]): Told {
 }
 
 /**
- * The error for an answer that is no success, as the exit codes say.
+ * The error for a response whose status is not 2xx, with its exit code.
  *
- * @param asked what was asked for, "GET /contacts/imports", for the message.
+ * @param request.operation "GET /contacts/imports", for the message
  */
-export function refusal(
+export function responseError(
   response: HttpResponse,
   body: Body,
-  asked: string,
-  credential: Credential | undefined,
-  profile: string,
+  request: { readonly operation: string; readonly credential: Credential; readonly profile: string },
   now: number,
 ): CliError {
   const { status } = response
-  const secrets = credential === undefined ? [] : [credential.value]
-  if (status < 400) return redirected(response, asked, secrets)
-  const told = readRefusal(body, secrets)
-  const said = [told.message, told.name === undefined ? undefined : `(${told.name})`]
-    .filter(Boolean)
-    .join(' ')
-  const colon = said === '' ? '' : `: ${said}`
-  const code = told.name !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(told.name) ? told.name : undefined
-  const sent = credential === undefined ? 'no credential' : spokenCredential(credential)
+  const { operation, credential } = request
+  const secrets = [credential.value]
+  if (status < 400) return redirectError(response, operation, secrets)
+  const { name, message } = parseProblem(body, secrets)
+  const details = [message, name === undefined ? undefined : `(${name})`].filter(Boolean).join(' ')
+  const suffix = details === '' ? '' : `: ${details}`
+  const code = name !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
+  const sent = describeCredential(credential)
 
   if (status === 401) {
-    const login = loginCommand({ profile, store: credential?.store })
-    return new CliError('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)${colon}`, {
-      status,
-      hint:
-        credential?.kind === 'api_key'
-          ? `check the API key; to sign in instead: ${login}`
-          : `sign in again: ${login}`,
-    })
+    const login = loginCommand({ profile: request.profile, store: credential.store })
+    return new CliError(
+      'credential_refused',
+      Exit.notSignedIn,
+      `the service refused ${sent} (401)${suffix}`,
+      {
+        status,
+        hint:
+          credential.kind === 'api_key'
+            ? `check the API key; to sign in instead: ${login}`
+            : `sign in again: ${login}`,
+      },
+    )
   }
   if (status === 403) {
-    return new CliError(code ?? 'forbidden', Exit.refused, `the service does not allow this (403)${colon}`, {
+    return new CliError(code ?? 'forbidden', Exit.refused, `the service does not allow this (403)${suffix}`, {
       status,
-      hint: `${sent} was sent: it may lack a scope or belong to another team`,
+      hint: `${sent} may lack a scope or belong to another team`,
     })
   }
   if (status === 404) {
-    return new CliError(code ?? 'not_found', Exit.notFound, `not found: ${asked}${colon}`, {
+    return new CliError(code ?? 'not_found', Exit.notFound, `not found: ${operation}${suffix}`, {
       status,
       hint: 'check the id, and that it belongs to the team of this profile',
     })
   }
-  if (status === 429) return rateLimited(response, colon, now)
+  if (status === 429) return rateLimitError(response, suffix, now)
   if (status >= 500) {
-    return new CliError('service_unavailable', Exit.unavailable, `the service failed (${status})${colon}`, {
+    return new CliError('service_unavailable', Exit.unavailable, `the service failed (${status})${suffix}`, {
       status,
       hint: 'try again in a moment',
       retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
@@ -179,36 +188,31 @@ export function refusal(
   return new CliError(
     code ?? 'refused',
     Exit.refused,
-    `the service refused the request (${status})${colon}`,
+    `the service refused the request (${status})${suffix}`,
     { status },
   )
 }
 
-function rateLimited(response: HttpResponse, colon: string, now: number): CliError {
+function rateLimitError(response: HttpResponse, suffix: string, now: number): CliError {
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now)
-  const long = retryAfterMs !== undefined && retryAfterMs > LONGEST_RETRY_AFTER_MS
-  return new CliError(
-    'rate_limited',
-    Exit.unavailable,
-    `too many requests (429)${colon}${long ? `; the service asks to wait ${spokenSpan(retryAfterMs)}` : ''}`,
-    {
-      status: 429,
-      hint: retryAfterMs === undefined ? 'try again in a while' : `try again in ${spokenSpan(retryAfterMs)}`,
-      retryAfterMs,
-    },
-  )
+  const delay = retryAfterMs === undefined ? 'a while' : formatDuration(retryAfterMs / 1000)
+  return new CliError('rate_limited', Exit.unavailable, `too many requests (429)${suffix}`, {
+    status: 429,
+    hint: `try again in ${delay}`,
+    retryAfterMs,
+  })
 }
 
-function redirected(response: HttpResponse, asked: string, secrets: readonly string[]): CliError {
+function redirectError(response: HttpResponse, operation: string, secrets: readonly string[]): CliError {
   const target = sanitizeLine(redact(response.headers['location'] ?? '', secrets).slice(0, 300))
   return new CliError(
     'redirected',
     Exit.unavailable,
-    `${asked} was redirected (${response.status})${target === '' ? '' : ` to ${target}`}; redirects are not followed, so that no credential goes astray`,
-    { status: response.status, hint: 'set the base URL to where the service is' },
+    `${operation} was redirected (${response.status})${target === '' ? '' : ` to ${target}`}; redirects are not followed, to keep the credential safe`,
+    { status: response.status, hint: "set the base URL to the service's actual address" },
   )
 }
 
-export function spokenCredential(credential: Credential): string {
-  return credential.says ?? (credential.kind === 'api_key' ? 'the API key' : 'the access token')
+export function describeCredential(credential: Credential): string {
+  return credential.description ?? (credential.kind === 'api_key' ? 'the API key' : 'the access token')
 }

@@ -1,24 +1,21 @@
-/** What goes into `Authorization: Bearer` (section 5). Services of this shape take either kind. */
+/** The value of `Authorization: Bearer` (section 5). Services of this shape accept either kind. */
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
-  /** Where it came from, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
-  readonly says?: string
+  /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
+  readonly description?: string
   /** Where its profile keeps its secret, for the hint that says how to sign in again. */
   readonly store?: 'keychain' | 'file'
 }
 
-/** Hands out the credential of a profile. Implemented in session/. */
+/** Provides the credential of a profile. Implemented in session/. */
 export interface Authorizer {
   /**
-   * A credential that is worth sending, refreshed where that was due.
+   * A credential to send, refreshed if necessary.
    *
-   * @throws CliError exit 4 where there is none or it cannot be had.
+   * @throws CliError exit 4 if there isn't one.
    */
   credential(): Promise<Credential>
-  /**
-   * The service answered 401 to this credential. Returns another one that is worth one more try, or undefined where
-   * there is none.
-   */
+  /** After the service answered this credential with 401: another one to try, or undefined. */
   refused(credential: Credential): Promise<Credential | undefined>
 }

@@ -5,7 +5,7 @@ import type { ClaimRequest, DomainClaim } from './types.ts'
 /**
  * Starts a claim (section 4.5).
  *
- * @returns the claim, and whether it is new: a service answers 200 instead of 201 where an identical claim was pending.
+ * @returns the claim, and whether it is new: the status is 200 instead of 201 if an identical claim was already pending
  */
 export async function createClaim(
   client: ServiceClient,
@@ -15,13 +15,13 @@ export async function createClaim(
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
-/** Asks the service to look for the record (section 4.6). The check goes on after the answer. */
+/** Asks the service to verify the claim (section 4.6), which it does after it has responded. */
 export async function verifyClaim(client: ServiceClient, domainId: string): Promise<DomainClaim> {
   const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`)
   return readClaim(body)
 }
 
-/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 where there is none. */
+/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none */
 export async function getClaim(
   client: ServiceClient,
   domainId: string,

@@ -1,97 +1,171 @@
-import {
-  type Context,
-  type HttpRequest,
-  type HttpResponse,
-  type HttpTransport,
-  TransportError,
-} from '../context.ts'
+import { type Context, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
+import { formatDuration } from '../terminal/duration.ts'
 import { note } from '../terminal/notices.ts'
 import {
-  LONGEST_ANSWER,
-  LONGEST_REFUSAL,
+  describeCredential,
+  MAX_BODY_BYTES,
+  MAX_ERROR_BODY_BYTES,
   parseObject,
   readBody,
-  refusal,
-  spokenCredential,
+  responseError,
 } from './answers.ts'
 import type { Authorizer, Credential } from './authorizer.ts'
 import { logExchanges } from './exchange-log.ts'
-import { backoff, LONGEST_RETRY_AFTER_MS, MOST_TRIES, parseRetryAfter, spokenSpan } from './retry.ts'
+import { backoff, MAX_ATTEMPTS, MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
 export interface ServiceAnswer {
   /** 2xx. */
   readonly status: number
-  /** As it was received: unknown fields and their order kept. */
+  /** As received, with unknown fields, in their order. */
   readonly body: Record<string, unknown>
 }
 
 export interface RequestOptions {
   readonly signal?: AbortSignal
-  /** How often to send at most. A poll that comes again anyway sends once. */
-  readonly tries?: number
+  /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
+  readonly maxAttempts?: number
 }
 
-/** Requests to the service with the credential of the profile. Every failure is a `CliError` with its exit code. */
+/** Undefined values are left out. */
+type Query = Readonly<Record<string, string | number | undefined>>
+
+/** Sends requests to the service with the profile's credential. Every failure is a `CliError` with its exit code. */
 export interface ServiceClient {
-  /** @param query what is undefined is left out */
-  get(
-    path: string,
-    query?: Readonly<Record<string, string | number | undefined>>,
-    options?: RequestOptions,
-  ): Promise<ServiceAnswer>
+  get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceAnswer>
   post(path: string, body?: object, options?: RequestOptions): Promise<ServiceAnswer>
 }
 
 export interface ServiceClientOptions {
-  readonly context: Context
-  readonly settings: Settings
+  readonly context: Pick<
+    Context,
+    'http' | 'clock' | 'random' | 'interrupts' | 'stderr' | 'program' | 'platform'
+  >
+  readonly settings: Pick<Settings, 'baseUrl' | 'httpTimeoutMs' | 'profile' | 'verbose' | 'quiet'>
   readonly authorizer: Authorizer
 }
 
 /**
  * A client for the operations of section 4 that need a credential.
  *
- * A GET is tried again after network failures, 429 and 5xx, with exponential backoff and jitter; a POST only where
- * nothing can have been sent, or after a 429 or 503 that says `Retry-After`. A 401 asks the authorizer for another
- * credential, once. Redirects are not followed.
+ * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can
+ * have been sent, or after a 429 or 503 with `Retry-After`. After a 401 the authorizer is asked for another credential,
+ * once. Redirects are not followed.
  *
- * @throws CliError exit 3 where the base URL is missing or unusable.
+ * @throws CliError exit 3 if the base URL is missing or unusable
  */
-export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const base = requireBaseUrl(options.settings)
-  const http = options.settings.verbose ? logExchanges(options.context) : options.context.http
-  return {
-    get(path, query = {}, requestOptions = {}) {
-      const url = operationUrl(base, path)
-      for (const [name, value] of Object.entries(query)) {
-        if (value !== undefined) url.searchParams.set(name, String(value))
+export function createServiceClient({ context, settings, authorizer }: ServiceClientOptions): ServiceClient {
+  const base = requireBaseUrl(settings)
+  const http = settings.verbose ? logExchanges(context) : context.http
+
+  async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
+    const { interrupts, random, clock } = context
+    const signal =
+      options.signal === undefined ? interrupts.signal : AbortSignal.any([interrupts.signal, options.signal])
+    let credential = requireSendable(await authorizer.credential())
+    let isRenewed = false
+
+    for (let attempts = 1; ; attempts++) {
+      signal.throwIfAborted()
+      const outcome = await attempt(request, credential, signal)
+      if ('answer' in outcome) return outcome.answer
+      const { failure, isRetryable } = outcome
+      if (failure.status === 401 && !isRenewed) {
+        isRenewed = true
+        const other = await authorizer.refused(credential)
+        if (other !== undefined) {
+          credential = requireSendable(other)
+          attempts--
+          continue
+        }
       }
-      return perform({ method: 'GET', url, asked: `GET ${path}` }, requestOptions, http, options)
-    },
-    post(path, body, requestOptions = {}) {
-      return perform(
-        {
-          method: 'POST',
-          url: operationUrl(base, path),
-          asked: `POST ${path}`,
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      const { message, retryAfterMs = 0 } = failure
+      const isLast = attempts >= (options.maxAttempts ?? MAX_ATTEMPTS)
+      if (!isRetryable || isLast || retryAfterMs > MAX_RETRY_AFTER_MS) throw failure
+      const delay = Math.max(retryAfterMs, backoff(attempts, random))
+      if (delay >= MIN_NOTICED_DELAY_MS) {
+        await note(`${message}; retrying in ${formatDuration(delay / 1000)}`, context, settings)
+      }
+      await clock.sleep(delay, signal)
+    }
+  }
+
+  async function attempt(
+    { method, path, query = {}, body }: ServiceRequest,
+    credential: Credential,
+    signal: AbortSignal,
+  ): Promise<AttemptResult> {
+    const url = operationUrl(base, path)
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, String(value))
+    }
+    const isIdempotent = method === 'GET'
+    try {
+      const response = await http.send({
+        method,
+        url,
+        headers: {
+          accept: 'application/json',
+          authorization: `Bearer ${credential.value}`,
+          'user-agent': userAgent(context),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
-        requestOptions,
-        http,
-        options,
-      )
-    },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        timeoutMs: settings.httpTimeoutMs,
+        signal,
+      })
+      const { status } = response
+      if (status >= 200 && status < 300) {
+        const text = await readBody(response, MAX_BODY_BYTES)
+        return { answer: { status, body: parseObject(status, text, [credential.value]) } }
+      }
+      // If the body doesn't arrive, the status is enough.
+      const text = await readBody(response, MAX_ERROR_BODY_BYTES).catch(() => ({
+        text: '',
+        isTruncated: true,
+      }))
+      signal.throwIfAborted()
+      const now = context.clock.now()
+      const sent = { operation: `${method} ${path}`, credential, profile: settings.profile.value }
+      const failure = responseError(response, text, sent, now)
+      return { failure, isRetryable: isRetryableResponse(response, isIdempotent, now) }
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      if (!(error instanceof TransportError)) throw error
+      return {
+        failure: transportFailure(error, url, method),
+        isRetryable: isRetryableError(error, isIdempotent),
+      }
+    }
+  }
+
+  return {
+    get: (path, query, options) => perform({ method: 'GET', path, query }, options),
+    post: (path, body, options) => perform({ method: 'POST', path, body }, options),
   }
 }
+
+/** A shorter delay needs no explanation. */
+const MIN_NOTICED_DELAY_MS = 3000
+
+interface ServiceRequest {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly query?: Query | undefined
+  readonly body?: object | undefined
+}
+
+type AttemptResult =
+  | { readonly answer: ServiceAnswer }
+  | { readonly failure: CliError; readonly isRetryable: boolean }
 
 /**
  * An id as one segment of a path.
  *
- * @throws CliError exit 2 where it would be none, or lead elsewhere: "", "." and ".." whatever their encoding, and half
- *   of a character, which has none.
+ * @throws CliError exit 2 for "", "." and "..", which would change the path however they are encoded, and for half of a
+ *   surrogate pair, which cannot be encoded
  */
 export function pathSegment(id: string): string {
   const trimmed = id.trim()
@@ -101,148 +175,52 @@ export function pathSegment(id: string): string {
   return encodeURIComponent(trimmed)
 }
 
-/** The header that tells the service who is asking. */
-export function userAgent(context: Context): string {
+/** The `User-Agent` header. */
+export function userAgent(context: Pick<Context, 'program' | 'platform'>): string {
   const node = process.versions.node
   return `mailclaim/${context.program.version} (node ${node}; ${context.platform})`
 }
 
-interface Asked {
-  readonly method: 'GET' | 'POST'
-  readonly url: URL
-  readonly body?: string
-  /** For messages: the method and the path, without values. */
-  readonly asked: string
-}
-
-async function perform(
-  request: Asked,
-  requestOptions: RequestOptions,
-  http: HttpTransport,
-  { context, settings, authorizer }: ServiceClientOptions,
-): Promise<ServiceAnswer> {
-  const signal =
-    requestOptions.signal === undefined
-      ? context.interrupts.signal
-      : AbortSignal.any([context.interrupts.signal, requestOptions.signal])
-  const most = requestOptions.tries ?? MOST_TRIES
-  let credential = requireSendable(await authorizer.credential())
-  let renewed = false
-
-  for (let tries = 1; ; tries++) {
-    signal.throwIfAborted()
-    const outcome = await attempt(request, credential, signal, http, context, settings)
-    if ('answer' in outcome) return outcome.answer
-    if (outcome.failure.status === 401 && !renewed) {
-      renewed = true
-      const other = await authorizer.refused(credential)
-      if (other !== undefined) {
-        credential = requireSendable(other)
-        tries--
-        continue
-      }
-    }
-    if (!outcome.repeatable || tries >= most) throw outcome.failure
-    const asked = outcome.failure.retryAfterMs
-    if (asked !== undefined && asked > LONGEST_RETRY_AFTER_MS) throw outcome.failure
-    const pause = Math.max(asked ?? 0, backoff(tries, context.random))
-    if (pause >= 3000) {
-      await note(`${outcome.failure.message}; trying again in ${spokenSpan(pause)}`, context, settings)
-    }
-    await context.clock.sleep(pause, signal)
-  }
-}
-
-/** A header holds visible ASCII only; anything else was pasted wrongly, and must not reach the wire or a message. */
+/** A header can hold visible ASCII only; anything else is a copying mistake, and must not be sent or shown. */
 function requireSendable(credential: Credential): Credential {
   if (/^[\x21-\x7e]+$/.test(credential.value)) return credential
   throw new CliError(
     'credential_unusable',
     Exit.notSignedIn,
-    `${spokenCredential(credential)} ${credential.value === '' ? 'is empty' : 'contains a blank, a line break or another character that no credential has'}`,
-    { hint: 'copy it again, without anything around it' },
+    `${describeCredential(credential)} ${credential.value === '' ? 'is empty' : 'contains a space, a line break or another character that no credential has'}`,
+    { hint: 'copy it again, without the text around it' },
   )
 }
 
-type Outcome =
-  | { readonly answer: ServiceAnswer }
-  | {
-      readonly failure: CliError /** Whether the same request may be sent again. */
-      readonly repeatable: boolean
-    }
-
-async function attempt(
-  { method, url, body, asked }: Asked,
-  credential: Credential,
-  signal: AbortSignal,
-  http: HttpTransport,
-  context: Context,
-  settings: Settings,
-): Promise<Outcome> {
-  const request: HttpRequest = {
-    method,
-    url,
-    headers: {
-      accept: 'application/json',
-      authorization: `Bearer ${credential.value}`,
-      'user-agent': userAgent(context),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body }),
-    timeoutMs: settings.httpTimeoutMs,
-    signal,
-  }
-  const idempotent = method === 'GET'
-  let response: HttpResponse
-  try {
-    response = await http.send(request)
-    if (response.status >= 200 && response.status < 300) {
-      const text = await readBody(response, LONGEST_ANSWER)
-      return {
-        answer: { status: response.status, body: parseObject(response.status, text, [credential.value]) },
-      }
-    }
-    // The status says enough where the words behind it do not arrive.
-    const text = await readBody(response, LONGEST_REFUSAL).catch(() => ({ text: '', cut: true }))
-    signal.throwIfAborted()
-    const failure = refusal(response, text, asked, credential, settings.profile.value, context.clock.now())
-    return { failure, repeatable: mayRepeat(response, idempotent, context.clock.now()) }
-  } catch (error) {
-    if (signal.aborted) throw signal.reason
-    if (!(error instanceof TransportError)) throw error
-    return { failure: unreachable(error, url, method), repeatable: maySendAgain(error, idempotent) }
-  }
-}
-
-/** Whether a request that got no answer may be sent again. */
-function maySendAgain({ kind, sent }: TransportError, idempotent: boolean): boolean {
-  // Abandoned without the signal: the program is ending.
+/** Whether a request without a response can be sent again. */
+function isRetryableError({ kind, sent }: TransportError, idempotent: boolean): boolean {
+  // Canceled, but not by the signal: the program is ending.
   if (kind === 'aborted') return false
   return sent === 'no' ? kind !== 'tls' : idempotent && kind !== 'protocol'
 }
 
-function mayRepeat(response: HttpResponse, idempotent: boolean, now: number): boolean {
+function isRetryableResponse(response: HttpResponse, idempotent: boolean, now: number): boolean {
   if (idempotent) return response.status === 429 || response.status >= 500
-  // Nothing was done: the service says to come back.
-  const invited = parseRetryAfter(response.headers['retry-after'], now) !== undefined
-  return invited && (response.status === 429 || response.status === 503)
+  // With Retry-After the service says that it has done nothing yet.
+  const hasRetryAfter = parseRetryAfter(response.headers['retry-after'], now) !== undefined
+  return hasRetryAfter && (response.status === 429 || response.status === 503)
 }
 
-/** The error for an exchange that brought no answer: exit 7. */
-export function unreachable(error: TransportError, url: URL, method: string): CliError {
+/** The error for a request without a response: exit 7. */
+export function transportFailure(error: TransportError, url: URL, method: string): CliError {
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const hints: Partial<Record<TransportError['kind'], string>> = {
     lookup: 'check the base URL and the network',
-    connect: 'check the base URL, and that the service runs',
-    tls: 'for a private authority, set NODE_EXTRA_CA_CERTS to its certificate file',
+    connect: 'check the base URL, and that the service is running',
+    tls: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
     proxy: 'check HTTPS_PROXY, HTTP_PROXY and NO_PROXY',
-    timeout: 'try again, or give it longer with --http-timeout SECONDS',
+    timeout: 'try again, or allow more time with --http-timeout SECONDS',
   }
   const hint =
     method === 'POST' && error.sent === 'maybe'
-      ? 'the service may have acted on the request: look at the state before you send it again'
+      ? 'the service may have acted on the request: check before you send it again'
       : (hints[error.kind] ?? 'check the network and any proxy in between')
-  return new CliError(code, Exit.unavailable, `no answer from ${url.origin}: ${error.message}`, {
+  return new CliError(code, Exit.unavailable, `no response from ${url.origin}: ${error.message}`, {
     hint,
     cause: error,
   })

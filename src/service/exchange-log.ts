@@ -2,32 +2,38 @@ import type { Context, HttpRequest, HttpResponse, HttpTransport } from '../conte
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
 
-const LONGEST_BODY = 4096
+/** Characters of a body. */
+const MAX_BODY_LENGTH = 4096
 const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i
-const SECRET_FIELDS =
-  /^(access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce)$/i
+const SECRET_NAMES =
+  'access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce'
+const SECRET_FIELDS = new RegExp(`^(${SECRET_NAMES})$`, 'i')
+const SECRET_ASSIGNMENTS = new RegExp(
+  `(["']?\\b(?:${SECRET_NAMES})\\b["']?\\s*[:=]\\s*["']?)[^"'&\\s,}]+`,
+  'gi',
+)
 const REDACTED = '[redacted]'
 
 /**
- * The transport with every exchange told on stderr, for `--verbose`. Secrets are left out: the Authorization header,
- * tokens, authorization codes and PKCE verifiers in bodies and addresses.
+ * The transport with every exchange logged to stderr, for `--verbose`. Secrets are redacted: the Authorization header,
+ * tokens, authorization codes and PKCE verifiers in bodies and URLs.
  */
-export function logExchanges(context: Context): HttpTransport {
+export function logExchanges(context: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
   const { http, clock } = context
   return {
     async send(request) {
-      const sent = secretsIn(request)
-      const stderr = { write: (text: string) => context.stderr.write(redact(text, sent, REDACTED)) }
+      const secrets = secretsIn(request)
+      const stderr = { write: (text: string) => context.stderr.write(redact(text, secrets, REDACTED)) }
       const started = clock.monotonic()
-      const took = () => `${Math.round(clock.monotonic() - started)} ms`
+      const elapsed = () => `${Math.round(clock.monotonic() - started)} ms`
       await stderr.write(describeRequest(request))
       try {
         const response = await http.send(request)
-        await stderr.write(describeResponse(response, took()))
-        return { ...response, body: tapped(response, sent, (text) => stderr.write(text)) }
+        await stderr.write(describeResponse(response, elapsed()))
+        return { ...response, body: logBody(response, secrets, (text) => stderr.write(text)) }
       } catch (error) {
         await stderr.write(
-          `< ${sanitizeLine(error instanceof Error ? error.message : String(error))} (${took()})\n`,
+          `< ${sanitizeLine(error instanceof Error ? error.message : String(error))} (${elapsed()})\n`,
         )
         throw error
       }
@@ -36,7 +42,7 @@ export function logExchanges(context: Context): HttpTransport {
   }
 }
 
-/** The secrets that a request carries: an answer that quotes one of them must not show it. */
+/** The secrets in a request, to redact where a response quotes them. */
 function secretsIn(request: HttpRequest): string[] {
   const headers = Object.entries(request.headers)
     .filter(([name]) => SECRET_HEADERS.test(name))
@@ -57,8 +63,8 @@ function describeRequest(request: HttpRequest): string {
   return lines.map((line) => `> ${sanitizeLine(line)}\n`).join('')
 }
 
-function describeResponse(response: HttpResponse, took: string): string {
-  return [`${response.status} (${took})`, ...headerLines(response.headers)]
+function describeResponse(response: HttpResponse, elapsed: string): string {
+  return [`${response.status} (${elapsed})`, ...headerLines(response.headers)]
     .map((line) => `< ${sanitizeLine(line)}\n`)
     .join('')
 }
@@ -71,11 +77,11 @@ function headerLines(headers: Readonly<Record<string, string>>): string[] {
   })
 }
 
-/** Passes the body on as it is and tells its beginning when it has been read. */
-async function* tapped(
+/** Passes the body on unchanged, and logs its beginning when it has been read. */
+async function* logBody(
   response: HttpResponse,
   secrets: readonly string[],
-  tell: (text: string) => Promise<void>,
+  write: (text: string) => Promise<void>,
 ): AsyncGenerator<Uint8Array> {
   const pieces: Uint8Array[] = []
   let length = 0
@@ -83,7 +89,7 @@ async function* tapped(
   try {
     for await (const piece of response.body) {
       length += piece.length
-      if (kept <= LONGEST_BODY * 16) {
+      if (kept <= MAX_BODY_LENGTH * 16) {
         pieces.push(piece)
         kept += piece.length
       }
@@ -91,25 +97,25 @@ async function* tapped(
     }
   } finally {
     const text = Buffer.concat(pieces).toString('utf8')
-    await tell(`< ${redactBody(text, secrets)} (${length} bytes)\n`)
+    await write(`< ${redactBody(text, secrets)} (${length} bytes)\n`)
   }
 }
 
 /**
- * The beginning of a body without the secrets in it: JSON and form fields by their names; of anything else, whatever
+ * The beginning of a body with its secrets redacted: JSON and form fields by their names; in any other text, whatever
  * looks like a field with such a name.
  *
- * @param secrets what is left out wherever it is.
+ * @param secrets texts to redact anywhere
  */
 export function redactBody(text: string, secrets: readonly string[] = []): string {
   let json: string
   try {
     json = redact(stringifyJson(redactValue(JSON.parse(text))), secrets, REDACTED)
   } catch {
-    // Not JSON, or nested more deeply than a call can go.
-    return excerpt(redactText(redact(text, secrets, REDACTED)), LONGEST_BODY)
+    // Not JSON, or nested too deeply to stringify.
+    return excerpt(redactText(redact(text, secrets, REDACTED)), MAX_BODY_LENGTH)
   }
-  return json.length > LONGEST_BODY ? `${json.slice(0, LONGEST_BODY)}…` : json
+  return json.length > MAX_BODY_LENGTH ? `${json.slice(0, MAX_BODY_LENGTH)}…` : json
 }
 
 function redactValue(value: unknown): unknown {
@@ -124,8 +130,5 @@ function redactValue(value: unknown): unknown {
 }
 
 function redactText(text: string): string {
-  return text.replace(
-    /(["']?\b(?:access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce)\b["']?\s*[:=]\s*["']?)[^"'&\s,}]+/gi,
-    `$1${REDACTED}`,
-  )
+  return text.replace(SECRET_ASSIGNMENTS, `$1${REDACTED}`)
 }

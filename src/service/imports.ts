@@ -4,13 +4,13 @@ import { listPage } from './lists.ts'
 import type { PageFetcher } from './paging.ts'
 import type { ContactImport, ImportStatus } from './types.ts'
 
-/** Pages of the contact imports, filtered by the service where a status is given (section 4.3). */
+/** Pages of the contact imports, filtered by the service if a status is given (section 4.3). */
 export function importPages(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
   return (cursor, signal) =>
     listPage<ContactImport>(client, '/contacts/imports', { ...cursor, status }, signal)
 }
 
-/** One import (section 4.4). @throws CliError exit 5 where there is none with that id. */
+/** One import (section 4.4). @throws CliError exit 5 if there is none with that id */
 export async function getImport(
   client: ServiceClient,
   id: string,

@@ -1,75 +1,96 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { formatDuration } from '../terminal/duration.ts'
 
-export interface PollOptions {
-  /** The first pause, in milliseconds; later ones grow by half up to `maxMs`. */
-  readonly firstMs: number
-  readonly maxMs: number
-  /** How long to go on at most, in milliseconds; undefined: until the caller stops. */
+/** The options of the watch commands, in seconds. */
+export interface PollFlags {
+  readonly interval?: number
+  readonly timeout?: number
+}
+
+export interface PollTimes {
+  /** A fixed delay between polls, in milliseconds; undefined: growing delays. */
+  readonly intervalMs: number | undefined
+  /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
   readonly timeoutMs: number | undefined
 }
 
-export const USUAL_PAUSES = { firstMs: 2_000, maxMs: 30_000 } as const
+export interface PollOptions extends PollTimes {
+  /** The delays between polls, in milliseconds, unless there is an interval: each is 1.5 times the previous one. */
+  readonly delays: { readonly first: number; readonly max: number }
+}
 
-/** Without any answer for this long, what is asked is taken to be gone rather than late, in milliseconds. */
-const SILENCE_MS = 15 * 60_000
+/** After this long without a response, an error is final. */
+const MAX_SILENCE_MS = 15 * 60_000
+/** A longer `Retry-After` is cut to this: someone is watching. */
+const MAX_RETRY_AFTER_MS = 5 * 60_000
 
-/** A longer Retry-After is not waited for while something is followed, in milliseconds: it is asked again sooner. */
-const LONGEST_PAUSE_MS = 5 * 60_000
+export interface PollFailure {
+  readonly kind: 'failure'
+  readonly error: CliError
+  /** When the next poll follows. */
+  readonly retryInMs: number
+}
 
 export type PollEvent<T> =
   | { readonly kind: 'value'; readonly value: T }
-  /** The answer could not be had this time; the next try comes in `nextMs`. */
-  | { readonly kind: 'problem'; readonly error: CliError; readonly nextMs: number }
-  /** The time that was allowed is over. */
+  | PollFailure
   | { readonly kind: 'timeout' }
 
+export function pollTimes({ interval, timeout }: PollFlags): PollTimes {
+  return {
+    intervalMs: interval === undefined ? undefined : interval * 1000,
+    timeoutMs: timeout === undefined ? undefined : timeout * 1000,
+  }
+}
+
 /**
- * Asks again and again: pauses grow and jitter, so that many pollers spread; a Retry-After is heeded up to five minutes; a network
- * that comes and goes is survived. The caller leaves the loop when it has seen enough.
+ * Polls until the caller leaves the loop or the time is up. Delays grow and have jitter, so that many clients spread
+ * out, and `Retry-After` is honored up to five minutes.
  *
- * @param fetch one question. A `CliError` of exit 7 is survived, except on the first try; all else is passed on.
- * @throws CliError of the last try, after a long silence; the reason of the interrupt signal.
+ * @param fetch gets the value once. After a first value, a `CliError` with exit 7 is retried; any other error is thrown.
+ * @throws CliError of the last poll after 15 minutes without a response; the reason of the interrupt signal.
  */
 export async function* poll<T>(
   fetch: () => Promise<T>,
-  options: PollOptions,
-  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+  { delays, intervalMs, timeoutMs }: PollOptions,
+  { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
-  const { clock, random, interrupts } = context
   const started = clock.monotonic()
-  let heard: number | undefined
-  let pause = Math.min(options.firstMs, options.maxMs)
+  let lastResponse: number | undefined
+  let delay = intervalMs ?? delays.first
 
   for (;;) {
     let retryAfterMs = 0
     try {
       const value = await fetch()
-      heard = clock.monotonic()
+      lastResponse = clock.monotonic()
       yield { kind: 'value', value }
     } catch (error) {
       interrupts.signal.throwIfAborted()
-      const survivable = error instanceof CliError && error.exit === Exit.unavailable
-      if (!survivable || heard === undefined || clock.monotonic() - heard > SILENCE_MS) throw error
-      retryAfterMs = Math.min(error.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
-      yield { kind: 'problem', error, nextMs: Math.max(pause, retryAfterMs) }
+      const isTemporary = error instanceof CliError && error.exit === Exit.unavailable
+      if (!isTemporary || lastResponse === undefined || clock.monotonic() - lastResponse > MAX_SILENCE_MS)
+        throw error
+      retryAfterMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
+      yield { kind: 'failure', error, retryInMs: Math.max(delay, retryAfterMs) }
     }
-    const left =
-      options.timeoutMs === undefined
-        ? Number.POSITIVE_INFINITY
-        : started + options.timeoutMs - clock.monotonic()
+    const left = timeoutMs === undefined ? Number.POSITIVE_INFINITY : started + timeoutMs - clock.monotonic()
     if (left <= 0) {
       yield { kind: 'timeout' }
       return
     }
-    // Between three quarters of the pause and all of it: never longer than what was said.
-    const jittered = pause * (0.75 + 0.25 * random.fraction())
+    // 75 to 100% of the delay: never longer than announced.
+    const jittered = delay * (0.75 + 0.25 * random.fraction())
     await clock.sleep(Math.min(Math.max(jittered, retryAfterMs), left), interrupts.signal)
-    pause = Math.min(pause * 1.5, options.maxMs)
+    delay = intervalMs ?? Math.min(delay * 1.5, delays.max)
   }
 }
 
-/** Shows each event of a watch, the next not before this one is shown, and gives what the watch came to. */
+export function retryMessage({ error, retryInMs }: PollFailure): string {
+  return `${error.message}; retrying in ${formatDuration(retryInMs / 1000)}`
+}
+
+/** Shows each event before asking for the next; returns what the generator returns. */
 export async function drain<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,
   show: (event: Event) => Promise<void> | undefined,

@@ -6,71 +6,71 @@ import { type Environment, TransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
 import { classify } from './transport-errors.ts'
 
-/** The proxies to go through, from the environment. */
+/** The proxy settings in the environment. */
 export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
 
-/** The address of the proxy that a request goes through. It may be none that can be used: see `tunnelThrough`. */
+/** The URL of the proxy for a request; unchecked: `tunnelThroughProxy` rejects an invalid one. */
 export function proxyFor(url: URL, { httpProxy, httpsProxy, noProxy }: ProxySettings): string | undefined {
   const proxy = url.protocol === 'https:' ? httpsProxy : httpProxy
-  if (proxy === undefined || isException(url, noProxy ?? '')) return undefined
+  if (proxy === undefined || bypassesProxy(url, noProxy ?? '')) return undefined
   if (url.protocol === 'https:' || !URL.canParse(proxy)) return proxy
-  // Plain HTTP is spoken with this machine only, so that no credential crosses a network in the clear. A proxy on
-  // another machine would carry it there: it is bypassed.
+  // Plain HTTP never leaves this machine, so that no credential crosses a network unencrypted: a proxy on another machine
+  // is bypassed.
   return isLoopback(new URL(proxy).hostname) ? proxy : undefined
 }
 
 /**
- * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6), plain HTTP too: asked to forward, a proxy
- * answers in the service's place. A tunnel that is refused is a failure before anything was sent, and never looks like an
- * answer of the service.
+ * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6), plain HTTP too: a forwarding proxy's own
+ * responses could not be told from the service's. If the proxy refuses the tunnel, the request fails with nothing sent.
  *
- * @param text the proxy's address, http or https; its user name and password are shown to the proxy alone
- * @param connection how connections are made, to the proxy and through it
- * @param tunnelMs how long a tunnel may take to be opened
- * @throws TransportError where `text` is not such an address.
+ * @param proxy an http or https URL; its user name and password are sent to the proxy only
+ * @param connection options for the connections to the proxy and through it
+ * @param tunnelTimeoutMs how long the proxy may take to open a tunnel
+ * @throws TransportError if the URL is invalid
  */
-export function tunnelThrough(
-  text: string,
+export function tunnelThroughProxy(
+  proxy: string,
   connection: object,
-  tunnelMs: number,
+  tunnelTimeoutMs: number,
   options: Omit<ProxyAgent.Options, 'uri'>,
 ): Dispatcher {
-  const { uri, token } = parseProxy(text)
+  const { uri, token } = parseProxy(proxy)
   return new ProxyAgent({
     ...options,
     uri,
     ...(token === undefined ? {} : { token }),
     proxyTls: connection,
     requestTls: connection,
-    clientFactory: (origin, settings) => new TunnelPool(origin, { ...settings, headersTimeout: tunnelMs }),
+    clientFactory: (origin, settings) =>
+      new TunnelPool(origin, { ...settings, headersTimeout: tunnelTimeoutMs }),
   })
 }
 
-/** The connections to the proxy. Whatever goes wrong with them is told as the proxy's. */
+/** Connections to the proxy, whose errors name the proxy as the cause. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
     let tunnel: Dispatcher.ConnectData
     try {
       tunnel = await connect.call(this, options)
     } catch (error) {
-      throw failure(classify(error, false, 'proxy').message, error)
+      throw proxyError(classify(error, false, 'proxy').message, error)
     }
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
     tunnel.socket.on('error', () => {}).destroy()
-    throw failure(`it answered ${tunnel.statusCode}`)
+    throw proxyError(`it answered ${tunnel.statusCode}`)
   }
 }
 
 /**
- * Whether a host is reached without the proxy.
+ * Whether requests to a host bypass the proxy.
  *
- * @param noProxy as in NO_PROXY: hosts, each with all below it, with or without a port; or `*`; separated by commas or blanks
+ * @param noProxy as in NO_PROXY: hosts (subdomains included), with or without a port, or `*`, separated by commas or spaces
  */
-export function isException(target: URL, noProxy: string): boolean {
+export function bypassesProxy(target: URL, noProxy: string): boolean {
   return noProxy.split(/[\s,]+/).some((entry) => {
     if (entry === '*') return true
     const [, name, port] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
-    // What has more colons is an IPv6 address, which an address of the web has in brackets.
+    // With more colons it is an IPv6 address, which a URL has in brackets.
     const host = name?.replace(/^\*?\./, '') ?? `[${entry.toLowerCase()}]`
     if (host === '' || (port !== undefined && Number(port) !== portOf(target))) return false
     return target.hostname === host || target.hostname.endsWith(`.${host}`)
@@ -82,20 +82,20 @@ function portOf({ port, protocol }: URL): number {
 }
 
 function parseProxy(text: string): { uri: string; token?: string } {
-  const address = URL.canParse(text) ? new URL(text) : undefined
-  if (address === undefined || !['http:', 'https:'].includes(address.protocol)) {
-    throw failure('its address in HTTPS_PROXY or HTTP_PROXY is not an http or https address')
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
+    throw proxyError('HTTPS_PROXY or HTTP_PROXY is not an http or https URL')
   }
-  const { username, password } = address
-  if (username === '' && password === '') return { uri: address.href }
-  address.username = ''
-  address.password = ''
-  const pair = Buffer.from(`${unescaped(username)}:${unescaped(password)}`)
-  return { uri: address.href, token: `Basic ${pair.toString('base64')}` }
+  const { username, password } = url
+  if (username === '' && password === '') return { uri: url.href }
+  url.username = ''
+  url.password = ''
+  const pair = Buffer.from(`${decode(username)}:${decode(password)}`)
+  return { uri: url.href, token: `Basic ${pair.toString('base64')}` }
 }
 
-/** Without its percent-encoding, or as it is where a percent sign stands for itself. */
-function unescaped(text: string): string {
+/** Percent-decoded, or unchanged if it isn't valid percent-encoding. */
+function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -103,6 +103,6 @@ function unescaped(text: string): string {
   }
 }
 
-function failure(why: string, cause?: unknown): TransportError {
-  return new TransportError('proxy', 'no', `the proxy did not let the request through: ${why}`, cause)
+function proxyError(reason: string, cause?: unknown): TransportError {
+  return new TransportError('proxy', 'no', `the proxy did not let the request through: ${reason}`, cause)
 }

@@ -3,18 +3,18 @@ import type { Dispatcher } from 'undici'
 import decompress from 'undici/lib/interceptor/decompress.js'
 import { TransportError } from '../context.ts'
 
-/** More than this is not read from the connection until it is asked for. */
-const BUFFERED_BYTES = 64 * 1024
+/** How much is read ahead from the connection. */
+const HIGH_WATER_MARK_BYTES = 64 * 1024
 
 let decompression: Dispatcher.DispatcherComposeInterceptor | undefined
 
 /**
- * The body of an answer, decompressed piece by piece as it is read: a reader that stops at its own limit has not had a
- * small body blown up in memory, and one that stops early closes the connection. What has arrived can be read even where
- * the rest is missing; the failure is thrown behind it.
+ * The body of a response, decompressed chunk by chunk as it is read: a reader with a limit never has more than that in
+ * memory, and one that stops early closes the connection. If the body is cut short, what has arrived can be read before the
+ * failure is thrown.
  *
- * @param failure why the exchange ended early, if it did; asked at the end of the body
- * @returns what is to be told of the answer, from `onRequestStart` on, and what can be read
+ * @param failure why the exchange ended early, if it did; called at the end of the body
+ * @returns the handler to pass the response to, from `onRequestStart` on, and the body
  */
 export function responseBody(failure: () => TransportError | undefined): {
   handler: Dispatcher.DispatchHandler
@@ -24,10 +24,11 @@ export function responseBody(failure: () => TransportError | undefined): {
   let broken: TransportError | undefined
   let ended = false
   const stream = new Readable({
-    highWaterMark: BUFFERED_BYTES,
+    highWaterMark: HIGH_WATER_MARK_BYTES,
     read: () => source?.resume(),
     destroy(_error, done) {
-      if (!ended) source?.abort(new TransportError('aborted', 'maybe', 'the answer was not read to its end'))
+      if (!ended)
+        source?.abort(new TransportError('aborted', 'maybe', 'the response was not read to its end'))
       done(null)
     },
   })
@@ -41,17 +42,18 @@ export function responseBody(failure: () => TransportError | undefined): {
       source = controller
     },
     onResponseStart: (controller, _status, { 'content-encoding': encoding = 'identity' }) => {
-      const what = `the answer is encoded in a way that was not asked for: ${encoding}`
-      if (encoding !== 'identity') controller.abort(new TransportError('protocol', 'maybe', what))
+      if (encoding === 'identity') return
+      const message = `unexpected content encoding: ${encoding}`
+      controller.abort(new TransportError('protocol', 'maybe', message))
     },
     onResponseData: (controller, chunk) => {
       if (!stream.push(chunk)) controller.pause()
     },
     onResponseEnd: () => end(),
-    onResponseError: (_controller, error) => end(undecodable(error)),
+    onResponseError: (_controller, error) => end(decodingError(error)),
   }
   let handler = reader
-  decompression ??= quietly(() => decompress({ skipErrorResponses: false }))
+  decompression ??= withoutWarnings(() => decompress({ skipErrorResponses: false }))
   decompression((_options, decompressing) => {
     handler = decompressing
     return true
@@ -65,14 +67,14 @@ export function responseBody(failure: () => TransportError | undefined): {
   }
 }
 
-/** @param cause what the decompression said, or a failure that explains itself. */
-export function undecodable(cause: Error): TransportError {
+/** @param cause an error of the decompression, or one that is a `TransportError` already */
+export function decodingError(cause: Error): TransportError {
   if (cause instanceof TransportError) return cause
-  return new TransportError('protocol', 'maybe', 'the answer could not be decompressed', cause)
+  return new TransportError('protocol', 'maybe', "couldn't decompress the response", cause)
 }
 
-/** undici warns at the first use that the interceptor is experimental: nothing for the person at the terminal. */
-function quietly<T>(create: () => T): T {
+/** At first use undici warns that the interceptor is experimental, which would only confuse the person at the terminal. */
+function withoutWarnings<T>(create: () => T): T {
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {

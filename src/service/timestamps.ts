@@ -1,24 +1,20 @@
+import type { Look } from '../terminal/columns.ts'
+import { relativeTime } from '../terminal/duration.ts'
+
 const SHAPE =
   /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?)?\s?(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)?$/i
 
 /**
- * Reads a timestamp of the service, shaped like `YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits, or
- * one in ISO 8601. Without an offset it counts as UTC. Digits beyond milliseconds are cut off.
+ * Parses a timestamp of the service, shaped like `YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits, or
+ * one in ISO 8601. Without an offset it is UTC. Digits beyond milliseconds are dropped.
  *
- * @returns milliseconds since 1970, or undefined for anything else, impossible dates included.
+ * @returns milliseconds since 1970, or undefined for anything else, including impossible dates.
  */
 export function parseTimestamp(value: unknown): number | undefined {
   const match = typeof value === 'string' ? SHAPE.exec(value.trim()) : null
   if (match === null) return undefined
   const number = (index: number) => Number(match[index] ?? 0)
-  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = [1, 2, 3, 4, 5, 6].map(number)
   const offset = (match[9] === '-' ? -1 : 1) * (number(10) * 60 + number(11))
   const milliseconds = Number((match[7] ?? '').slice(0, 3).padEnd(3, '0'))
   // A second of 60 is a leap second (RFC 3339 section 5.6).
@@ -27,4 +23,10 @@ export function parseTimestamp(value: unknown): number | undefined {
   date.setUTCFullYear(year, month - 1, day)
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
   return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + milliseconds
+}
+
+/** A timestamp of the service relative to now; undefined if it should be shown as it is. */
+export function relativeTimestamp(value: unknown, { now }: Look): string | undefined {
+  const at = parseTimestamp(value)
+  return at === undefined || now === undefined ? undefined : relativeTime(at, now)
 }

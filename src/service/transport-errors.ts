@@ -2,10 +2,10 @@ import { TransportError } from '../context.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 /**
- * Says what kind of failure an error of the HTTP client is, in words a person can act on.
+ * Turns an error of the HTTP client into one with a kind and a clear message.
  *
- * @param started whether the request had begun to be written: before that, nothing can have left this machine.
- * @param peer who was spoken with
+ * @param started whether writing the request had begun: before that, nothing can have left this machine
+ * @param peer the other end of the connection
  */
 export function classify(
   error: unknown,
@@ -14,32 +14,32 @@ export function classify(
 ): TransportError {
   if (error instanceof TransportError) return error
   const sent = started ? 'maybe' : 'no'
-  const { code, syscall, message } = innermost(error)
+  const { code, syscall, message } = rootCause(error)
   const is = (...codes: readonly string[]) => codes.includes(code)
 
   if (syscall === 'getaddrinfo' || is('ENOTFOUND', 'EAI_AGAIN')) {
-    return new TransportError('lookup', sent, 'the name of the host could not be looked up', error)
+    return new TransportError('lookup', sent, "couldn't resolve the host name", error)
   }
   if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message, peer), error)
   if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT')) {
     return new TransportError('connect', sent, connectMessage(code), error)
   }
   if (is('ETIMEDOUT', 'UND_ERR_HEADERS_TIMEOUT')) {
-    return new TransportError('timeout', sent, `the ${peer} did not answer in time`, error)
+    return new TransportError('timeout', sent, `the ${peer} did not respond in time`, error)
   }
   if (syscall === 'write') {
-    return new TransportError('reset', sent, `the request could not be written whole (${code})`, error)
+    return new TransportError('reset', sent, `couldn't send the whole request (${code})`, error)
   }
-  if (isEnd(code, message)) {
-    const what = 'the connection was closed before the answer was complete'
-    return new TransportError('reset', sent, what, error)
+  if (isConnectionClosed(code, message)) {
+    const closed = 'the connection was closed before the response was complete'
+    return new TransportError('reset', sent, closed, error)
   }
-  const what = code === 'UND_ERR_INVALID_ARG' ? 'the request cannot be sent' : 'the answer is not valid HTTP'
-  return new TransportError('protocol', sent, `${what}: ${message}`, error)
+  const problem = code === 'UND_ERR_INVALID_ARG' ? "couldn't send the request" : 'invalid HTTP response'
+  return new TransportError('protocol', sent, `${problem}: ${message}`, error)
 }
 
-/** Happy Eyeballs reports one failure per address, and errors wrap others: the first cause tells most. */
-function innermost(error: unknown): { code: string; syscall: string; message: string } {
+/** Happy Eyeballs reports one error per address, and errors wrap others: the first cause is the most useful. */
+function rootCause(error: unknown): { code: string; syscall: string; message: string } {
   let found = error
   for (let depth = 0; depth < 5; depth++) {
     if (found instanceof AggregateError && found.errors.length > 0) found = found.errors[0]
@@ -55,10 +55,10 @@ function innermost(error: unknown): { code: string; syscall: string; message: st
   }
 }
 
-/** undici calls bytes that it has not asked for an error of the socket as well. */
-function isEnd(code: string, message: string): boolean {
-  const ends = /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/
-  return ends.test(code) || (code === 'UND_ERR_SOCKET' && !message.startsWith('bad '))
+/** undici also reports unexpected bytes as UND_ERR_SOCKET, with a message that begins with "bad". */
+function isConnectionClosed(code: string, message: string): boolean {
+  const codes = /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/
+  return codes.test(code) || (code === 'UND_ERR_SOCKET' && !message.startsWith('bad '))
 }
 
 function isTls(code: string, message: string): boolean {
@@ -74,14 +74,14 @@ function tlsMessage(code: string, message: string, peer: string): string {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `${certificate} is for another host`
   if (code === 'CERT_HAS_EXPIRED') return `${certificate} has expired`
   if (/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/.test(code)) {
-    return `${certificate} is not signed by an authority that this machine trusts`
+    return `${certificate} is not signed by a certificate authority that this machine trusts`
   }
-  return `no secure connection could be made: ${message}`
+  return `couldn't establish a TLS connection: ${message}`
 }
 
 function connectMessage(code: string): string {
-  if (code === 'ECONNREFUSED') return 'nothing listens at that address (connection refused)'
+  if (code === 'ECONNREFUSED') return 'nothing is listening at that address (connection refused)'
   if (code === 'ETIMEDOUT' || code === 'UND_ERR_CONNECT_TIMEOUT')
-    return 'the host did not answer (connect time-out)'
-  return `the host cannot be reached${code === '' ? '' : ` (${code})`}`
+    return 'the host did not respond (connection timeout)'
+  return `couldn't reach the host${code === '' ? '' : ` (${code})`}`
 }

@@ -4,35 +4,34 @@ import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
-import { type ProxySettings, proxyFor, tunnelThrough } from './proxy.ts'
-import { responseBody, undecodable } from './response-body.ts'
+import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
+import { decodingError, responseBody } from './response-body.ts'
 import { classify } from './transport-errors.ts'
 
-/** How long a kept-alive connection may idle: shorter than servers allow, so that none is used while it is closed. */
+/** How long a kept-alive connection may idle: less than servers allow, so that none is reused while it is closing. */
 const KEEP_ALIVE_MS = 4000
-/** How long a connection may take to be made, TLS included. */
-const CONNECT_MS = 10_000
-/** How long a proxy may take to open a tunnel: less, so that it is named where it is the one that stays silent. */
-const TUNNEL_MS = 9000
-/** For how long at most, after the time limit, what has already arrived is still read. */
+/** How long connecting may take, TLS included. */
+const CONNECT_TIMEOUT_MS = 10_000
+/** How long a proxy may take to open a tunnel: less, so that a silent proxy is named as the cause. */
+const TUNNEL_TIMEOUT_MS = 9000
+/** How long, after the time limit, to go on reading what has already arrived. */
 const LATE_READ_MS = 1000
 const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
 
 /**
- * HTTP/1.1 by undici: one exchange a call, kept-alive connections, no redirects, no retries, proxies as the environment
- * says. `timeoutMs` of a request bounds the whole exchange, from the look-up of the host to the last byte of the body, so
- * that neither silence nor a slow drip holds anybody up.
+ * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, proxies from the environment. `timeoutMs` of a
+ * request limits the whole exchange, from resolving the host to the last byte of the body.
  */
-export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): HttpTransport {
+export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL_TIMEOUT_MS): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
-  // As many requests as there are may be on their way.
+  // Any number of requests can be in progress.
   setMaxListeners(0, closing.signal)
-  const connect = { signal: closing.signal, timeout: CONNECT_MS }
+  const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS }
 
   function createDispatcher(proxy: string | undefined, keepAlive: boolean): Dispatcher {
     const options = {
-      // `timeoutMs` of each request is the limit.
+      // `timeoutMs` of the request is the limit.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -43,12 +42,12 @@ export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): H
     }
     return proxy === undefined
       ? new Agent({ ...options, connect })
-      : tunnelThrough(proxy, connect, tunnelMs, options)
+      : tunnelThroughProxy(proxy, connect, tunnelTimeoutMs, options)
   }
 
   return {
     async send(request) {
-      await readWhatArrived()
+      await readPendingInput()
       const proxy = proxyFor(request.url, proxies)
       const keepAlive = request.freshConnection !== true
       const name = `${keepAlive} ${proxy}`
@@ -57,7 +56,7 @@ export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): H
       return new Exchange(request, dispatcher, closing.signal).response
     },
     async close() {
-      // Not gracefully: what is still open has been given up.
+      // Not gracefully: nobody waits for what is still open.
       closing.abort()
       await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
     },
@@ -65,12 +64,12 @@ export function createTransport(proxies: ProxySettings, tunnelMs = TUNNEL_MS): H
 }
 
 /**
- * A whole turn of the event loop, in which it reads what has arrived. Before a request, that shows which kept-alive
- * connections the service has closed (many servers close one right behind an answer without a word about it, and a POST
- * that meets that cannot be sent again), and undici frees the connection of the answer before.
+ * Runs the event loop until it has read what has arrived. Before a request, this drops kept-alive connections that the
+ * service has closed (many servers close one right after a response without announcing it, and a POST on it could not be
+ * retried), and lets undici release the connection of the previous response.
  */
-async function readWhatArrived(): Promise<void> {
-  // The first may come before the system is asked what has arrived.
+async function readPendingInput(): Promise<void> {
+  // The first callback can run before the event loop polls for input.
   for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -79,8 +78,8 @@ interface Parser {
 }
 
 /**
- * A client must pass over a "100 Continue" that it has not asked for (RFC 9110 section 15.2). undici takes it for a broken
- * answer, and passes over the others of its class.
+ * A client must ignore an unexpected "100 Continue" (RFC 9110 section 15.2). undici rejects it, but ignores other 1xx
+ * responses.
  */
 function ignoreContinue(client: object | undefined): void {
   const socket = (client as { [symbols.kSocket]?: { [symbols.kParser]?: Parser } })[symbols.kSocket]
@@ -91,36 +90,36 @@ function ignoreContinue(client: object | undefined): void {
     onHeadersComplete.call(parser, status === 100 ? 102 : status, ...more)
 }
 
-/** One request and its answer. */
+/** One request and its response. */
 class Exchange implements Dispatcher.DispatchHandler {
-  #answered: (response: HttpResponse) => void = () => {}
-  #rejected: (error: TransportError) => void = () => {}
+  #resolve: (response: HttpResponse) => void = () => {}
+  #reject: (error: TransportError) => void = () => {}
   readonly response = new Promise<HttpResponse>((resolve, reject) => {
-    this.#answered = resolve
-    this.#rejected = reject
+    this.#resolve = resolve
+    this.#reject = reject
   })
   readonly #request: HttpRequest
   readonly #closing: AbortSignal
   #timer: NodeJS.Timeout | undefined
   readonly #interrupt = () =>
-    this.#giveUp('aborted', 'the request was abandoned', this.#request.signal?.reason)
-  /** Of the connection, from the moment at which a byte of the request can leave this machine. */
+    this.#failWith('aborted', 'the request was canceled', this.#request.signal?.reason)
+  /** Set once a byte of the request can leave this machine. */
   #connection: Dispatcher.DispatchController | undefined
-  /** Where the answer goes. */
+  /** Receives the response. */
   #reader: Dispatcher.DispatchHandler | undefined
-  /** Counts what has arrived. */
+  /** How many parts of the response have arrived. */
   #arrivals = 0
-  #over = false
+  #isOver = false
   #failure: TransportError | undefined
 
   constructor(request: HttpRequest, dispatcher: Dispatcher, closing: AbortSignal) {
     this.#request = request
     this.#closing = closing
     if (request.signal?.aborted || closing.aborted) this.#interrupt()
-    else this.#begin(dispatcher)
+    else this.#start(dispatcher)
   }
 
-  #begin(dispatcher: Dispatcher): void {
+  #start(dispatcher: Dispatcher): void {
     const { url, method, headers, body, signal, timeoutMs } = this.#request
     signal?.addEventListener('abort', this.#interrupt, { once: true })
     this.#closing.addEventListener('abort', this.#interrupt, { once: true })
@@ -141,14 +140,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The connection is there, through a proxy the tunnel, and nothing is written before this has returned. */
+  /** The connection (through a proxy: the tunnel) is established; nothing is written before this returns. */
   onRequestStart(connection: Dispatcher.DispatchController): void {
     try {
-      if (!this.#over) this.#request.beforeSend?.()
+      if (!this.#isOver) this.#request.beforeSend?.()
     } catch (error) {
       this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
     }
-    // Closed, not left for another request: one that wants a fresh connection would get it when it is no longer fresh.
+    // Close it: left open, it could serve a request that asked for a fresh connection.
     if (this.#failure !== undefined) connection.abort(this.#failure)
     else this.#connection = connection
   }
@@ -159,11 +158,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     this.#arrivals++
-    if (this.#over) return
-    // Information on the way. 101 is none: it changes the protocol, which was not asked for.
+    if (this.#isOver) return
+    // Informational responses are ignored, except 101: this client doesn't upgrade.
     if (status >= 100 && status < 200 && status !== 101) return
     if (status < 200) {
-      this.#giveUp('protocol', `the answer is not valid HTTP: ${status} is no status to end with`)
+      this.#failWith('protocol', `invalid HTTP response: ${status} is not a final status`)
       return
     }
     const { handler, body } = responseBody(() => this.#failure)
@@ -174,16 +173,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     const upstream = { aborted: false, paused: false, reason: null, pause, resume, abort }
     handler.onRequestStart?.(upstream, null)
     handler.onResponseStart?.(upstream, status, headers)
-    this.#answered({ status, headers: joined(headers), body })
+    this.#resolve({ status, headers: joinHeaders(headers), body })
   }
 
   onResponseData(connection: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#arrivals++
-    if (!this.#over) this.#reader?.onResponseData?.(connection, chunk)
+    if (!this.#isOver) this.#reader?.onResponseData?.(connection, chunk)
   }
 
   onResponseEnd(connection: Dispatcher.DispatchController): void {
-    if (this.#over) return
+    if (this.#isOver) return
     this.#settle()
     this.#reader?.onResponseEnd?.(connection, {})
   }
@@ -193,50 +192,50 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * The time is up. A process that was stopped finds its answer in the socket, and timers run before sockets are read: so
-   * what has arrived is read first, as long as there is more of it.
+   * The time is up. Timers run before sockets are read, so after a suspension the response may be waiting in the socket:
+   * reads what has arrived, as long as there is more, before failing.
    */
   async #expire(): Promise<void> {
     const until = performance.now() + LATE_READ_MS
     let before: number
     do {
       before = this.#arrivals
-      await readWhatArrived()
-    } while (!this.#over && this.#arrivals > before && performance.now() < until)
-    this.#giveUp('timeout', `no complete answer within ${this.#request.timeoutMs / 1000} s`)
+      await readPendingInput()
+    } while (!this.#isOver && this.#arrivals > before && performance.now() < until)
+    this.#failWith('timeout', `no complete response within ${this.#request.timeoutMs / 1000} s`)
   }
 
-  #giveUp(kind: TransportError['kind'], message: string, cause?: unknown): void {
+  #failWith(kind: TransportError['kind'], message: string, cause?: unknown): void {
     this.#fail(new TransportError(kind, this.#connection === undefined ? 'no' : 'maybe', message, cause))
   }
 
   #fail(failure: TransportError): void {
-    if (this.#over) return
+    if (this.#isOver) return
     this.#settle()
     this.#failure = failure
-    this.#rejected(failure)
+    this.#reject(failure)
     this.#connection?.abort(failure)
-    // As if that were all: what has arrived is decompressed and can be read, and the failure stands at its end.
+    // End the body here: what has arrived can be decompressed and read before the failure is thrown.
     if (this.#connection !== undefined) this.#reader?.onResponseEnd?.(this.#connection, {})
   }
 
-  /** The reader wants no more of the answer, or cannot make sense of it. */
+  /** The reader has stopped early, or couldn't decode the response. */
   #abandon(connection: Dispatcher.DispatchController, reason: Error): void {
     const reader = this.#reader
     this.#reader = undefined
-    this.#fail(undecodable(reason))
+    this.#fail(decodingError(reason))
     reader?.onResponseError?.(connection, reason)
   }
 
   #settle(): void {
-    this.#over = true
+    this.#isOver = true
     clearTimeout(this.#timer)
     for (const signal of [this.#request.signal, this.#closing])
       signal?.removeEventListener('abort', this.#interrupt)
   }
 }
 
-/** Repeated headers joined. Built of entries, because a header may be called like something that every object has. */
-function joined(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+/** Joins repeated headers. Built from entries, because a header can be called `__proto__`. */
+function joinHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
 }

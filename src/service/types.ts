@@ -1,6 +1,6 @@
 /**
- * The resources as the interface describes them (sections 2.2 to 2.5), with what it leaves open: any field may be null
- * or missing, and fields that are not described come through. Objects are kept as they were received.
+ * The resources of sections 2.2 to 2.5. Because the interface leaves much open, any field may be null or missing, and
+ * unknown fields are kept: objects stay as they were received.
  */
 
 export interface Grant {
@@ -25,7 +25,7 @@ export interface ImportCounts {
 export interface ContactImport {
   readonly object?: string | null
   readonly id?: string | null
-  /** One of `IMPORT_STATUSES`; others are shown as they are. */
+  /** One of `IMPORT_STATUSES`, or one that is not known yet. */
   readonly status?: string | null
   readonly created_at?: string | null
   readonly completed_at?: string | null
@@ -35,7 +35,7 @@ export interface ContactImport {
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** The DNS record that a claim asks for. */
+/** The DNS record to add for a claim. */
 export interface ClaimRecord {
   readonly type?: string | null
   readonly name?: string | null
@@ -62,7 +62,7 @@ export interface DomainClaim {
 export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 export type Region = (typeof REGIONS)[number]
 
-/** What starts a claim (section 4.5). */
+/** The body of a request to create a claim (section 4.5). */
 export interface ClaimRequest {
   readonly name: string
   readonly region?: string
@@ -72,18 +72,9 @@ export interface ClaimRequest {
   readonly tracking_subdomain?: string
 }
 
-/** Section 2.3. `data` and `has_more` have been checked; everything else is as it was received. */
+/** Section 2.3. `data` and `has_more` have been checked; everything else is as received. */
 export interface ListEnvelope<T> {
   readonly object?: string
   readonly has_more: boolean
   readonly data: readonly T[]
-}
-
-/** Section 2.1. */
-export interface TokenResponse {
-  readonly access_token: string
-  readonly token_type: string
-  readonly expires_in: number
-  readonly refresh_token: string
-  readonly scope?: string
 }

@@ -21,7 +21,7 @@ export async function storedApiKey(context: Context, settings: Settings): Promis
   return {
     kind: 'api_key',
     value,
-    says: `the stored API key of profile ${record.profile}`,
+    description: `the stored API key of profile ${record.profile}`,
     store: record.store,
   }
 }

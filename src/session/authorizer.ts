@@ -70,7 +70,7 @@ function environmentKey(context: Context): Credential | undefined {
       { hint: 'set it again, or unset it to use the stored session' },
     )
   }
-  return { kind: 'api_key', value, says: 'the API key in MAILCLAIM_API_KEY' }
+  return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
 }
 
 function requireBound(token: AccessToken, settings: Settings): void {
@@ -82,6 +82,6 @@ function asCredential(token: AccessToken, settings: Settings): Credential {
   return {
     kind: 'access_token',
     value: token.value,
-    says: `the access token of profile ${settings.profile.value}`,
+    description: `the access token of profile ${settings.profile.value}`,
   }
 }

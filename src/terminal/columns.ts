@@ -138,10 +138,6 @@ export function jsonOf(value: unknown, indent?: number): string {
     return stringifyJson(value, indent)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    throw new CliError(
-      'unexpected_answer',
-      Exit.unavailable,
-      "the answer is not the interface's: it is nested too deep",
-    )
+    throw new CliError('unexpected_answer', Exit.unavailable, 'unexpected response: it is nested too deeply')
   }
 }

@@ -22,19 +22,19 @@ test.each(['pending', 'verified', 'blocked', 'expired', 'under_review'])(
 )
 
 test.each(['completed', 'failed', 'superseded', 'canceled'])(
-  'a claim that is %s shows no day on which the domain would seem to be lost',
+  'a claim that is %s shows no expiry date',
   async (status) => {
     expect(await card(status)).toMatch(/^Expires +–$/m)
   },
 )
 
-test('programs get the time whatever the status', async () => {
+test('TSV has the expiry of a completed claim', async () => {
   const context = createFakeContext()
   await writeObject(context, await fakeSettings(context), claim('completed'), CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
-test.each([50, 60, 80])('a list of claims breaks no word at %i columns', async (columns) => {
+test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (columns) => {
   const context = createFakeContext({ terminal: { columns }, environment: { noColor: true } })
   const settings = await fakeSettings(context)
   const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })

@@ -23,7 +23,7 @@ async function world(options: FakeContextOptions = {}) {
     const entries = await readLedger(context, of, async (error) => void damaged.push(error.message))
     return { names: entries.map((entry) => entry.claim.name), entries, damaged }
   }
-  return { context, settings, read, folder: join(context.directories.state, 'claims', 'default') }
+  return { context, settings, read, directory: join(context.directories.state, 'claims', 'default') }
 }
 
 const remember = async (
@@ -38,12 +38,12 @@ const remember = async (
 }
 
 describe('the ledger', () => {
-  it('is empty at first', async () => {
+  it('the ledger is empty at first', async () => {
     const { read } = await world()
     expect(await read()).toMatchObject({ names: [], damaged: [] })
   })
 
-  it('keeps the newest view of each claim, unknown fields too, newest first', async () => {
+  it('the ledger keeps the latest version of each claim, unknown fields included, newest first', async () => {
     const { context, settings, read } = await world()
     await remember(context, settings, claim('one.example', 'd1'), claim('two.example', 'd2'))
     await remember(context, settings, claim('one.example', 'd1', { status: 'completed', owner: 'Zoë' }))
@@ -52,22 +52,24 @@ describe('the ledger', () => {
     expect(entries[0]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
   })
 
-  it('that cannot be written is a warning, and stops nothing', async () => {
+  it('a ledger that cannot be written causes a warning only', async () => {
     const { context, settings } = await world()
     mkdirSync(context.directories.state, { recursive: true })
-    writeFileSync(join(context.directories.state, 'claims'), 'a file where the folder should be')
+    writeFileSync(join(context.directories.state, 'claims'), 'a file where the directory should be')
     await remember(context, settings, claim('one.example', 'd1'))
-    expect(context.stderr.text).toContain('warning: the claim is not remembered on this machine')
+    expect(context.stderr.text).toContain("warning: couldn't save the claim on this machine")
   })
 
-  it('is for its owner alone', async () => {
-    const { context, settings, folder } = await world()
+  it('only the owner can read the ledger', async () => {
+    const { context, settings, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
-    expect(statSync(folder).mode & 0o777).toBe(0o700)
-    expect(readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o600])
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    expect(readdirSync(directory).map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([
+      0o600,
+    ])
   })
 
-  it('keeps services and profiles apart', async () => {
+  it('the ledger keeps services and profiles apart', async () => {
     const { context, settings, read } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
     expect((await read(await fakeSettings(context, { baseUrl: 'http://127.0.0.1:2' }))).names).toEqual([])
@@ -75,7 +77,7 @@ describe('the ledger', () => {
     expect((await read()).names).toEqual(['one.example'])
   })
 
-  it('loses nothing when fifty writers come at once', async () => {
+  it('fifty concurrent writers lose nothing', async () => {
     const { context, settings, read } = await world()
     await Promise.all(
       Array.from({ length: 50 }, (_, at) =>
@@ -88,29 +90,29 @@ describe('the ledger', () => {
     expect(damaged).toEqual([])
   })
 
-  it('does not take down a claim without an id', async () => {
+  it('the ledger ignores a claim without an id', async () => {
     const { context, settings, read } = await world()
     await recordClaim({ ...claim('one.example', 'd1'), domain_id: null } as DomainClaim, context, settings)
     expect((await read()).names).toEqual([])
   })
 
-  it('leaves out what is damaged, tells of it, and leaves it where it is', async () => {
-    const { context, settings, read, folder } = await world()
+  it('a damaged file is reported, skipped and left in place', async () => {
+    const { context, settings, read, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(directory, { recursive: true })
     const broken = ['{', '[]', '{"version":2}', '{"version":1,"issuer":"x","seen_at":"y","claim":{}}']
     broken.forEach((text, at) => {
-      writeFileSync(join(folder, `${String(at).repeat(32)}.json`), text)
+      writeFileSync(join(directory, `${String(at).repeat(32)}.json`), text)
     })
     const { names, damaged } = await read()
     expect(names).toEqual(['one.example'])
     expect(damaged).toHaveLength(broken.length)
-    expect(readdirSync(folder)).toHaveLength(broken.length + 1)
+    expect(readdirSync(directory)).toHaveLength(broken.length + 1)
   })
 })
 
-describe('which claim is meant', () => {
-  it('is found by name, in any case and in Unicode, or by id', async () => {
+describe('resolving a claim', () => {
+  it('a claim is found by name, in any case and in Unicode, or by id', async () => {
     const { context, settings } = await world()
     await remember(context, settings, claim('xn--bcher-kva.example', 'd1'), claim('two.example', 'd2'))
     for (const [said, domainId] of [
@@ -122,13 +124,13 @@ describe('which claim is meant', () => {
       expect((await resolveClaim(said, context, settings)).domainId, said).toBe(domainId)
   })
 
-  it('is the newest of a name', async () => {
+  it('a name stands for its newest claim', async () => {
     const { context, settings } = await world()
     await remember(context, settings, claim('one.example', 'old'), claim('one.example', 'new'))
     expect((await resolveClaim('one.example', context, settings)).domainId).toBe('new')
   })
 
-  it('may be an id that nobody knows here', async () => {
+  it('an unknown id is taken as it is', async () => {
     const { context, settings } = await world()
     expect(await resolveClaim('7b1f0f1e-77', context, settings)).toEqual({
       domainId: '7b1f0f1e-77',
@@ -141,7 +143,7 @@ describe('which claim is meant', () => {
     ['a/../b', Exit.usage],
     ['', Exit.usage],
     [undefined, Exit.usage],
-  ])('%s is an error', async (said, exit) => {
+  ])('resolving %s is an error', async (said, exit) => {
     const { context, settings } = await world()
     await expect(resolveClaim(said, context, settings)).rejects.toMatchObject({
       exit,
@@ -149,7 +151,7 @@ describe('which claim is meant', () => {
     })
   })
 
-  it('is picked on a terminal, hostile names made harmless', async () => {
+  it('on a terminal the person picks a claim, with names sanitized', async () => {
     const { context, settings } = await world({
       terminal: { columns: 80 },
       prompts: {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { endedError, standingOf } from '../../src/claims/lifecycle.ts'
+import { endedError, stateOf } from '../../src/claims/lifecycle.ts'
 import { nextSteps } from '../../src/claims/next-steps.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
 
@@ -14,7 +14,7 @@ const claim = (fields: Partial<Record<keyof DomainClaim, unknown>>) =>
     ...fields,
   }) as DomainClaim
 
-describe("a claim's standing", () => {
+describe("a claim's state", () => {
   it.each([
     [{ status: 'pending' }, 'in_flight'],
     [{ status: 'pending', failure_reason: 'record_not_found' }, 'in_flight'],
@@ -32,15 +32,15 @@ describe("a claim's standing", () => {
     [{ status: 'reviewing', failure_reason: 'x' }, 'ended'],
     [{ status: 'reviewing', blocked_reason: 'x' }, 'blocked'],
     [{ status: 'toString' }, 'unknown'],
-  ])('%j is %s', (fields, phase) => {
-    expect(standingOf(claim(fields)).phase).toBe(phase)
+  ])('a claim with %j is in phase %s', (fields, phase) => {
+    expect(stateOf(claim(fields)).phase).toBe(phase)
   })
 
-  it('explains a known block and shows an unknown one as it is', () => {
-    expect(standingOf(claim({ status: 'blocked', blocked_reason: 'recent_owner_activity' })).says).toContain(
-      'used the domain lately',
-    )
-    expect(standingOf(claim({ status: 'blocked', blocked_reason: 'constructor' })).says).toBe(
+  it('a known block is explained and an unknown one is shown as it is', () => {
+    expect(
+      stateOf(claim({ status: 'blocked', blocked_reason: 'recent_owner_activity' })).description,
+    ).toContain('used the domain recently')
+    expect(stateOf(claim({ status: 'blocked', blocked_reason: 'constructor' })).description).toBe(
       'a safety check stopped the claim (constructor)',
     )
   })
@@ -49,14 +49,14 @@ describe("a claim's standing", () => {
     [{ status: 'blocked' }, 'claim_blocked'],
     [{ status: 'expired' }, 'claim_expired'],
     [{ status: 'Some\u001bThing', failure_reason: 'x' }, 'claim_ended'],
-  ])('%j ends with exit 9 and code %s', (fields, code) => {
+  ])('a claim with %j ends with exit 9 and code %s', (fields, code) => {
     const bad = claim(fields)
-    expect(endedError(bad, standingOf(bad))).toMatchObject({ exit: 9, code })
+    expect(endedError(bad, stateOf(bad))).toMatchObject({ exit: 9, code })
   })
 
-  it('says after completion what is left to do', () => {
+  it('the next steps after completion are listed', () => {
     expect(nextSteps(claim({ status: 'completed' })).join('\n')).toMatch(
-      /new DKIM[\s\S]*cannot be reused[\s\S]*verify/,
+      /new DKIM[\s\S]*can't be reused[\s\S]*verify/,
     )
   })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isWorthAsking } from '../../src/claims/precheck.ts'
+import { isWorthVerifying } from '../../src/claims/precheck.ts'
 import type { Finding } from '../../src/dns/diagnosis/finding.ts'
 import type { Verdict } from '../../src/dns/diagnosis/report.ts'
 
@@ -11,23 +11,42 @@ const finding = (code: Finding['code']): Finding => ({
   details: {},
 })
 
-it.each<[string, Verdict, Finding['code'][], boolean, boolean]>([
-  ['a resolver here has cached that there was none', 'wait', ['cached_absence'], false, true],
-  ['a resolver here has the old value cached', 'wait', ['cached_old_value'], false, true],
-  ['a resolver here asks the servers from before a move', 'wait', ['stale_delegation'], false, true],
-  ['some name servers lag', 'wait', ['partial_propagation'], false, false],
-  [
-    'some name servers lag, and a resolver has cached an absence',
-    'wait',
-    ['partial_propagation', 'cached_absence'],
-    false,
-    false,
-  ],
-  ['some name servers still lag after a long wait', 'wait', ['partial_propagation'], true, true],
-  ['a mistake has to be fixed, however long ago it was made', 'fix', ['quoted'], true, false],
+it.each<{
+  when: string
+  verdict?: Verdict
+  findings: Finding['code'][]
+  isLongLag?: true
+  expected: boolean
+}>([
+  { when: 'a local resolver has cached the absence', findings: ['cached_absence'], expected: true },
+  { when: 'a local resolver has cached the old value', findings: ['cached_old_value'], expected: true },
+  {
+    when: 'a local resolver still queries the previous servers',
+    findings: ['stale_delegation'],
+    expected: true,
+  },
+  { when: 'some name servers lag', findings: ['partial_propagation'], expected: false },
+  {
+    when: 'some name servers lag and a resolver has cached the absence',
+    findings: ['partial_propagation', 'cached_absence'],
+    expected: false,
+  },
+  {
+    when: 'some name servers still lag after a long wait',
+    findings: ['partial_propagation'],
+    isLongLag: true,
+    expected: true,
+  },
+  {
+    when: 'the record needs fixing, even after a long wait',
+    verdict: 'fix',
+    findings: ['quoted'],
+    isLongLag: true,
+    expected: false,
+  },
 ])(
-  'asks the service where %s: %s with %j, waited long %s: %s',
-  (_what, verdict, codes, isLongSince, asks) => {
-    expect(isWorthAsking({ verdict, findings: codes.map(finding) }, isLongSince)).toBe(asks)
+  'a claim is worth verifying when $when: $expected',
+  ({ verdict = 'wait', findings, isLongLag, expected }) => {
+    expect(isWorthVerifying({ verdict, findings: findings.map(finding) }, isLongLag === true)).toBe(expected)
   },
 )

@@ -6,7 +6,7 @@ import { PROVIDER_NAMES, type ProviderName, providerSnippet } from '../../src/cl
 import { harmfulIn } from '../hardening/world.ts'
 import { find, needs } from '../requirements.ts'
 
-/** What tools, shells and languages act on, between pieces that are harmless. */
+/** Text that tools, shells and languages interpret, mixed with harmless text. */
 const hostileText = fc
   .array(
     fc.oneof(
@@ -14,7 +14,7 @@ const hostileText = fc
       { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
       fc.constantFrom('@/etc/passwd', '=@~/.ssh/id_rsa', '--help', '-x', '$(id)', '`id`', "'", "'\\''"),
       fc.constantFrom(
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is Terraform's syntax, not ours.
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: Terraform's syntax.
         '${file("x")}',
         '$${a}',
         '%{if a}',
@@ -35,7 +35,7 @@ const hostileText = fc
   )
   .map((pieces) => pieces.join(''))
   .filter((text) => text !== '')
-/** The shape that the interface promises, with anything for the token. */
+/** Values of the documented shape, with any token. */
 const values = fc.oneof(
   hostileText,
   hostileText.map((token) => `prefix=${token}`),
@@ -44,7 +44,7 @@ const values = fc.oneof(
 
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
 
-/** The snippet, or undefined where the provider's tool cannot be given the value. */
+/** The snippet, or undefined if the provider's tool can't take the value. */
 function snippetOf(provider: ProviderName, value: string): string | undefined {
   try {
     return providerSnippet(provider, { ...record, value }, 'example.com')
@@ -55,7 +55,7 @@ function snippetOf(provider: ProviderName, value: string): string | undefined {
   }
 }
 
-/** Pastes a snippet into a shell in which the tool only tells its arguments. */
+/** Pastes a snippet into a shell in which the tool only prints its arguments. */
 function argumentsReceived(snippet: string): string[] {
   const stubs = ['curl', 'gcloud', 'az'].map((tool) => `${tool}() { printf '%s\\0' "$@"; }\n`).join('')
   const output = execFileSync(find('bash') ?? '', ['--norc', '-c', `${stubs}${snippet}`], {
@@ -66,7 +66,7 @@ function argumentsReceived(snippet: string): string[] {
   return output.split('\0').slice(0, -1)
 }
 
-/** The one argument that begins with an option, without it. */
+/** The rest of the only argument that begins with this option. */
 function optionValue(words: readonly string[], option: string): string {
   const [found = '', ...more] = words.filter((word) => word.startsWith(`${option}=`))
   expect(more).toEqual([])
@@ -84,24 +84,27 @@ function unquote(text: string): string {
   return Buffer.from(bytes).toString()
 }
 
-/** A text as it arrives: a lone surrogate has no bytes of its own. */
+/** A text as a process receives it: a lone surrogate can't be encoded. */
 const asBytes = (text: string) => Buffer.from(text).toString()
 
 describe('a snippet for any value', () => {
-  test.each(PROVIDER_NAMES)('%s: holds no character that acts on a terminal', (provider) => {
-    fc.assert(
-      fc.property(values, (value) => {
-        const snippet = snippetOf(provider, value)
-        if (snippet !== undefined) expect(harmfulIn(snippet)).toEqual([])
-      }),
-      { numRuns: 1000 },
-    )
-  })
+  test.each(PROVIDER_NAMES)(
+    'the snippet for %s contains no character that acts on a terminal',
+    (provider) => {
+      fc.assert(
+        fc.property(values, (value) => {
+          const snippet = snippetOf(provider, value)
+          if (snippet !== undefined) expect(harmfulIn(snippet)).toEqual([])
+        }),
+        { numRuns: 1000 },
+      )
+    },
+  )
 
   describe.runIf(needs('bash'))('pasted into a shell', () => {
     const runs = { numRuns: 150 }
 
-    test('gives curl the record in one argument', () => {
+    test('the pasted snippet gives curl the record in one argument', () => {
       fc.assert(
         fc.property(values, (value) => {
           const words = argumentsReceived(snippetOf('cloudflare', value) ?? '')
@@ -116,7 +119,7 @@ describe('a snippet for any value', () => {
             'Content-Type: application/json',
             '--data',
           ])
-          // Not "@", which would name a file.
+          // Not "@", which means a file.
           expect(words.at(-1)).toMatch(/^\{/)
           const body = JSON.parse(words.at(-1) ?? '') as { name: string; content: string }
           expect(body.name).toBe(record.name)
@@ -126,7 +129,7 @@ describe('a snippet for any value', () => {
       )
     })
 
-    test('gives gcloud a list with the record alone in it', () => {
+    test('the pasted snippet gives gcloud a list that contains only the record', () => {
       fc.assert(
         fc.property(values, (value) => {
           const words = argumentsReceived(snippetOf('google-cloud-dns', value) ?? '')
@@ -141,13 +144,13 @@ describe('a snippet for any value', () => {
       )
     })
 
-    test('gives az the value, which it takes neither for a file nor for an option', () => {
+    test('the pasted snippet gives az the value, which it takes neither for a file nor for an option', () => {
       fc.assert(
         fc.property(values, (value) => {
           const snippet = snippetOf('azure-dns', value)
           if (snippet === undefined) return
           const words = argumentsReceived(snippet)
-          // az looks for a file behind a leading "@", and behind the first "=".
+          // az looks for a file after a leading "@", and after the first "=".
           for (const word of words) expect(word.replace(/^[^=]*=/, '')).not.toMatch(/^@./s)
           expect(words).toEqual([
             ...'network dns record-set txt add-record --resource-group group'.split(' '),
@@ -161,7 +164,7 @@ describe('a snippet for any value', () => {
     })
   })
 
-  test('is a string without an expression to Terraform', () => {
+  test('the Terraform snippet contains strings without expressions', () => {
     fc.assert(
       fc.property(values, (value) => {
         const snippet = snippetOf('terraform', value) ?? ''
@@ -172,7 +175,7 @@ describe('a snippet for any value', () => {
     )
   })
 
-  test('is a change batch to Route 53', () => {
+  test('the Route 53 snippet is a change batch', () => {
     fc.assert(
       fc.property(values, (value) => {
         const batch = JSON.parse(snippetOf('route53', value) ?? '')
@@ -186,7 +189,7 @@ describe('a snippet for any value', () => {
     )
   })
 
-  test('is one line to nsupdate', () => {
+  test('the nsupdate snippet has the record on one line', () => {
     fc.assert(
       fc.property(values, (value) => {
         const lines = (snippetOf('nsupdate', value) ?? '').split('\n')
@@ -203,13 +206,13 @@ test.each([
   ['@/etc/passwd', 'names a file'],
   ['prefix=\u001b[2J', 'cannot be typed'],
   ['prefix=\u202e', 'reorders the line'],
-])('%j is not given to az: it %s', (value) => {
+])('the value %j is refused for az: it %s', (value) => {
   expect(() => providerSnippet('azure-dns', { ...record, value }, 'example.com')).toThrow(
     expect.objectContaining({ code: 'value_unusable', exit: 7 }),
   )
 })
 
-test('a value whose token begins with "@" reaches az, which looks for no file behind a second "="', () => {
+test('a value whose token begins with "@" reaches az, which looks for no file after a second "="', () => {
   expect(
     providerSnippet('azure-dns', { ...record, value: 'prefix=@~/.ssh/id_rsa' }, 'example.com'),
   ).toContain(`--value='prefix=@~/.ssh/id_rsa'`)

@@ -13,7 +13,7 @@ import { PROVIDER_NAMES, providerSnippet } from '../../src/claims/record-provide
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
 const long = `prefix=${'0123456789'.repeat(50)}`
 
-/** Reads a master file's strings back, as a DNS server does (RFC 1035 section 5.1). */
+/** Parses the strings of a zone file, as a DNS server does (RFC 1035 section 5.1). */
 function parseStrings(text: string, base: 8 | 10): Buffer[] {
   return [...text.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map(([, inner = '']) => {
     const bytes: number[] = []
@@ -32,12 +32,12 @@ function parseStrings(text: string, base: 8 | 10): Buffer[] {
 }
 
 describe('a value', () => {
-  test('is split at 255 bytes, no character in two', () => {
+  test('a value is split at 255 bytes, between characters', () => {
     expect(splitValue(long).map((piece) => piece.length)).toEqual([255, 252])
     expect(splitValue('é'.repeat(128)).map((piece) => Buffer.byteLength(piece))).toEqual([254, 2])
   })
 
-  test('of any text is the same again when a server reads it', () => {
+  test('a server reads any quoted value back unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 700 }), (value) => {
         for (const [text, base] of [
@@ -53,7 +53,7 @@ describe('a value', () => {
     )
   })
 
-  test('has its quotation marks and backslashes escaped', () => {
+  test('quotation marks and backslashes in a value are escaped', () => {
     expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
     expect(quoteValue('é')).toBe('"\\195\\169"')
     expect(quoteValueOctal('é')).toBe('"\\303\\251"')
@@ -66,17 +66,17 @@ describe('the record of a claim', () => {
     record: { type: 'TXT', name: 'example.com.', value: 'a=b', ttl: 'Auto' },
   }
 
-  test('has no trailing dot, and a TTL only where there is one', () => {
+  test('the record of a claim has no trailing dot, and a TTL only if the service names one', () => {
     expect(recordOf(claim)).toEqual({ name: 'example.com', value: 'a=b', ttl: undefined })
     expect(recordOf({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
-  test('leaves a TTL that DNS cannot hold to the provider', () => {
+  test('a TTL that is too large for DNS is left to the provider', () => {
     const ttl = '9'.repeat(38)
     expect(recordOf({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
 
-  test('has the name of the domain where none is given', () => {
+  test("a record without a name has the domain's name", () => {
     expect(recordOf({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
   })
 
@@ -85,22 +85,22 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('is missed where it is not there: %j', (broken) => {
+  ])('a claim without a TXT record is an error: %j', (broken) => {
     expect(() => recordOf(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
 
-test('a line of a zone file', () => {
+test('the zone file line has the TTL and the quoted value', () => {
   expect(zoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
 })
 
 describe('snippets', () => {
-  test.each(PROVIDER_NAMES)('%s', (provider) => {
+  test.each(PROVIDER_NAMES)('the snippet for %s adds the record', (provider) => {
     expect(providerSnippet(provider, record, 'example.com')).toMatchSnapshot()
   })
 
   test.each(PROVIDER_NAMES.filter((provider) => provider !== 'azure-dns'))(
-    '%s: a value of more than 255 bytes is in two strings',
+    'the snippet for %s splits a value of more than 255 bytes into two strings',
     (provider) => {
       const snippet = providerSnippet(provider, { ...record, value: long }, 'example.com')
       expect(snippet).toContain(long.slice(0, 255))
@@ -108,7 +108,7 @@ describe('snippets', () => {
     },
   )
 
-  test('Route 53’s batch is JSON with the quoted value', () => {
+  test('the Route 53 batch is JSON with the quoted value', () => {
     const batch = JSON.parse(providerSnippet('route53', { ...record, value: 'a"b' }, 'example.com'))
     expect(batch.Changes[0].ResourceRecordSet).toMatchObject({
       Name: 'app.example.com.',
@@ -117,7 +117,7 @@ describe('snippets', () => {
     })
   })
 
-  test('Azure and Terraform write the relative name', () => {
+  test('the snippets for Azure and Terraform contain the relative name', () => {
     expect(providerSnippet('azure-dns', record, 'example.com')).toContain('--record-set-name=app ')
     expect(providerSnippet('azure-dns', { ...record, name: 'example.com' }, 'example.com')).toContain(
       '--record-set-name=@ ',
@@ -129,7 +129,7 @@ describe('snippets', () => {
   })
 })
 
-test('a name that would run something, or end a line, is not taken', () => {
+test('a record name that would run a command or end a line is rejected', () => {
   for (const name of [
     'example.com\nupdate delete example.com',
     'a;b.example',
@@ -142,7 +142,7 @@ test('a name that would run something, or end a line, is not taken', () => {
     'a\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301.example',
   ]) {
     expect(() => recordOf({ name: 'example.com', record: { type: 'TXT', name, value: 'p=t' } })).toThrow(
-      /not the name of a DNS record/,
+      /not a valid record name/,
     )
   }
 })

@@ -10,7 +10,7 @@ const claim = (fields: Partial<Record<keyof DomainClaim, unknown>> = {}) =>
 const unavailable = (retryAfterMs?: number) =>
   new CliError('service_unavailable', Exit.unavailable, 'the service failed (503)', { retryAfterMs })
 
-/** Watches answers in turn (the last one repeats) and gives every event, the end, and how long each pause was. */
+/** Watches these responses in turn (the last one repeats), and returns the events, the result and the delays. */
 async function watch(answers: readonly (DomainClaim | Error)[], options: Partial<WatchOptions> = {}) {
   const context = createFakeContext()
   let turn = 0
@@ -41,7 +41,7 @@ async function watch(answers: readonly (DomainClaim | Error)[], options: Partial
 }
 
 describe('watching a claim', () => {
-  it('tells each change once, and ends with completed', async () => {
+  it('watching reports each change once and ends with completed', async () => {
     const { kinds, end, asked } = await watch([
       claim(),
       claim(),
@@ -50,11 +50,11 @@ describe('watching a claim', () => {
       claim({ status: 'completed' }),
     ])
     expect(kinds).toEqual(['status', 'status', 'done'])
-    expect(end).toMatchObject({ claim: { status: 'completed' }, standing: { phase: 'completed' } })
+    expect(end).toMatchObject({ claim: { status: 'completed' }, state: { phase: 'completed' } })
     expect(asked).toBe(5)
   })
 
-  it('pauses from two seconds to thirty, growing by half', async () => {
+  it('the delay between polls grows by half from 2 to 30 seconds', async () => {
     const { slept } = await watch([
       ...Array.from({ length: 10 }, () => claim()),
       claim({ status: 'completed' }),
@@ -65,12 +65,12 @@ describe('watching a claim', () => {
     expect(slept.toSorted((a, b) => a - b)).toEqual(slept)
   })
 
-  it('pauses as long as it is told to', async () => {
+  it('a fixed interval is kept', async () => {
     const { slept } = await watch([claim(), claim(), claim({ status: 'completed' })], { intervalMs: 700 })
     expect(slept).toEqual([700, 700])
   })
 
-  it('survives trouble, heeds Retry-After, and says so', async () => {
+  it('watching survives errors, honors Retry-After, and reports both', async () => {
     const { kinds, events, slept, end } = await watch([
       claim(),
       unavailable(9000),
@@ -78,59 +78,58 @@ describe('watching a claim', () => {
       claim({ status: 'completed' }),
     ])
     expect(kinds).toEqual(['status', 'warning', 'warning', 'done'])
-    expect(events[1]?.message).toBe('the service failed (503); asking again in 9 s')
+    expect(events[1]?.message).toBe('the service failed (503); retrying in 9 seconds')
     expect(slept[1]).toBe(9000)
-    expect(end).toMatchObject({ standing: { phase: 'completed' } })
+    expect(end).toMatchObject({ state: { phase: 'completed' } })
   })
 
   it.each([
-    ['trouble at the first question', [unavailable()], Exit.unavailable],
+    ['an error of the first poll', [unavailable()], Exit.unavailable],
     ['a claim that is gone', [claim(), new CliError('not_found', Exit.notFound, 'gone')], Exit.notFound],
-    [
-      'a credential that is refused',
-      [claim(), new CliError('refused', Exit.notSignedIn, 'no')],
-      Exit.notSignedIn,
-    ],
-  ])('passes on %s', async (_what, answers, exit) => {
+    ['a refused credential', [claim(), new CliError('refused', Exit.notSignedIn, 'no')], Exit.notSignedIn],
+  ])('watching fails on %s', async (_what, answers, exit) => {
     expect((await watch(answers)).end).toMatchObject({ exit })
   })
 
-  it('gives up after a long silence', async () => {
+  it('watching fails after a long silence', async () => {
     const { end } = await watch([claim({ expires_at: null }), unavailable()])
     expect(end).toMatchObject({ exit: Exit.unavailable })
   })
 
-  it.each(['failed', 'expired', 'superseded', 'canceled'])('ends with %s', async (status) => {
-    const { kinds, end } = await watch([claim(), claim({ status })])
-    expect(kinds).toEqual(['status', 'done'])
-    expect(end).toMatchObject({ standing: { phase: 'ended' } })
-  })
+  it.each(['failed', 'expired', 'superseded', 'canceled'])(
+    'watching ends when the claim is %s',
+    async (status) => {
+      const { kinds, end } = await watch([claim(), claim({ status })])
+      expect(kinds).toEqual(['status', 'done'])
+      expect(end).toMatchObject({ state: { phase: 'ended' } })
+    },
+  )
 
-  it('ends with a block, unless blocks are waited out', async () => {
+  it('watching ends when the claim is blocked, unless --through-blocked', async () => {
     const answers = [
       claim({ status: 'blocked', blocked_reason: 'grace_period' }),
       claim({ status: 'completed' }),
     ]
-    expect((await watch(answers)).end).toMatchObject({ standing: { phase: 'blocked' } })
+    expect((await watch(answers)).end).toMatchObject({ state: { phase: 'blocked' } })
     const waited = await watch(answers, { throughBlocked: true })
     expect(waited.kinds).toEqual(['waiting', 'done'])
-    expect(waited.end).toMatchObject({ standing: { phase: 'completed' } })
+    expect(waited.end).toMatchObject({ state: { phase: 'completed' } })
   })
 
-  it('shows a status never heard of, and waits on', async () => {
+  it('an unknown status is shown, and watching continues', async () => {
     const { kinds, events, end } = await watch([
       claim({ status: 'under_review' }),
       claim({ status: 'completed' }),
     ])
     expect(kinds).toEqual(['warning', 'done'])
     expect(events[0]?.message).toContain('under_review')
-    expect(end).toMatchObject({ standing: { phase: 'completed' } })
+    expect(end).toMatchObject({ state: { phase: 'completed' } })
     expect((await watch([claim({ status: 'odd', failure_reason: 'broken' })])).end).toMatchObject({
-      standing: { phase: 'ended' },
+      state: { phase: 'ended' },
     })
   })
 
-  it('stops when its time is over: exit 8', async () => {
+  it('watching times out with exit 8', async () => {
     const { end, slept } = await watch([claim()], { timeoutMs: 6000 })
     expect(end).toMatchObject({ code: 'claim_in_flight', exit: Exit.notYet })
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBe(6000)
@@ -139,39 +138,39 @@ describe('watching a claim', () => {
   it.each([
     [
       'pending',
-      'nothing is lost; go on with: mailclaim claims watch example.com; if the service was not asked to verify yet: mailclaim claims verify example.com',
+      "the claim continues; to keep watching: mailclaim claims watch example.com; if verification hasn't been requested yet: mailclaim claims verify example.com",
     ],
-    ['verified', 'nothing is lost; go on with: mailclaim claims watch example.com'],
-  ])('that is %s when its time is over names the ways on', async (status, hint) => {
+    ['verified', 'the claim continues; to keep watching: mailclaim claims watch example.com'],
+  ])('after a timeout the hint for a %s claim names the next command', async (status, hint) => {
     expect((await watch([claim({ status })], { timeoutMs: 6000 })).end).toMatchObject({ hint })
   })
 
-  it('stops once expires_at has passed while it watched: exit 9', async () => {
+  it('watching ends with exit 9 when the claim expires meanwhile', async () => {
     const { kinds, end, slept } = await watch([claim({ expires_at: '2026-11-20 12:00:10.5+00' })])
     expect(end).toMatchObject({ code: 'claim_expired', exit: Exit.negativeEnd })
     expect(kinds).toEqual(['status'])
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(10_500)
   })
 
-  it('asks for half a minute where expires_at had passed before, since clocks differ', async () => {
+  it('a claim that had expired before is watched for half a minute, since clocks differ', async () => {
     const over = claim({ expires_at: '2026-11-20 11:59:00+00' })
     const { kinds, end, slept } = await watch([over])
     expect(end).toMatchObject({ code: 'claim_expired' })
     expect(kinds).toEqual(['status', 'warning'])
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(30_000)
     expect((await watch([over, over, claim({ status: 'completed' })])).end).toMatchObject({
-      standing: { phase: 'completed' },
+      state: { phase: 'completed' },
     })
   })
 
-  it('lets a transfer that is running come to its end after expires_at', async () => {
+  it('a transfer in progress is watched beyond expires_at', async () => {
     const running = claim({ expires_at: '2026-11-20 12:00:01+00', status: 'verified' })
     const { end } = await watch([running, running, running, claim({ status: 'completed' })])
-    expect(end).toMatchObject({ standing: { phase: 'completed' } })
+    expect(end).toMatchObject({ state: { phase: 'completed' } })
   })
 
-  it.each([null, undefined, 'soon'])('goes on without an end where expires_at is %s', async (expires_at) => {
+  it.each([null, undefined, 'soon'])('watching continues if expires_at is %s', async (expires_at) => {
     const { end } = await watch([claim({ expires_at }), claim({ expires_at, status: 'completed' })])
-    expect(end).toMatchObject({ standing: { phase: 'completed' } })
+    expect(end).toMatchObject({ state: { phase: 'completed' } })
   })
 })

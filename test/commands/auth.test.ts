@@ -86,7 +86,7 @@ describe('auth status', () => {
       [2mSigned in[22m          just now
       [2mRenewed[22m            just now
       [2mExpires if unused[22m  in 60 days
-      [2mAccess token[22m       valid for 15 min
+      [2mAccess token[22m       valid for 15 minutes
       "
     `)
   })

@@ -23,7 +23,7 @@ import {
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
-/** Answers every question with these header bits, as a root server or as someone in its place. */
+/** DNS that answers every query with these header bits, as a root server or an interceptor. */
 function dnsThat(flags: { aa: boolean; ra: boolean }): Context['dns'] {
   const reply = async ({ message, accept }: DnsExchange): Promise<Uint8Array> => {
     const query = packet.decode(Buffer.from(message))
@@ -44,8 +44,8 @@ const silent = async (): Promise<never> => {
   throw new DnsTransportError('timeout', 'no answer')
 }
 
-/** A set-up in which all is well, but for what the test changes. */
-function createSetUp(options: FakeContextOptions = {}, clock: Partial<Clock> = {}): FakeContext {
+/** A working setup, except for what the test changes. */
+function createSetup(options: FakeContextOptions = {}, clock: Partial<Clock> = {}): FakeContext {
   const context = createFakeContext({
     environment: READY,
     respond: () => textResponse(401, 'no', { date: NOW }),
@@ -56,7 +56,7 @@ function createSetUp(options: FakeContextOptions = {}, clock: Partial<Clock> = {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     chmodSync(folder, 0o700)
   }
-  // Time stands still: no look is too slow.
+  // Time stands still: no check is too slow.
   const sleep: Clock['sleep'] = (_ms, signal) =>
     new Promise((_resolve, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason))
@@ -74,8 +74,8 @@ async function doctor(context: FakeContext, words: readonly string[] = []) {
 }
 
 describe('doctor', () => {
-  test('doctor finds nothing if nothing is wrong, and sends no credential', async () => {
-    const context = createSetUp()
+  test('doctor reports ok for a working setup, and sends no credential', async () => {
+    const context = createSetup()
     const { code, data, stderr } = await doctor(context)
     expect(data.map(({ check, status }) => [check, status])).toEqual([
       ['configuration', 'ok'],
@@ -97,7 +97,7 @@ describe('doctor', () => {
   })
 
   test('doctor warns if certificates are not checked', async () => {
-    const context = createSetUp({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
+    const context = createSetup({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
     const { code, of } = await doctor(context)
     expect(code).toBe(0)
     expect(of('network')).toMatchObject({
@@ -107,8 +107,8 @@ describe('doctor', () => {
     })
   })
 
-  test('doctor has a remedy for directories that works whatever their names are', async () => {
-    const context = createSetUp()
+  test('the remedy for exposed directories works whatever their names', async () => {
+    const context = createSetup()
     const folder = join(context.directories.state, "o'brien; $(exit)")
     const paths = { config: join(folder, 'c'), state: join(folder, 's') }
     for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
@@ -117,32 +117,32 @@ describe('doctor', () => {
     for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
   })
 
-  test('doctor prints lines that fit the terminal, each problem with its remedy', async () => {
-    const context = createSetUp({
+  test('the report for people fits the terminal and has the remedies', async () => {
+    const context = createSetup({
       terminal: { columns: 60 },
       environment: { ...READY, noColor: true },
       respond: () => textResponse(401, 'no', { date: 'Fri, 20 Nov 2026 12:05:00 GMT' }),
     })
     expect(await run(['doctor'], context)).toBe(0)
     expect(context.stdout.text).toContain('✓ configuration     ')
-    expect(context.stdout.text).toMatch(/^! clock {13}this machine is 300 seconds behind the$/m)
+    expect(context.stdout.text).toMatch(/^! clock {13}this machine is 5 minutes behind the$/m)
     expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
     expect(context.stdout.text.split('\n').filter((line) => line.length > 60)).toEqual([])
   })
 })
 
-describe('the exit code of the first problem', () => {
-  test('the exit code is 3 if nothing is configured', async () => {
-    const { code, of, stderr } = await doctor(createSetUp({ environment: {} }))
+describe('the first problem decides the exit code', () => {
+  test('doctor ends with exit 3 if nothing is configured', async () => {
+    const { code, of, stderr } = await doctor(createSetup({ environment: {} }))
     expect(code).toBe(3)
     expect(of('configuration')).toMatchObject({ status: 'problem' })
     expect(of('network')).toMatchObject({ status: 'skipped' })
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
   })
 
-  test('the exit code is 4 if nobody is signed in', async () => {
+  test('doctor ends with exit 4 if nobody is signed in', async () => {
     const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
-    const { code, of } = await doctor(createSetUp({ environment }))
+    const { code, of } = await doctor(createSetup({ environment }))
     expect(code).toBe(4)
     expect(of('session')).toMatchObject({
       status: 'problem',
@@ -150,18 +150,18 @@ describe('the exit code of the first problem', () => {
     })
   })
 
-  test('the exit code is 7 if the service does not answer', async () => {
+  test('doctor ends with exit 7 if the service does not respond', async () => {
     const respond = () => {
       throw new TransportError('connect', 'no', 'connection refused')
     }
-    const { code, of } = await doctor(createSetUp({ respond }))
+    const { code, of } = await doctor(createSetup({ respond }))
     expect(code).toBe(7)
     expect(of('network')).toMatchObject({ status: 'problem', message: expect.stringContaining('refused') })
     expect(of('clock')).toMatchObject({ status: 'skipped' })
   })
 
-  test('the exit code is 1 if the configuration is damaged, and the rest is checked anyway', async () => {
-    const context = createSetUp()
+  test('doctor ends with exit 1 if the configuration is damaged, and runs the other checks', async () => {
+    const context = createSetup()
     writeFileSync(configPath(context), '{', { mode: 0o600 })
     const { code, of } = await doctor(context)
     expect(code).toBe(1)
@@ -172,10 +172,10 @@ describe('the exit code of the first problem', () => {
     expect(of('network')).toMatchObject({ status: 'ok' })
   })
 
-  test('the exit code is 4 if the keychain is needed and unavailable', async () => {
+  test('doctor ends with exit 4 if the keychain is needed and unavailable', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
     const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
-    const { code, of } = await doctor(createSetUp({ keychain, environment }))
+    const { code, of } = await doctor(createSetup({ keychain, environment }))
     expect(code).toBe(4)
     expect(of('credential store')).toMatchObject({
       status: 'problem',
@@ -184,31 +184,31 @@ describe('the exit code of the first problem', () => {
   })
 })
 
-describe('warnings', () => {
-  test('an unavailable keychain is only a warning with an active API key', async () => {
+describe('a warning leaves the exit code 0', () => {
+  test('an unavailable keychain is a warning while an API key is used', async () => {
     const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
-    const { code, of } = await doctor(createSetUp({ keychain }))
+    const { code, of } = await doctor(createSetup({ keychain }))
     expect(code).toBe(0)
     expect(of('credential store')).toMatchObject({ status: 'warning' })
   })
 
-  test('a clock that is fast or slow is a warning', async () => {
+  test('a wrong clock, in either direction, is a warning', async () => {
     for (const [date, words] of [
-      ['Fri, 20 Nov 2026 12:10:00 GMT', '600 seconds behind'],
+      ['Fri, 20 Nov 2026 12:10:00 GMT', '10 minutes behind'],
       ['Fri, 20 Nov 2026 11:59:00 GMT', '60 seconds ahead of'],
     ] as const) {
-      const { code, of } = await doctor(createSetUp({ respond: () => textResponse(200, '', { date }) }))
+      const { code, of } = await doctor(createSetup({ respond: () => textResponse(200, '', { date }) }))
       expect(code).toBe(0)
       expect(of('clock')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
     }
     const close = await doctor(
-      createSetUp({ respond: () => textResponse(200, '', { date: 'Fri, 20 Nov 2026 12:00:29 GMT' }) }),
+      createSetup({ respond: () => textResponse(200, '', { date: 'Fri, 20 Nov 2026 12:00:29 GMT' }) }),
     )
     expect(close.of('clock')).toMatchObject({ status: 'ok' })
   })
 
   test.skipIf(process.platform === 'win32')('a directory that others can read is a warning', async () => {
-    const context = createSetUp()
+    const context = createSetup()
     chmodSync(context.directories.state, 0o750)
     const { code, of } = await doctor(context)
     expect(code).toBe(0)
@@ -222,7 +222,7 @@ describe('warnings', () => {
   test.skipIf(process.platform === 'win32')(
     'a directory with open POSIX permissions is no warning on Windows, which has other permissions',
     async () => {
-      const context = { ...createSetUp(), platform: 'win32' as const }
+      const context = { ...createSetup(), platform: 'win32' as const }
       chmodSync(context.directories.state, 0o750)
       expect((await doctor(context)).of('folders')).toMatchObject({ status: 'ok' })
     },
@@ -230,20 +230,20 @@ describe('warnings', () => {
 
   test.each([
     ['intercepted', dnsThat({ aa: false, ra: true }), 'intercepted'],
-    ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is closed'],
+    ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is blocked'],
     ['without TCP', { ...dnsThat({ aa: true, ra: false }), tcp: silent }, 'over UDP, but not over TCP'],
     ['without UDP', { ...dnsThat({ aa: true, ra: false }), udp: silent }, 'over TCP, but not over UDP'],
   ])('direct DNS that is %s is a warning', async (_what, dns, words) => {
-    const { code, of } = await doctor(createSetUp({ dns }))
+    const { code, of } = await doctor(createSetup({ dns }))
     expect(code).toBe(0)
     expect(of('direct DNS')).toMatchObject({ status: 'warning', message: expect.stringContaining(words) })
   })
 
   test.each([
     ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
-    ['a warning where an API key does without them', READY, 'warning'],
-  ])('folders that cannot be made, below a link to nothing: %s', async (_what, environment, status) => {
-    const context = createSetUp({ environment })
+    ['a warning with an API key', READY, 'warning'],
+  ])('directories below a dangling link cannot be created: %s', async (_what, environment, status) => {
+    const context = createSetup({ environment })
     const link = `${context.directories.config}-link`
     symlinkSync(`${link}-not-mounted`, link)
     Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
@@ -254,19 +254,19 @@ describe('warnings', () => {
     })
   })
 
-  test('silent or missing resolvers are a warning, and chosen ones are checked instead', async () => {
+  test('silent or missing resolvers are a warning, and chosen ones are checked', async () => {
     const dns = dnsThat({ aa: true, ra: true })
-    const none = await doctor(createSetUp({ dns: { ...dns, systemResolvers: async () => [] } }))
+    const none = await doctor(createSetup({ dns: { ...dns, systemResolvers: async () => [] } }))
     expect(none.of('DNS resolvers')).toMatchObject({
       status: 'warning',
       message: expect.stringContaining('no usable'),
     })
-    const mute = await doctor(createSetUp({ dns: { ...dns, udp: silent, tcp: silent } }))
+    const mute = await doctor(createSetup({ dns: { ...dns, udp: silent, tcp: silent } }))
     expect(mute.of('DNS resolvers')).toMatchObject({
       status: 'warning',
       message: expect.stringContaining('192.0.2.53'),
     })
-    const chosen = await doctor(createSetUp({ dns }), ['--resolver', '192.0.2.99'])
+    const chosen = await doctor(createSetup({ dns }), ['--resolver', '192.0.2.99'])
     expect(chosen.of('DNS resolvers')).toMatchObject({
       status: 'ok',
       message: expect.stringContaining('192.0.2.99'),
@@ -275,12 +275,12 @@ describe('warnings', () => {
   })
 })
 
-test('a check that hangs is reported after nine seconds, with the results of the others', async () => {
-  const context = createSetUp(
+test('a check that hangs is reported after nine seconds with the other results', async () => {
+  const context = createSetup(
     { keychain: { call: () => new Promise(() => {}) } },
     {
       sleep: (ms, signal) =>
-        // Long enough for the looks that do answer.
+        // Long enough for the other checks.
         new Promise((resolve, reject) => {
           if (ms === 9000) setTimeout(resolve, 300)
           signal?.addEventListener('abort', () => reject(signal.reason))
@@ -296,16 +296,16 @@ test('a check that hangs is reported after nine seconds, with the results of the
   expect(of('configuration')).toMatchObject({ status: 'ok' })
 })
 
-test('doctor does not show the password of a proxy', async () => {
+test("a proxy's password is not shown", async () => {
   const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }
-  const context = createSetUp({ environment })
+  const context = createSetup({ environment })
   const { of } = await doctor(context)
   expect(of('network')?.message).toContain('proxy.example:3128')
   expect(context.stdout.text).not.toContain('hunter2')
 })
 
-test('Ctrl-C ends doctor immediately', async () => {
-  const context = createSetUp({ keychain: { call: () => new Promise(() => {}) } })
+test('Ctrl-C ends doctor at once', async () => {
+  const context = createSetup({ keychain: { call: () => new Promise(() => {}) } })
   const ended = run(['doctor'], context)
   setImmediate(() => context.interrupt())
   expect(await ended).toBe(130)

@@ -283,7 +283,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
       'by an authority that nobody knows',
       'right',
       () => ({}),
-      'not signed by an authority that this machine trusts',
+      'not signed by a certificate authority that this machine trusts',
     ],
     ['for another host', 'other', trusting, 'is for another host'],
     ['that has expired', 'old', trusting, 'has expired'],
@@ -300,7 +300,9 @@ describe.runIf(needs('openssl'))('TLS', () => {
     const port = await listen(createServer((_request, response) => response.end(GRANTS)))
     const ended = await grants(createWorld(), `https://localhost:${port}`)
     expect(ended.code).toBe(7)
-    expect(errorOf(ended)).toMatchObject({ message: expect.stringContaining('no secure connection') })
+    expect(errorOf(ended)).toMatchObject({
+      message: expect.stringContaining("couldn't establish a TLS connection"),
+    })
   })
 
   test('goes through HTTPS_PROXY by a tunnel, to which no credential is shown', async () => {

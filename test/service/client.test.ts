@@ -17,7 +17,7 @@ import {
 
 type Answer = HttpResponse | TransportError | (() => HttpResponse)
 
-/** A client whose requests are answered one after the other; the last answer repeats. */
+/** A client with these responses in turn; the last one repeats. */
 async function clientWith(
   answers: readonly Answer[],
   options: { authorizer?: Authorizer; verbose?: true; http?: FakeContextOptions['http']; key?: string } = {},
@@ -34,7 +34,7 @@ async function clientWith(
   const settings = await fakeSettings(context, options.verbose ? { verbose: true } : {})
   const authorizer = options.authorizer ?? {
     credential: async () =>
-      ({ kind: 'api_key', value: options.key ?? 'key-1', says: 'the API key' }) as const,
+      ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
     refused: async () => undefined,
   }
   return { context, client: createServiceClient({ context, settings, authorizer }) }
@@ -52,7 +52,7 @@ const good = { object: 'contact_import', id: 'i-1', status: 'queued' }
 const ok = () => jsonResponse(200, good)
 
 describe('a request', () => {
-  it('carries the credential, says who asks, and keeps the path of the base URL', async () => {
+  it('a request has the credential and the user agent, and keeps the path of the base URL', async () => {
     const { context, client } = await clientWith([ok()])
     await getImport(client, 'a/b ?')
     const [request] = context.requests as [HttpRequest]
@@ -62,7 +62,7 @@ describe('a request', () => {
     expect(request.timeoutMs).toBe(30_000)
   })
 
-  it('asks for a page as the interface says, and leaves out what was not given', async () => {
+  it('a list request has the given query parameters only', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     await importPages(client, 'failed')({ limit: 7, after: 'x&y' })
     await grantPages(client)({ limit: 100 })
@@ -72,21 +72,24 @@ describe('a request', () => {
     ])
   })
 
-  it('has no body where the interface has no fields', async () => {
+  it('a request without fields has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
     await verifyClaim(client, 'd-1')
     expect(context.requests[0]).toMatchObject({ method: 'POST' })
     expect(context.requests[0]).not.toHaveProperty('body')
   })
 
-  it.each(['', '  ', '.', '..'])('is not sent with %j for an id, which would lead elsewhere', async (id) => {
-    const { client, context } = await clientWith([ok()])
-    expect((await failed(getImport(client, id))).exit).toBe(2)
-    expect((await failed(getClaim(client, id))).exit).toBe(2)
-    expect(context.requests).toHaveLength(0)
-  })
+  it.each(['', '  ', '.', '..'])(
+    'a request with the id %j, which would change the path, is not sent',
+    async (id) => {
+      const { client, context } = await clientWith([ok()])
+      expect((await failed(getImport(client, id))).exit).toBe(2)
+      expect((await failed(getClaim(client, id))).exit).toBe(2)
+      expect(context.requests).toHaveLength(0)
+    },
+  )
 
-  it('is not sent with a credential that no header can hold, and never shows it', async () => {
+  it('a credential that is invalid in a header is neither sent nor shown', async () => {
     const authorizer = {
       credential: async () => ({ kind: 'api_key', value: 'geheim\n' }) as const,
       refused: async () => undefined,
@@ -98,7 +101,7 @@ describe('a request', () => {
     expect(context.requests).toHaveLength(0)
   })
 
-  it('keeps what the service adds, in its order', async () => {
+  it('unknown fields are kept in their order', async () => {
     const body = {
       zeta: 1,
       object: 'contact_import',
@@ -110,7 +113,7 @@ describe('a request', () => {
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('tells a new claim from one that was pending already', async () => {
+  it('a new claim differs from one that was already pending', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
@@ -120,7 +123,7 @@ describe('a request', () => {
   })
 })
 
-describe('trying again', () => {
+describe('retries', () => {
   const reset = new TransportError('reset', 'maybe', 'reset')
   const refusedConnection = new TransportError('connect', 'no', 'refused')
   const limited = jsonResponse(429, {}, { 'retry-after': '7' })
@@ -129,7 +132,7 @@ describe('trying again', () => {
   it.each<[string, Answer[]]>([
     ['a reset', [reset, ok()]],
     ['a refused connection', [refusedConnection, ok()]],
-    ['a time-out', [new TransportError('timeout', 'maybe', 'late'), ok()]],
+    ['a timeout', [new TransportError('timeout', 'maybe', 'late'), ok()]],
     ['a 500', [jsonResponse(500, {}), ok()]],
     ['a 502 of a proxy', [textResponse(502, '<html>'), ok()]],
     ['three failures', [busy(), reset, busy(), ok()]],
@@ -139,20 +142,20 @@ describe('trying again', () => {
     expect(context.requests).toHaveLength(answers.length)
   })
 
-  it('ends where a GET was given up, which the program does only at its own end', async () => {
+  it('a canceled GET is not retried', async () => {
     const { client, context } = await clientWith([new TransportError('aborted', 'maybe', 'abandoned')])
     expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
     expect(context.requests).toHaveLength(1)
   })
 
-  it('pauses longer each time, with jitter', async () => {
+  it('the delay before a retry grows, with jitter', async () => {
     const { client, context } = await clientWith([busy()])
     expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
     expect(context.requests).toHaveLength(4)
     expect(context.clock.slept).toEqual([500, 1000, 2000])
   })
 
-  it('waits as long as the service asks, in seconds or until a date', async () => {
+  it('a retry waits as long as Retry-After says, in seconds or until a date', async () => {
     const first = await clientWith([limited, ok()])
     await getImport(first.client, 'i-1')
     expect(first.context.clock.slept).toEqual([7000])
@@ -163,43 +166,50 @@ describe('trying again', () => {
     expect(second.context.clock.slept).toEqual([30_000])
   })
 
-  it.each(['99999999', '1e400', String(Number.MAX_SAFE_INTEGER), 'Fri, 31 Dec 9999 23:59:59 GMT'])(
-    'does not wait for a Retry-After of %s',
-    async (value) => {
-      const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
-      const failure = await failed(getImport(client, 'i-1'))
-      expect(failure).toMatchObject({ exit: 7, code: 'rate_limited' })
-      for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
-    },
-  )
+  it.each([
+    '99999999',
+    '9'.repeat(400),
+    '1e400',
+    String(Number.MAX_SAFE_INTEGER),
+    'Fri, 31 Dec 9999 23:59:59 GMT',
+  ])('a Retry-After of %s fails the request', async (value) => {
+    const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
+    const failure = await failed(getImport(client, 'i-1'))
+    expect(failure).toMatchObject({
+      exit: 7,
+      code: 'rate_limited',
+      hint: expect.stringMatching(/^try again in (a while|\d+ days|more than a year)$/),
+    })
+    for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
+  })
 
-  it.each(['soon', '-5', '', '0x10'])('takes a Retry-After of %j for none', async (value) => {
+  it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After of %j is ignored', async (value) => {
     const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value }), ok()])
     await getImport(client, 'i-1')
     expect(context.clock.slept).toEqual([500])
   })
 
   it.each<[string, Answer, number]>([
-    ['where nothing was sent', refusedConnection, 2],
-    ['after a 429 that says Retry-After', limited, 2],
-    ['after a 503 that says Retry-After', busy({ 'retry-after': '1' }), 2],
-    ['not after a 429 that says nothing', jsonResponse(429, {}), 1],
+    ['if nothing was sent', refusedConnection, 2],
+    ['after a 429 with Retry-After', limited, 2],
+    ['after a 503 with Retry-After', busy({ 'retry-after': '1' }), 2],
+    ['not after a 429 without Retry-After', jsonResponse(429, {}), 1],
     ['not after a 500', jsonResponse(500, {}, { 'retry-after': '1' }), 1],
     ['not after a reset', reset, 1],
-    ['not after a time-out', new TransportError('timeout', 'maybe', 'late'), 1],
-    ['not where it was given up', new TransportError('aborted', 'no', 'abandoned'), 1],
-  ])('a POST is repeated %s', async (_what, first, requests) => {
+    ['not after a timeout', new TransportError('timeout', 'maybe', 'late'), 1],
+    ['not if it was canceled', new TransportError('aborted', 'no', 'abandoned'), 1],
+  ])('a POST is retried %s', async (_what, first, requests) => {
     const { client, context } = await clientWith([first, jsonResponse(201, { status: 'pending' })])
     await createClaim(client, { name: 'example.com' }).catch(() => {})
     expect(context.requests).toHaveLength(requests)
   })
 
-  it('says that a POST without an answer may have been acted on', async () => {
+  it('a POST without a response hints that the service may have acted on it', async () => {
     const { client } = await clientWith([reset])
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toContain('may have acted')
   })
 
-  it('ends at once when the person interrupts a pause', async () => {
+  it('an interrupt ends the delay before a retry', async () => {
     const { client, context } = await clientWith([busy()])
     context.clock.sleep = async (_ms, signal) => {
       context.interrupt()
@@ -210,14 +220,14 @@ describe('trying again', () => {
   })
 })
 
-describe('a credential that is refused', () => {
+describe('a refused credential', () => {
   const refusal = () => jsonResponse(401, { name: 'invalid_access', message: 'token expired' })
   const authorizerWith = (next: Credential | undefined) => {
     const refused: Credential[] = []
     return {
       refused_: refused,
       credential: async () =>
-        ({ kind: 'access_token', value: 'old', says: 'the access token of profile work' }) as const,
+        ({ kind: 'access_token', value: 'old', description: 'the access token of profile work' }) as const,
       refused: async (credential: Credential) => {
         refused.push(credential)
         return next
@@ -225,7 +235,7 @@ describe('a credential that is refused', () => {
     }
   }
 
-  it('is renewed once, and the request goes out again', async () => {
+  it('a refused credential is renewed once, and the request is retried', async () => {
     const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
     const { client, context } = await clientWith([refusal, ok()], { authorizer })
     await getImport(client, 'i-1')
@@ -236,7 +246,7 @@ describe('a credential that is refused', () => {
     expect(authorizer.refused_).toHaveLength(1)
   })
 
-  it('is renewed for a POST too, which did nothing', async () => {
+  it('a refused credential is renewed for a POST too', async () => {
     const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
     const { client, context } = await clientWith([refusal, jsonResponse(201, { status: 'pending' })], {
       authorizer,
@@ -245,7 +255,7 @@ describe('a credential that is refused', () => {
     expect(context.requests).toHaveLength(2)
   })
 
-  it('twice ends the command, which says what was sent', async () => {
+  it('a credential that is refused twice ends the command with exit 4', async () => {
     const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
     const { client, context } = await clientWith([refusal], { authorizer })
     const failure = await failed(getImport(client, 'i-1'))
@@ -254,7 +264,7 @@ describe('a credential that is refused', () => {
     expect(authorizer.refused_).toHaveLength(1)
   })
 
-  it('and has no successor is named, never shown', async () => {
+  it('a refused credential without a successor is named but never shown', async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
     const failure = await failed(getImport(client, 'i-1'))
     expect(failure.message).toContain('the access token of profile work')
@@ -263,7 +273,7 @@ describe('a credential that is refused', () => {
   })
 })
 
-describe('an answer', () => {
+describe('a response', () => {
   it.each<[string, HttpResponse, number, RegExp]>([
     ['403', jsonResponse(403, { message: 'scope missing' }), 6, /does not allow.*scope missing/],
     [
@@ -293,13 +303,16 @@ describe('an answer', () => {
       7,
       /"status" of the import should be a string, but is a number/,
     ],
-  ])('%s ends with its exit code and a clean message', async (_what, response, exit, message) => {
-    const { client } = await clientWith([response])
-    const failure = await failed(getImport(client, 'i-1'))
-    expect(failure.exit).toBe(exit)
-    expect(failure.message).toMatch(message)
-    expect(failure.message + failure.hint).not.toMatch(/[\x00-\x1f\x7f-\x9f]/)
-  })
+  ])(
+    'a response that is %s has its exit code and a clean message',
+    async (_what, response, exit, message) => {
+      const { client } = await clientWith([response])
+      const failure = await failed(getImport(client, 'i-1'))
+      expect(failure.exit).toBe(exit)
+      expect(failure.message).toMatch(message)
+      expect(failure.message + failure.hint).not.toMatch(/[\x00-\x1f\x7f-\x9f]/)
+    },
+  )
 
   describe('that quotes the credential', () => {
     const key = 're_Ab+Cd/12345678'
@@ -325,14 +338,14 @@ describe('an answer', () => {
       written.map(([how, quoted]) => ({ what, how, answer: () => answer(quoted) })),
     )
 
-    it.each(cases)('in $what, $how, shows none of it', async ({ answer }) => {
+    it.each(cases)('a credential quoted in $what, $how, is not shown', async ({ answer }) => {
       const { client } = await clientWith([answer], { key })
       const failure = await failed(getImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
     })
   })
 
-  it('that is too large is given up, not read', async () => {
+  it('a response that is too large is not read to its end', async () => {
     let sent = 0
     const endless = (): HttpResponse => ({
       status: 200,
@@ -349,7 +362,7 @@ describe('an answer', () => {
     expect(sent).toBeLessThan(70 * 1024 * 1024)
   })
 
-  it('of any shape is an answer or an expected failure, never a bug', async () => {
+  it('a response of any shape is a result or an expected error, never a bug', async () => {
     const shape = fc.oneof(
       fc.jsonValue(),
       fc.record(
@@ -392,7 +405,7 @@ describe('an answer', () => {
   })
 })
 
-/** As `clientWith`, without a folder for each: cheap enough for many runs. */
+/** As `clientWith`, but without a directory for each: cheap enough for many runs. */
 let shared: Awaited<ReturnType<typeof clientWith>> | undefined
 let respond: () => HttpResponse = ok
 async function answering(next: () => HttpResponse) {
@@ -404,7 +417,7 @@ async function answering(next: () => HttpResponse) {
 }
 
 describe('--verbose', () => {
-  it('tells the exchange and no secret', async () => {
+  it('--verbose logs the exchange without secrets', async () => {
     const { client, context } = await clientWith(
       [
         jsonResponse(200, {

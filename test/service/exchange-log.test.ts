@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { logExchanges, redactBody } from '../../src/service/exchange-log.ts'
 import { createFakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 
-describe('the log of exchanges', () => {
-  it('leaves out what a token request and its answer hold', async () => {
+describe('the exchange log', () => {
+  it('the log redacts the secrets of a token request and its response', async () => {
     const context = createFakeContext({
       respond: () =>
         jsonResponse(200, {
@@ -29,7 +29,7 @@ describe('the log of exchanges', () => {
     expect(text).toContain('"expires_in":900')
   })
 
-  it('leaves secrets out of what is no JSON, and of JSON that was cut', () => {
+  it('secrets are redacted in text that is not JSON and in truncated JSON', () => {
     expect(redactBody('{"refresh_token": "geheim", "x": 1')).not.toContain('geheim')
     expect(redactBody('code=geheim&state=geheim')).not.toContain('geheim')
     expect(redactBody('<p>token: geheim</p>')).not.toContain('geheim')
@@ -41,22 +41,25 @@ describe('the log of exchanges', () => {
     ['in markup', '<p>rt&#x2F;geheim&#43;12345</p>'],
     ['where the body is cut', `${' x'.repeat(2040)} rt/geheim+12345`],
     ['in a body of megabytes', `rt/geheim+12345 \x1b[2J${'x'.repeat(2 * 1024 * 1024)}`],
-  ])('leaves out what was sent, quoted %s, and shows no control character', async (_where, body) => {
-    const context = createFakeContext({
-      respond: () => textResponse(400, body, { location: '/?t=rt%2Fgeheim%2B12345' }),
-    })
-    const response = await logExchanges(context).send({
-      method: 'GET',
-      url: new URL('http://127.0.0.1:1/'),
-      headers: { authorization: 'Bearer rt/geheim+12345' },
-      timeoutMs: 1000,
-    })
-    for await (const _piece of response.body);
-    expect(context.stderr.text).not.toMatch(/rt\/|geh|\x1b/)
-    expect(context.stderr.text.length).toBeLessThan(10_000)
-  })
+  ])(
+    'the log redacts a sent secret that is quoted %s, and shows no control character',
+    async (_where, body) => {
+      const context = createFakeContext({
+        respond: () => textResponse(400, body, { location: '/?t=rt%2Fgeheim%2B12345' }),
+      })
+      const response = await logExchanges(context).send({
+        method: 'GET',
+        url: new URL('http://127.0.0.1:1/'),
+        headers: { authorization: 'Bearer rt/geheim+12345' },
+        timeoutMs: 1000,
+      })
+      for await (const _piece of response.body);
+      expect(context.stderr.text).not.toMatch(/rt\/|geh|\x1b/)
+      expect(context.stderr.text.length).toBeLessThan(10_000)
+    },
+  )
 
-  it('gives the body on unchanged', async () => {
+  it('the log passes the body on unchanged', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, { a: 'ä' }) })
     const response = await logExchanges(context).send({
       method: 'GET',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CliError, Exit } from '../../src/errors.ts'
-import { poll, USUAL_PAUSES } from '../../src/service/polling.ts'
+import { poll } from '../../src/service/polling.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable, 'down', { retryAfterMs })
@@ -17,7 +17,11 @@ async function take(
     if (answer instanceof Error) throw answer
     return answer ?? ''
   }
-  for await (const event of poll(ask, { ...USUAL_PAUSES, timeoutMs }, context)) {
+  for await (const event of poll(
+    ask,
+    { delays: { first: 2000, max: 30_000 }, intervalMs: undefined, timeoutMs },
+    context,
+  )) {
     seen.push(event.kind === 'value' ? event.value : event.kind)
     if (event.kind === 'value' && event.value === 'end') break
   }
@@ -25,55 +29,55 @@ async function take(
 }
 
 describe('polling', () => {
-  it('grows its pauses by half from 2 s to 30 s', async () => {
+  it('the delay between polls grows by half up to the maximum', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'], undefined)
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
   })
 
-  it('survives a network that comes and goes', async () => {
+  it('polling survives network errors', async () => {
     expect((await take(['on', down(), down(), 'end'], undefined)).seen).toEqual([
       'on',
-      'problem',
-      'problem',
+      'failure',
+      'failure',
       'end',
     ])
   })
 
-  it('waits as long as the service asks', async () => {
+  it('polling waits as long as Retry-After says', async () => {
     expect((await take(['on', down(120_000), 'end'], undefined)).slept).toEqual([2000, 120_000])
   })
 
-  it('does not let an absurd Retry-After stop it for years', async () => {
+  it('polling cuts an absurd Retry-After to five minutes', async () => {
     const { slept, seen } = await take(['on', down(999_999_999_000), 'end'], undefined)
     expect(slept).toEqual([2000, 300_000])
-    expect(seen).toEqual(['on', 'problem', 'end'])
+    expect(seen).toEqual(['on', 'failure', 'end'])
   })
 
-  it('passes on a problem with the very first question', async () => {
+  it('polling fails if the first poll fails', async () => {
     await expect(take([down()], undefined)).rejects.toMatchObject({ code: 'network' })
   })
 
-  it('passes on what waiting does not mend', async () => {
+  it('polling fails on an error that waiting cannot fix', async () => {
     await expect(take(['on', new CliError('gone', Exit.notFound, 'gone')], undefined)).rejects.toMatchObject({
       exit: 5,
     })
   })
 
-  it('gives up after a quarter of an hour of silence', async () => {
+  it('polling fails after 15 minutes without a response', async () => {
     const context = createFakeContext()
     await expect(take(['on', down()], undefined, context)).rejects.toMatchObject({ code: 'network' })
     expect(context.clock.monotonic()).toBeGreaterThan(15 * 60_000)
     expect(context.clock.monotonic()).toBeLessThan(16 * 60_000)
   })
 
-  it('asks a last time exactly when the time is over', async () => {
+  it('the last poll is exactly at the timeout', async () => {
     const context = createFakeContext()
     const { seen } = await take(['on'], 10_000, context)
     expect(seen.at(-1)).toBe('timeout')
     expect(context.clock.monotonic()).toBe(10_000)
   })
 
-  it('ends at once when it is interrupted', async () => {
+  it('polling ends at once when interrupted', async () => {
     const context = createFakeContext()
     const asked = take(['on'], undefined, context)
     context.interrupt()

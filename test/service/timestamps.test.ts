@@ -15,7 +15,7 @@ describe('a timestamp', () => {
     ['2026-11-20T12:34:56', '2026-11-20T12:34:56.000Z'],
     ['2026-11-20', '2026-11-20T00:00:00.000Z'],
     ['2024-02-29 00:00:00+00', '2024-02-29T00:00:00.000Z'],
-  ])('reads %s', (text, iso) => {
+  ])('a timestamp %s is parsed', (text, iso) => {
     expect(new Date(parseTimestamp(text) ?? Number.NaN).toISOString()).toBe(iso)
   })
 
@@ -34,11 +34,11 @@ describe('a timestamp', () => {
     null,
     undefined,
     {},
-  ])('says that %j is none', (value) => {
+  ])('%j is not a timestamp', (value) => {
     expect(parseTimestamp(value)).toBeUndefined()
   })
 
-  it('is the moment that was written, whatever the digits and the offset', () => {
+  it('a timestamp is parsed correctly with any digits and offset', () => {
     const moment = fc.date({ min: new Date('0100-01-01'), max: new Date('9999-12-30'), noInvalidDate: true })
     const offset = fc.integer({ min: -23 * 60, max: 23 * 60 })
     fc.assert(

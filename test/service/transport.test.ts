@@ -5,10 +5,10 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { isException, type ProxySettings } from '../../src/service/proxy.ts'
+import { bypassesProxy, type ProxySettings } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
 
-/** A server of this test; its address. */
+/** Starts a server for this test; returns its URL. */
 async function listen(listener: RequestListener): Promise<URL> {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -19,7 +19,7 @@ async function listen(listener: RequestListener): Promise<URL> {
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
 }
 
-/** A server that speaks whatever it likes. */
+/** Starts a server that need not speak HTTP; returns its URL. */
 async function listenRaw(connection: (socket: Socket) => void): Promise<URL> {
   const server = createTcpServer(connection)
   const sockets = new Set<Socket>()
@@ -65,7 +65,7 @@ async function failureOf(work: Promise<unknown>): Promise<TransportError> {
 }
 
 describe('an exchange', () => {
-  it('sends method, path, headers and body, and reads the answer', async () => {
+  it('an exchange sends method, path, headers and body, and reads the response', async () => {
     let seen: unknown
     const url = await listen((request, response) => {
       let body = ''
@@ -90,7 +90,7 @@ describe('an exchange', () => {
     expect(seen).toEqual({ method: 'POST', url: '/a/b?c=d', type: 'application/json', body: '{"x":1}' })
   })
 
-  it('uses one connection for one request after another', async () => {
+  it('consecutive requests share one connection', async () => {
     const ports = new Set<number | undefined>()
     const url = await listen((request, response) => {
       ports.add(request.socket.remotePort)
@@ -102,7 +102,7 @@ describe('an exchange', () => {
     expect(ports.size).toBe(1)
   })
 
-  it('takes a new connection after one on which the server spoke unasked', async () => {
+  it('a connection with unexpected data is not reused', async () => {
     const answer = (text: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`
     const sockets: Socket[] = []
     const url = await listenRaw((socket) => {
@@ -116,10 +116,10 @@ describe('an exchange', () => {
     await gone
     expect(await text(await http.send(get(url)))).toBe('asked')
     expect(sockets).toHaveLength(2)
-    // Well before a connection that idles is closed anyway.
+    // Well before an idle connection is closed anyway.
   }, 2000)
 
-  it('takes a new connection after one on which the server said more than its answer', async () => {
+  it('a connection with data after the response is not reused', async () => {
     const sockets: Socket[] = []
     const url = await listenRaw((socket) => {
       sockets.push(socket)
@@ -127,7 +127,7 @@ describe('an exchange', () => {
     })
     const http = transport()
     const response = await http.send(get(url))
-    // Before the answer is read, and with it the connection free, half of another one comes.
+    // Half of another response arrives before this one is read and the connection is released.
     const gone = new Promise((resolve) => sockets[0]?.once('close', resolve))
     sockets[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nun')
     await gone
@@ -136,7 +136,7 @@ describe('an exchange', () => {
     expect(sockets).toHaveLength(2)
   }, 2000)
 
-  it('that is a POST takes a new connection after one that the server closed behind its answer', async () => {
+  it('a POST does not reuse a connection that the server closed after its response', async () => {
     let connections = 0
     const url = await listenRaw((socket) => {
       connections++
@@ -148,7 +148,7 @@ describe('an exchange', () => {
     expect(connections).toBe(5)
   })
 
-  it('that is a POST may have been acted on where a connection that was used before breaks', async () => {
+  it('a POST may have been processed if a reused connection breaks', async () => {
     let requests = 0
     const url = await listenRaw((socket) =>
       socket.on('data', () => {
@@ -163,7 +163,7 @@ describe('an exchange', () => {
     expect(requests).toBe(2)
   })
 
-  it('reads headers whatever they are called', async () => {
+  it('headers with any name are read', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () =>
         socket.write(
@@ -184,7 +184,7 @@ describe('an exchange', () => {
   it.each([
     ['100 Continue', 'HTTP/1.1 100 Continue\r\n\r\n'],
     ['103 Early Hints', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(3)],
-  ])('waits for its answer past %s', async (_what, information) => {
+  ])('a response after %s is read', async (_what, information) => {
     const url = await listenRaw((socket) =>
       socket.once('data', () => {
         socket.write(information)
@@ -194,7 +194,7 @@ describe('an exchange', () => {
     expect(await text(await transport().send(get(url)))).toBe('ok')
   })
 
-  it('asked for on a fresh connection leaves none behind', async () => {
+  it('a request on a fresh connection leaves no connection open', async () => {
     const ports: (number | undefined)[] = []
     const seen: (string | undefined)[] = []
     const url = await listen((request, response) => {
@@ -209,7 +209,7 @@ describe('an exchange', () => {
     expect(seen).toEqual(['keep-alive', 'close', 'close'])
   })
 
-  it('follows no redirect', async () => {
+  it('a redirect is not followed', async () => {
     let hits = 0
     const url = await listen((_request, response) => {
       hits++
@@ -220,19 +220,22 @@ describe('an exchange', () => {
   })
 })
 
-describe('a packed body', () => {
+describe('a compressed body', () => {
   const packers = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync } as const
-  it.each(Object.keys(packers) as (keyof typeof packers)[])('in %s is unpacked', async (encoding) => {
-    const url = await listen((request, response) => {
-      expect(request.headers['accept-encoding']).toContain(encoding)
-      response
-        .writeHead(200, { 'content-encoding': encoding })
-        .end(packers[encoding]('häufig '.repeat(10_000)))
-    })
-    expect(await text(await transport().send(get(url)))).toBe('häufig '.repeat(10_000))
-  })
+  it.each(Object.keys(packers) as (keyof typeof packers)[])(
+    'a body in %s is decompressed',
+    async (encoding) => {
+      const url = await listen((request, response) => {
+        expect(request.headers['accept-encoding']).toContain(encoding)
+        response
+          .writeHead(200, { 'content-encoding': encoding })
+          .end(packers[encoding]('häufig '.repeat(10_000)))
+      })
+      expect(await text(await transport().send(get(url)))).toBe('häufig '.repeat(10_000))
+    },
+  )
 
-  it('that would fill the memory is unpacked only as far as it is read', async () => {
+  it('a decompression bomb is decompressed only as far as it is read', async () => {
     const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024))
     const url = await listen((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
@@ -250,11 +253,11 @@ describe('a packed body', () => {
   })
 
   it.each([
-    ['is no gzip', 'gzip', 'plain text'],
+    ['is not gzip', 'gzip', 'plain text'],
     ['ends too early', 'gzip', gzipSync('x'.repeat(1000)).subarray(0, 20)],
-    ['is packed in an unknown way', 'zstd2', 'x'],
-    ['is packed many times', 'gzip, gzip, gzip', 'x'],
-  ])('that %s is a failure of the protocol', async (_what, encoding, body) => {
+    ['has an unknown encoding', 'zstd2', 'x'],
+    ['has several encodings', 'gzip, gzip, gzip', 'x'],
+  ])('a compressed body that %s is a protocol error', async (_what, encoding, body) => {
     const url = await listen((_request, response) => {
       response.writeHead(200, { 'content-encoding': encoding }).end(body)
     })
@@ -262,8 +265,8 @@ describe('a packed body', () => {
   })
 })
 
-describe('a failure', () => {
-  it('to connect says that nothing was sent', async () => {
+describe('an error', () => {
+  it('an error while connecting says that nothing was sent', async () => {
     const url = await listenRaw(() => {})
     const closed = new URL(url)
     const server = createTcpServer()
@@ -275,30 +278,30 @@ describe('a failure', () => {
     expect(failure.message).toContain('connection refused')
   })
 
-  it('to find the host says that nothing was sent', async () => {
+  it('an error of name resolution says that nothing was sent', async () => {
     const failure = await failureOf(transport().send(get(new URL('http://no-such-host.invalid/'))))
     expect(failure).toMatchObject({ kind: 'lookup', sent: 'no' })
   })
 
-  it('of the system call itself says that nothing was sent', async () => {
-    // No connection can be made to the broadcast address: there is not even an attempt.
+  it('an error of the connect call itself says that nothing was sent', async () => {
+    // Connecting to the broadcast address fails without an attempt.
     const request = get(new URL('http://255.255.255.255/'), { method: 'POST', body: 'x' })
     expect(await failureOf(transport().send(request))).toMatchObject({ kind: 'connect', sent: 'no' })
   })
 
-  it('of TLS says that nothing was sent', async () => {
+  it('a TLS error says that nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
     expect(failure).toMatchObject({ kind: 'tls', sent: 'no' })
   })
 
-  it('after the request was written says that it may have been acted on', async () => {
+  it('an error after the request was written says that it may have been sent', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const failure = await failureOf(transport().send(get(url, { method: 'POST', body: 'x' })))
     expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
-  it('in the middle of a body is told where the body is read', async () => {
+  it('an error in the middle of a body is thrown while reading it', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () => {
         socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf')
@@ -309,12 +312,12 @@ describe('a failure', () => {
     expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
-  it('to speak HTTP is one of the protocol', async () => {
+  it('a response that is not HTTP is a protocol error', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9\r\n')))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
 
-  it('is an answer that changes to another protocol', async () => {
+  it('a response that switches protocols is an error', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () =>
         socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
@@ -324,7 +327,7 @@ describe('a failure', () => {
   })
 
   it.each(['101 Switching Protocols', '099 Odd', '000 None'])(
-    'is an answer with the status %s',
+    'a response with the status %s is an error',
     async (status) => {
       const url = await listenRaw((socket) =>
         socket.once('data', () => socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)),
@@ -341,7 +344,7 @@ describe('a failure', () => {
       'with an alert',
       (socket) => socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, 2, 40]))),
     ],
-  ])('of a TLS handshake that the server ends %s says that nothing was sent', async (_how, end) => {
+  ])('a TLS handshake that the server ends %s says that nothing was sent', async (_how, end) => {
     const { port } = await listenRaw(end)
     const failure = await failureOf(
       transport().send(get(new URL(`https://127.0.0.1:${port}/`), { method: 'POST', body: 'x' })),
@@ -349,12 +352,12 @@ describe('a failure', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('is a connection that is closed without a word', async () => {
+  it('a connection that closes without a response is an error', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end()))
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
-  it('never names the value of a header that cannot be sent', async () => {
+  it('an invalid header value is not shown', async () => {
     const url = await listen((_request, response) => response.end())
     const failure = await failureOf(
       transport().send(get(url, { headers: { authorization: 'Bearer geheim\r\nX: y' } })),
@@ -365,13 +368,13 @@ describe('a failure', () => {
 })
 
 describe('the time limit', () => {
-  it('ends a wait for an answer that does not come', async () => {
+  it('the time limit ends the wait for a response', async () => {
     const url = await listen(() => {})
     const failure = await failureOf(transport().send(get(url, { timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 
-  it('ends a body that drips for ever', async () => {
+  it('the time limit ends an endless body', async () => {
     const url = await listen((_request, response: ServerResponse) => {
       response.writeHead(200)
       const drip = setInterval(() => response.write('x'), 5)
@@ -385,17 +388,17 @@ describe('the time limit', () => {
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 
-  it('does not end an answer that was read in time', async () => {
+  it('the time limit spares a response that was read in time', async () => {
     const url = await listen((_request, response) => response.end('quick'))
     expect(await text(await transport().send(get(url, { timeoutMs: 2000 })))).toBe('quick')
   })
 })
 
-describe('a process that was stopped past its time limit', () => {
-  /** As if stopped: nothing of this process runs meanwhile. */
+describe('a process suspended beyond its time limit', () => {
+  /** Blocks this process, as if it were suspended. */
   const stop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-  /** A server in a process of its own, that says `pieces` one after the other, 20 ms apart, to each request. */
+  /** A server in another process that responds to each request with `pieces`, 20 ms apart. */
   async function otherProcess(pieces: readonly string[]): Promise<URL> {
     const script = `
       const pieces = JSON.parse(require('node:fs').readFileSync(0))
@@ -410,7 +413,7 @@ describe('a process that was stopped past its time limit', () => {
     return new URL(`http://127.0.0.1:${Number(`${port}`)}/`)
   }
 
-  /** Sends a request, and stops this process once it has been written, for longer than the time limit. */
+  /** Sends a request, and blocks this process, once it is written, for longer than the time limit. */
   async function stopped(
     url: URL,
     timeoutMs: number,
@@ -420,7 +423,7 @@ describe('a process that was stopped past its time limit', () => {
     let response = Promise.reject<HttpResponse>(new Error('not sent'))
     response.catch(() => {})
     await new Promise<void>((resolve) => {
-      // The request is written as soon as this has returned.
+      // The request is written as soon as this returns.
       const beforeSend = () => void setImmediate(resolve)
       response = http.send(get(url, { timeoutMs, beforeSend, ...more }))
     })
@@ -428,25 +431,25 @@ describe('a process that was stopped past its time limit', () => {
     return response
   }
 
-  it('finds the answer that has arrived', async () => {
+  it('a suspended process finds the response that has arrived', async () => {
     const url = await otherProcess(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
     expect(await text(await stopped(url, 300, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
-  it('finds an answer that is larger than what is read at once', async () => {
+  it('a suspended process finds a response larger than one read', async () => {
     const body = 'x'.repeat(300_000)
     const url = await otherProcess([`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n`, body])
     expect(await text(await stopped(url, 300))).toHaveLength(body.length)
   })
 
-  it('waits no longer for one that has not', async () => {
+  it('a suspended process does not wait for a response that has not arrived', async () => {
     const url = await otherProcess([])
     expect(await failureOf(stopped(url, 300))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 })
 
-describe('a body that is cut short', () => {
-  /** What can be read of it, and the failure behind. */
+describe('a truncated body', () => {
+  /** What can be read of the body, and the failure after it. */
   async function readAll(response: HttpResponse): Promise<{ read: string; failure: unknown }> {
     const pieces: Uint8Array[] = []
     try {
@@ -461,14 +464,14 @@ describe('a body that is cut short', () => {
     Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), Buffer.from(body), Buffer.from('\r\n')])
 
   it.each<[string, string, Buffer]>([
-    ['by its length', 'content-length: 99', Buffer.from('{"whole":true}')],
+    ['before its length is reached', 'content-length: 99', Buffer.from('{"whole":true}')],
     ['before its last chunk', 'transfer-encoding: chunked', chunk('{"whole":true}')],
     [
       'before its last chunk, compressed',
       'content-encoding: gzip\r\ntransfer-encoding: chunked',
       chunk(packed),
     ],
-  ])('%s shows what has arrived before it fails', async (_where, headers, body) => {
+  ])('a body that ends early %s can be read up to there', async (_where, headers, body) => {
     const url = await listenRaw((socket) =>
       socket.once('data', () => {
         socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n`)
@@ -480,7 +483,7 @@ describe('a body that is cut short', () => {
     expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
-  it('by the time limit shows what has arrived before it fails', async () => {
+  it('a body that the time limit ends can be read up to there', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"whole":true}')),
     )
@@ -491,7 +494,7 @@ describe('a body that is cut short', () => {
 })
 
 describe('a signal', () => {
-  it('abandons the exchange, wherever it is', async () => {
+  it('a signal ends the exchange in any phase', async () => {
     const url = await listen((_request, response) => {
       response.writeHead(200)
       response.write('half')
@@ -506,13 +509,13 @@ describe('a signal', () => {
   })
 })
 
-describe('what is called before a request is sent', () => {
+describe('beforeSend', () => {
   const refused = new Error('not now')
   const refuse = () => {
     throw refused
   }
 
-  it('is called once, with the connection there and not a byte of the request on it', async () => {
+  it('beforeSend is called once, when connected and before the first byte of the request', async () => {
     const events: string[] = []
     const url = await listenRaw((socket) => {
       events.push('connected')
@@ -524,13 +527,13 @@ describe('what is called before a request is sent', () => {
     const http = transport()
     const beforeSend = () => void events.push('before')
     expect(await text(await http.send(get(url, { method: 'POST', body: 'x', beforeSend })))).toBe('ok')
-    // The server may hear of the connection a moment after we do.
+    // The server may notice the connection a moment later.
     expect(events.toSorted()).toEqual(['POST / HTTP/1.1', 'before', 'connected'])
     expect(events.at(-1)).toBe('POST / HTTP/1.1')
   })
 
   it.each([true, undefined])(
-    'ends the exchange with nothing sent where it throws (fresh: %s)',
+    'beforeSend that throws ends the exchange with nothing sent (fresh: %s)',
     async (fresh) => {
       const received: Buffer[] = []
       const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
@@ -551,25 +554,28 @@ describe('what is called before a request is sent', () => {
     },
   )
 
-  it.each([true, undefined])('leaves no connection behind where it throws (fresh: %s)', async (fresh) => {
-    const gone: Promise<unknown>[] = []
-    const url = await listenRaw((socket) => {
-      gone.push(new Promise((resolve) => socket.once('close', resolve)))
-      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
-      socket.resume()
-    })
-    const http = transport()
-    const request = get(url, fresh ? { freshConnection: fresh } : {})
-    await failureOf(http.send({ ...request, beforeSend: refuse }))
-    expect(await text(await http.send(request))).toBe('ok')
-    await gone[0]
-    expect(gone).toHaveLength(2)
-  })
+  it.each([true, undefined])(
+    'beforeSend that throws leaves no connection open (fresh: %s)',
+    async (fresh) => {
+      const gone: Promise<unknown>[] = []
+      const url = await listenRaw((socket) => {
+        gone.push(new Promise((resolve) => socket.once('close', resolve)))
+        socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
+        socket.resume()
+      })
+      const http = transport()
+      const request = get(url, fresh ? { freshConnection: fresh } : {})
+      await failureOf(http.send({ ...request, beforeSend: refuse }))
+      expect(await text(await http.send(request))).toBe('ok')
+      await gone[0]
+      expect(gone).toHaveLength(2)
+    },
+  )
 
   it.each([
     ['connection', 'http://127.0.0.1:1/'],
     ['host', 'http://no-such-host.invalid/'],
-  ])('is not called where there is no %s', async (_what, address) => {
+  ])('beforeSend is not called without %s', async (_what, address) => {
     let called = false
     const beforeSend = () => {
       called = true
@@ -578,7 +584,7 @@ describe('what is called before a request is sent', () => {
     expect({ called, sent: failure.sent }).toEqual({ called: false, sent: 'no' })
   })
 
-  it('is not called for a request that was given up while the connection was being made', async () => {
+  it('beforeSend is not called for a request that was canceled while connecting', async () => {
     let called = false
     const abandon = new AbortController()
     const url = await listen((_request, response) => response.end('ok'))
@@ -599,7 +605,7 @@ describe('what is called before a request is sent', () => {
     expect(called).toBe(false)
   })
 
-  it('makes every later failure one where the request may have been sent', async () => {
+  it('after beforeSend every error says that the request may have been sent', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const failure = await failureOf(transport().send(get(url, { method: 'POST', beforeSend: () => {} })))
     expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
@@ -607,7 +613,7 @@ describe('what is called before a request is sent', () => {
 })
 
 describe('closing', () => {
-  it('gives up what is on its way, and nothing is sent afterwards', async () => {
+  it('closing cancels the requests in progress, and nothing is sent afterwards', async () => {
     const requests: string[] = []
     let asked: () => void
     const arrived = new Promise<void>((resolve) => {
@@ -620,7 +626,7 @@ describe('closing', () => {
     const http = transport()
     const waiting = failureOf(http.send(get(url)))
     await arrived
-    // This one has not come as far as a connection.
+    // This one isn't connected yet.
     const begun = failureOf(http.send(get(new URL('/late', url))))
     await http.close()
     expect(await waiting).toMatchObject({ kind: 'aborted', sent: 'maybe' })
@@ -629,7 +635,7 @@ describe('closing', () => {
     expect(requests).toEqual(['/'])
   })
 
-  it('does not go by how many exchanges are on their way', async () => {
+  it('closing works with any number of requests in progress', async () => {
     const warnings: string[] = []
     const listener = (warning: Error) => warnings.push(warning.message)
     process.on('warning', listener)
@@ -664,13 +670,13 @@ describe('NO_PROXY', () => {
     ['https://[::1]/', 'localhost,127.0.0.1,::1', true],
     ['https://[2001:db8::1]/', '2001:DB8::1', true],
     ['https://[2001:db8::1]/', '::1', false],
-  ])('for %s, %j: past the proxy is %s', (url, noProxy, past) => {
-    expect(isException(new URL(url), noProxy)).toBe(past)
+  ])('a request to %s with NO_PROXY %j bypasses the proxy: %s', (url, noProxy, past) => {
+    expect(bypassesProxy(new URL(url), noProxy)).toBe(past)
   })
 })
 
 describe('a proxy', () => {
-  /** A forward proxy that tunnels (RFC 9110 section 9.3.6) and writes down where to. */
+  /** A proxy that opens tunnels (RFC 9110 section 9.3.6) and records their targets. */
   async function proxyServer(answer?: string) {
     const tunnels: string[] = []
     const credentials: { authorization?: string; 'proxy-authorization'?: string }[] = []
@@ -710,7 +716,7 @@ describe('a proxy', () => {
     }
   }
 
-  it('is gone through where the environment names one', async () => {
+  it('a proxy in the environment is used', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
     const response = await transport({ httpProxy: proxy.url }).send(get(url))
@@ -718,7 +724,7 @@ describe('a proxy', () => {
     expect(proxy.tunnels).toHaveLength(1)
   })
 
-  it('is passed by for hosts in NO_PROXY, and for the other scheme', async () => {
+  it('a proxy is bypassed for hosts in NO_PROXY and for the other scheme', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
     const both = { httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: 'example.com,127.0.0.1' }
@@ -727,7 +733,7 @@ describe('a proxy', () => {
     expect(proxy.tunnels).toEqual([])
   })
 
-  it('is shown its own user name and password, and the service is not', async () => {
+  it('the proxy gets its user name and password, and the service does not', async () => {
     const shown: (string | undefined)[] = []
     const server = await listen((request, response) => {
       shown.push(request.headers['proxy-authorization'])
@@ -742,7 +748,7 @@ describe('a proxy', () => {
     expect(shown).toEqual([undefined])
   })
 
-  it('may have a password with a percent sign that stands for itself', async () => {
+  it('a proxy password may contain a literal percent sign', async () => {
     const server = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
     const httpProxy = proxy.url.replace('//', '//me:100%@')
@@ -752,7 +758,7 @@ describe('a proxy', () => {
     ])
   })
 
-  it('carries one request after another through one tunnel', async () => {
+  it('consecutive requests share one tunnel', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
     const http = transport({ httpProxy: proxy.url })
@@ -760,7 +766,7 @@ describe('a proxy', () => {
     expect(proxy.tunnels).toHaveLength(1)
   })
 
-  it('has opened the tunnel before a request is sent, and gets nothing of one that is refused then', async () => {
+  it('the tunnel is open before beforeSend, and a request refused there is not sent', async () => {
     const received: Buffer[] = []
     const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
     const proxy = await proxyServer()
@@ -776,7 +782,7 @@ describe('a proxy', () => {
     expect(received).toEqual([])
   })
 
-  it('has no tunnel left after closing, of the first requests at once neither', async () => {
+  it('closing leaves no tunnel open, even after concurrent first requests', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
     const http = transport({ httpProxy: proxy.url })
@@ -785,10 +791,10 @@ describe('a proxy', () => {
     await http.close()
     await Promise.all(gone)
     expect(gone).toHaveLength(2)
-    // Well before connections that idle are closed anyway.
+    // Well before idle connections are closed anyway.
   }, 2000)
 
-  it('is let go by closing while a tunnel is being opened, and nothing was sent', async () => {
+  it('closing while a tunnel opens sends nothing', async () => {
     let asked: () => void
     let released: () => void
     const asking = new Promise<void>((resolve) => {
@@ -809,7 +815,7 @@ describe('a proxy', () => {
     await gone
   }, 2000)
 
-  it('that drips its answer for ever is not waited for', async () => {
+  it('a proxy that drips its response is not waited for', async () => {
     const dripping = await listenRaw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx: ')
       const drip = setInterval(() => socket.write('x'), 5)
@@ -819,10 +825,10 @@ describe('a proxy', () => {
       transport({ httpProxy: dripping.href }, 50).send(get(new URL('http://127.0.0.1:1/'))),
     )
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
-    expect(failure.message).toContain('did not answer in time')
+    expect(failure.message).toContain('did not respond in time')
   }, 2000)
 
-  it('is quoted by its status alone', async () => {
+  it('only the status of a proxy is quoted', async () => {
     const proxy = await proxyServer(`HTTP/1.1 403 \x1b[31m${'long '.repeat(500)}\r\n\r\n`)
     const failure = await failureOf(
       transport({ httpsProxy: proxy.url }).send(get(new URL('https://127.0.0.1:1/'))),
@@ -833,18 +839,18 @@ describe('a proxy', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['closes at once', (socket) => socket.destroy()],
     ['resets', (socket) => socket.once('data', () => socket.resetAndDestroy())],
-    ['closes before a word', (socket) => socket.once('data', () => socket.end())],
-    ['speaks no HTTP', (socket) => socket.once('data', () => socket.write('SSH-2.0-OpenSSH_9\r\n'))],
+    ['closes without a response', (socket) => socket.once('data', () => socket.end())],
+    ['does not speak HTTP', (socket) => socket.once('data', () => socket.write('SSH-2.0-OpenSSH_9\r\n'))],
     ['breaks off', (socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nx: y'))],
     [
-      'goes away behind its consent',
+      'closes after opening the tunnel',
       (socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\n\r\n')),
     ],
     [
-      'speaks for the service',
+      'answers for the service',
       (socket) => socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')),
     ],
-  ])('that %s before TLS is there has got nothing of the request', async (_what, speak) => {
+  ])('a proxy that %s before TLS gets nothing of the request', async (_what, speak) => {
     const proxy = await listenRaw(speak)
     const failure = await failureOf(
       transport({ httpsProxy: proxy.href }).send(
@@ -854,7 +860,7 @@ describe('a proxy', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('that stays silent ends with the time limit, and nothing was sent', async () => {
+  it('a silent proxy ends with the time limit, and nothing was sent', async () => {
     const silent = await listenRaw(() => {})
     const failure = await failureOf(
       transport({ httpsProxy: silent.href }).send(get(new URL('https://127.0.0.1:1/'), { timeoutMs: 50 })),
@@ -862,7 +868,7 @@ describe('a proxy', () => {
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
-  it('that refuses is named as the cause, and nothing was sent', async () => {
+  it('a proxy that refuses is named as the cause, and nothing was sent', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(
       transport({ httpsProxy: proxy.url }).send(
@@ -872,7 +878,7 @@ describe('a proxy', () => {
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
 
-  it('whose address is no address is named as the cause', async () => {
+  it('a proxy with an invalid URL is named as the cause', async () => {
     const failure = await failureOf(
       transport({ httpsProxy: ':::' }).send(get(new URL('https://127.0.0.1:1/'))),
     )

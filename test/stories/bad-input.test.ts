@@ -61,8 +61,8 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
     [2, /--http-timeout/, 'imports list --http-timeout 0'],
     [2, /--resolver/, 'claims check --name example.com --value a=b --resolver nowhere'],
     [2, /--resolver/, 'claims check --name example.com --value a=b --resolver 127.0.0.1:99999'],
-    [5, /no claim of unknown\.example is known/, 'claims get unknown.example'],
-    [5, /no claim of unknown\.example is known/, 'claims watch unknown.example'],
+    [5, /no claim for unknown\.example is known/, 'claims get unknown.example'],
+    [5, /no claim for unknown\.example is known/, 'claims watch unknown.example'],
     [2, /is a web address, not a domain name/, 'claims get a/../b'],
   ])('exit %i, %s: %s', async (code, says, line) => {
     const world = createWorld()

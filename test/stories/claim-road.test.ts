@@ -51,7 +51,7 @@ describe('claim', () => {
       expect(created[0]).toMatchObject({ event: 'created', message: 'a new claim' })
       const waiting = await stop(start(), /"event":"waiting"/)
       expect(waiting.map(({ event }) => event)).toEqual(['created', 'record', 'waiting'])
-      expect(waiting[0]?.message).toMatch(/^taken up again/)
+      expect(waiting[0]?.message).toMatch(/^resumed: /)
       await world.control('POST', `claims/${domain}/publish`, {})
       const asked = await stop(start(), /"event":"verification"/)
       expect(asked.map(({ event }) => event).slice(0, 4)).toEqual([
@@ -94,7 +94,7 @@ describe('claim', () => {
     await world.control('POST', `claims/${domain}/publish`, {})
     const ended = await world.run(['claim', domain])
     expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toMatch(/^Claim: killed\.example, taken up again/)
+    expect(ended.stderr).toMatch(/^Claim: killed\.example, resumed: /)
     expect(ended.stdout).toMatch(/^name\tstatus\t.*\nkilled\.example\tcompleted\t/)
     expect(await claimsOf(world, domain)).toHaveLength(1)
   })
@@ -105,7 +105,7 @@ describe('claim', () => {
     await one.control('POST', 'claims/shared.example/publish', {})
     const ended = await other.run(['claim', 'shared.example', '--json'])
     expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toContain('already being claimed')
+    expect(ended.stderr).toContain('the claim was already pending')
     expect(await claimsOf(one, 'shared.example')).toHaveLength(1)
   })
 
@@ -155,7 +155,7 @@ describe('the ends of a claim, as watch and claim tell them', () => {
       'unheard',
       { outcome: 'status', status: 'under_review' },
       8,
-      /warning: .*under_review.*\n.*error: .*still in flight/s,
+      /warning: .*under_review.*\n.*error: timed out: .*/s,
     ],
   ])('%s', async (label, outcome, code, says) => {
     const world = keyed()

@@ -112,7 +112,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(terminal.cursorIsShown()).toBe(false)
     const value = await recordValue(world, domain)
     await world.control('POST', `claims/${domain}/publish`, {})
-    await terminal.until(/is accepted/)
+    await terminal.until(/TXT record accepted/)
     const watching = terminal.screen()
     expect(await terminal.exit()).toBe(0)
     expect(terminal.cursorIsShown()).toBe(true)
@@ -236,7 +236,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
 
       const mute = openTerminal(world, 'mailclaim claims record --no-input')
       expect(await mute.exit()).toBe(2)
-      expect(mute.screen()).toMatch(/^error: which claim\?.*\nhint: mailclaim claims list/)
+      expect(mute.screen()).toMatch(/^error: which claim\?.*\nhint: .*mailclaim claims list/)
       expect((await world.run(['claims', 'record'])).code).toBe(2)
     })
 

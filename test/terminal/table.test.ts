@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { renderBar } from '../../src/terminal/bar.ts'
 import { colorLevel, createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import type { Column } from '../../src/terminal/columns.ts'
-import { relativeTime } from '../../src/terminal/relative-time.ts'
 import { simpleRuler } from '../../src/terminal/ruler.ts'
 import { TableRenderer } from '../../src/terminal/table.ts'
 import * as everyRuler from '../../src/terminal/width.ts'
@@ -197,24 +196,6 @@ describe('colour', () => {
     ['all colours are seen', { colorterm: 'truecolor' }, undefined, true, 3],
   ])('%s', (_what, more, option, isTTY, level) => {
     expect(colorLevel({ ...environment, ...more }, option, { isTTY })).toBe(level)
-  })
-})
-
-describe('a relative time', () => {
-  const now = Date.parse('2026-11-20T12:00:00Z')
-  it.each([
-    [0, 'just now'],
-    [-59_000, 'just now'],
-    [-60_000, '1 minute ago'],
-    [-3 * 3600_000, '3 hours ago'],
-    [-86_400_000, '1 day ago'],
-    [-400 * 86_400_000, '13 months ago'],
-    [-800 * 86_400_000, '2 years ago'],
-    [60 * 86_400_000 - 1, 'in 59 days'],
-    [30_000, 'in a moment'],
-    [7 * 86_400_000 - 1, 'in 6 days'],
-  ])('of %d ms is %s', (offset, words) => {
-    expect(relativeTime(now + offset, now)).toBe(words)
   })
 })
 

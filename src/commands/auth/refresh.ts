@@ -1,8 +1,8 @@
 import { Exit } from '../../errors.ts'
 import { splitScopes } from '../../oauth/scopes.ts'
-import { spokenSpan } from '../../service/retry.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
+import { formatDuration } from '../../terminal/duration.ts'
 import { warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
@@ -53,7 +53,7 @@ than the session was granted; commands use it until it expires or is renewed, wh
         { field: 'profile' },
         { field: 'scope' },
         { field: 'narrowed' },
-        { field: 'expires_in', title: 'Valid for', text: (value) => spokenSpan(Number(value) * 1000) },
+        { field: 'expires_in', title: 'Valid for', text: (value) => formatDuration(Number(value)) },
       ],
     )
   },

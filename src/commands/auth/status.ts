@@ -1,13 +1,12 @@
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { spokenSpan } from '../../service/retry.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
 import { issuerOf } from '../../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
+import { formatDuration, relativeTime } from '../../terminal/duration.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { relativeTime } from '../../terminal/relative-time.ts'
 import { defineCommand } from '../definition.ts'
 
 interface StatusFlags {
@@ -140,7 +139,7 @@ function columns(): Column[] {
       text: (value) => {
         const token = value as { expires_in: number; narrowed: boolean; scope: string | null }
         if (token.expires_in <= 0) return 'expired'
-        return `valid for ${spokenSpan(token.expires_in * 1000)}${token.narrowed ? `, narrowed to ${token.scope}` : ''}`
+        return `valid for ${formatDuration(token.expires_in)}${token.narrowed ? `, narrowed to ${token.scope}` : ''}`
       },
     },
     { field: 'message', only: 'programs' },

@@ -3,7 +3,6 @@ import { recordOf } from '../../claims/record.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
-import { duration } from '../../dns/diagnosis/labels.ts'
 import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
 import { renderReport } from '../../dns/diagnosis/render.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
@@ -15,6 +14,7 @@ import { Exit, usageError } from '../../errors.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
+import { formatDuration } from '../../terminal/duration.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { canAnimate, startProgress } from '../../terminal/progress.ts'
@@ -126,7 +126,7 @@ async function untilReady(
   settings: Settings,
 ): Promise<CheckReport> {
   await note(
-    `waiting for the TXT record at ${request.name} for up to ${duration(timeoutMs / 1000)}`,
+    `waiting for the TXT record at ${request.name} for up to ${formatDuration(timeoutMs / 1000)}`,
     context,
     settings,
   )
@@ -140,7 +140,7 @@ async function untilReady(
       if (nextInMs === null) continue
       const reason = report.findings[0]?.message ?? 'not ready yet'
       await progress.update(
-        `${reason}; next check in ${duration(nextInMs / 1000)}, ${duration(leftMs / 1000)} left`,
+        `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,
       )
     }
   } finally {

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { recordClaim } from '../../claims/ledger.ts'
-import { nameOf, standingOf } from '../../claims/lifecycle.ts'
+import { nameOf, stateOf } from '../../claims/lifecycle.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { Exit, usageError } from '../../errors.ts'
@@ -62,7 +62,7 @@ pending, the service returns it. To cancel a claim, delete its placeholder domai
     const remembered = await recordClaim(claim, context, settings)
     if (!created)
       await note(
-        `${nameOf(claim)} was already being claimed (${standingOf(claim).says}); showing that claim.`,
+        `${nameOf(claim)} was already being claimed (${stateOf(claim).description}); showing that claim.`,
         context,
         settings,
       )
@@ -73,7 +73,7 @@ pending, the service returns it. To cancel a claim, delete its placeholder domai
 
 /** @param known the argument that finds the claim */
 function nextStep(claim: DomainClaim, known: string): string {
-  if (standingOf(claim).phase === 'blocked')
+  if (stateOf(claim).phase === 'blocked')
     return `a block can lift by itself; to wait for that: mailclaim claims watch ${known} --through-blocked`
   if (claim.status === 'verified')
     return `the transfer is running; follow it with: mailclaim claims watch ${known}`

@@ -1,7 +1,7 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
-import { endedError, nameOf, standingOf } from '../../claims/lifecycle.ts'
+import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
@@ -53,9 +53,9 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     const client = connect(context, settings)
     const before = await getClaim(client, domainId)
     await recordClaim(before, context, settings)
-    const standing = standingOf(before)
-    if (standing.phase === 'ended') throw endedError(before, standing)
-    if (standing.phase === 'completed') {
+    const state = stateOf(before)
+    if (state.phase === 'ended') throw endedError(before, state)
+    if (state.phase === 'completed') {
       await note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
       return writeObject(context, settings, before, CLAIM_COLUMNS)
     }

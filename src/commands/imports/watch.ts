@@ -1,11 +1,12 @@
 import { Exit } from '../../errors.ts'
-import { type FollowImportFlags, followImport } from '../../imports/follow.ts'
+import { followImport } from '../../imports/follow.ts'
+import type { PollFlags } from '../../service/polling.ts'
 import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import { defineCommand } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
-export const command = defineCommand<FollowImportFlags>({
+export const command = defineCommand<PollFlags>({
   description: `Follows a contact import until it is completed or failed, with a progress bar on a terminal. It survives network
 failures and renews an expired access token. --format jsonl prints a line for each change and each problem.`,
   arguments: [IMPORT_ARGUMENT],

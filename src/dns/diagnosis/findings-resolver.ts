@@ -1,3 +1,4 @@
+import { formatDuration } from '../../terminal/duration.ts'
 import {
   groupByOutcome,
   isFailure,
@@ -8,7 +9,6 @@ import { formatDnsAddress } from '../wire/address.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
-import { duration } from './labels.ts'
 
 /** What recursive resolvers see of a record that the authoritative servers have. */
 export function resolverFindings(observations: Observations): Finding[] {
@@ -88,7 +88,7 @@ function staleNameServers(observations: Observations, resolver: ResolverObservat
   return {
     code: 'stale_delegation',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} still asks the previous name servers of ${zone} (${hosts}), for up to ${duration(nsSet.ttl)} more`,
+    message: `The name servers have the record, but the resolver ${address} still asks the previous name servers of ${zone} (${hosts}), for up to ${formatDuration(nsSet.ttl)} more`,
     fix: `Wait, or delete the zone ${zone} at the previous provider: then resolvers ask for the new name servers at once. If ${address} was set up to ask those servers (split DNS), neither helps, and verification does not depend on it`,
     secondsLeft: nsSet.ttl,
     details: { resolver: address, previous: [...nsSet.hosts], current: [...new Set(current)] },

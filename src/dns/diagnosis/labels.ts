@@ -24,17 +24,6 @@ export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   unknown: "unknown: couldn't query DNS",
 }
 
-/** Seconds as people say them: "45 seconds", "5 minutes", "2 hours". */
-export function duration(seconds: number): string {
-  const [amount, unit] =
-    seconds < 120
-      ? [Math.round(seconds), 'second']
-      : seconds < 7200
-        ? [Math.round(seconds / 60), 'minute']
-        : [Math.round(seconds / 3600), 'hour']
-  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
-}
-
 export const quote = (text: string): string => `"${text}"`
 
 /** A few values, long ones cut: the whole of them is in the evidence. */

@@ -1,5 +1,6 @@
+import { formatDuration } from '../../terminal/duration.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
-import { duration, OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
+import { OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
 import { readableName } from './render.ts'
 import type { CheckReport, FindingJson, NameserverReport, ResolverReport } from './report.ts'
 import { reportJson } from './report-json.ts'
@@ -30,7 +31,7 @@ export function renderMarkdown(report: CheckReport, circumstances: Circumstances
     `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
     ...(report.retry_after_seconds
-      ? [`- **Caches:** may keep the old state for up to ${duration(report.retry_after_seconds)}`]
+      ? [`- **Caches:** may keep the old state for up to ${formatDuration(report.retry_after_seconds)}`]
       : []),
     `- **Checked:** ${new Date(circumstances.at).toISOString()} by mailclaim ${circumstances.version}, starting at ${circumstances.resolvers.length === 0 ? 'no resolver' : circumstances.resolvers.map(code).join(', ')}`,
   ]

@@ -1,13 +1,14 @@
 import { domainToUnicode } from 'node:url'
 import type { Palette } from '../../terminal/color.ts'
 import { type Column, DASH } from '../../terminal/columns.ts'
+import { formatDuration } from '../../terminal/duration.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
 import { widthOf, wrap } from '../../terminal/width.ts'
 import type { Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { duration, OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
+import { OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 
 /** How a report is laid out: for a terminal of a width in columns, or without limit. */
@@ -68,8 +69,8 @@ export function renderReport(report: CheckReport, layout: Layout): string {
     blocks.push(
       paragraph(
         report.verdict === 'wait'
-          ? `Try again in ${duration(report.retry_after_seconds)}.`
-          : `Caches may keep the old state for up to ${duration(report.retry_after_seconds)}.`,
+          ? `Try again in ${formatDuration(report.retry_after_seconds)}.`
+          : `Caches may keep the old state for up to ${formatDuration(report.retry_after_seconds)}.`,
         '',
         layout,
         palette.faint,

@@ -9,7 +9,7 @@ export interface DnsEffects {
 }
 
 /** The part of the context that DNS takes. */
-export function dnsEffects(context: Context): DnsEffects {
+export function dnsEffects(context: Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>): DnsEffects {
   const { clock, random, dns, interrupts } = context
   return { clock, random, dns, signal: interrupts.signal }
 }

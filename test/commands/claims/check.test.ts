@@ -292,10 +292,10 @@ describe('a claim that has ended', () => {
   }
 
   test.each([
-    ['completed', 'warning: the claim is completed: example.com needs this record no longer\n'],
+    ['completed', 'warning: the claim is completed: example.com no longer needs this record\n'],
     [
       'expired',
-      'warning: no record helps this claim any more: the claim expired before it was verified; start a new claim with: mailclaim claims create example.com\n',
+      'warning: the claim no longer needs this record: the claim expired before it was verified; start a new claim with: mailclaim claims create example.com\n',
     ],
     ['pending', ''],
     ['blocked', ''],

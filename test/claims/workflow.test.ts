@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { recordClaim } from '../../src/claims/ledger.ts'
-import { type RoadEvent, type RoadOptions, travel } from '../../src/claims/road.ts'
+import { runWorkflow, type WorkflowEvent, type WorkflowOptions } from '../../src/claims/workflow.ts'
 import type { HttpResponse } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { createServiceClient } from '../../src/service/client.ts'
@@ -17,14 +17,14 @@ const claim = (fields: Partial<Record<keyof DomainClaim, unknown>> = {}) =>
   }) as DomainClaim
 
 interface Service {
-  /** Answers to GET, in turn; the last one repeats. */
+  /** The responses to GET, in turn; the last one repeats. */
   readonly states?: readonly (DomainClaim | undefined)[]
   readonly created?: DomainClaim
   readonly createdStatus?: 200 | 201
 }
 
-/** Walks the road at a service that answers like this, DNS left out, and gives the stations and the requests. */
-async function walk(service: Service, options: Partial<RoadOptions> = {}, known?: DomainClaim) {
+/** Runs the workflow, without DNS, at a service with these responses, and returns the events and the requests. */
+async function run(service: Service, options: Partial<WorkflowOptions> = {}, known?: DomainClaim) {
   const { states = [claim({ status: 'completed' })], created = claim(), createdStatus = 201 } = service
   let turn = 0
   const asked: string[] = []
@@ -48,8 +48,8 @@ async function walk(service: Service, options: Partial<RoadOptions> = {}, known?
       refused: async () => undefined,
     },
   })
-  const events: RoadEvent[] = []
-  const run = travel(
+  const events: WorkflowEvent[] = []
+  const workflow = runWorkflow(
     { name: 'example.com' },
     { timeoutMs: 60_000, throughBlocked: false, check: false, ...options },
     client,
@@ -59,7 +59,7 @@ async function walk(service: Service, options: Partial<RoadOptions> = {}, known?
   let end: unknown
   try {
     for (;;) {
-      const step = await run.next()
+      const step = await workflow.next()
       if (step.done) {
         end = step.value
         break
@@ -69,15 +69,15 @@ async function walk(service: Service, options: Partial<RoadOptions> = {}, known?
   } catch (error) {
     end = error
   }
-  return { stations: events.map(({ event }) => event), events, end, asked }
+  return { steps: events.map(({ event }) => event), events, end, asked }
 }
 
-describe('the road of a claim', () => {
-  it('creates, asks for verification, and follows it to its end', async () => {
-    const { stations, end, asked } = await walk({
+describe('the workflow', () => {
+  it('the workflow creates a claim, requests verification and follows it to its end', async () => {
+    const { steps, end, asked } = await run({
       states: [claim({ status: 'verified' }), claim({ status: 'completed' })],
     })
-    expect(stations).toEqual(['created', 'record', 'verification', 'waiting', 'completed'])
+    expect(steps).toEqual(['created', 'record', 'verification', 'waiting', 'completed'])
     expect(end).toMatchObject({ status: 'completed' })
     expect(asked).toEqual([
       'POST /domains/claim',
@@ -87,16 +87,16 @@ describe('the road of a claim', () => {
     ])
   })
 
-  it('takes up the claim that the ledger knows', async () => {
-    const { events, asked } = await walk({ states: [claim(), claim({ status: 'completed' })] }, {}, claim())
-    expect(events[0]?.message).toMatch(/^taken up again/)
+  it('the workflow resumes the claim in the ledger', async () => {
+    const { events, asked } = await run({ states: [claim(), claim({ status: 'completed' })] }, {}, claim())
+    expect(events[0]?.message).toMatch(/^resumed: /)
     expect(asked).not.toContain('POST /domains/claim')
   })
 
   it.each(['expired', 'failed', 'superseded', 'canceled'])(
-    'begins anew where the known claim is %s',
+    'the workflow starts a new claim if the known one is %s',
     async (status) => {
-      const { events, asked } = await walk(
+      const { events, asked } = await run(
         { states: [claim({ status }), claim({ status: 'completed' })] },
         {},
         claim(),
@@ -106,54 +106,54 @@ describe('the road of a claim', () => {
     },
   )
 
-  it('begins anew where the service has lost the known claim', async () => {
-    const { end, asked } = await walk({ states: [undefined, claim({ status: 'completed' })] }, {}, claim())
+  it('the workflow starts a new claim if the service no longer has the known one', async () => {
+    const { end, asked } = await run({ states: [undefined, claim({ status: 'completed' })] }, {}, claim())
     expect(asked.slice(0, 2)).toEqual(['GET /domains/d1/claim', 'POST /domains/claim'])
     expect(end).toMatchObject({ status: 'completed' })
   })
 
-  it('is short where the claim is completed already', async () => {
-    const { stations, asked } = await walk({}, {}, claim())
-    expect(stations).toEqual(['created', 'completed'])
+  it('the workflow ends at once if the claim is completed', async () => {
+    const { steps, asked } = await run({}, {}, claim())
+    expect(steps).toEqual(['created', 'completed'])
     expect(asked).toEqual(['GET /domains/d1/claim'])
   })
 
-  it('asks for no verification where the service has accepted the record', async () => {
+  it('the workflow requests no verification if the service has accepted the record', async () => {
     const verified = claim({ status: 'verified' })
-    const { stations, asked } = await walk(
+    const { steps, asked } = await run(
       { states: [verified, verified, claim({ status: 'completed' })] },
       {},
       claim(),
     )
-    expect(stations).toEqual(['created', 'record', 'dns', 'verification', 'waiting', 'completed'])
+    expect(steps).toEqual(['created', 'record', 'dns', 'verification', 'waiting', 'completed'])
     expect(asked.filter((request) => request.startsWith('POST'))).toEqual([])
   })
 
-  it('says that the service handed out a pending claim', async () => {
-    expect((await walk({ createdStatus: 200 })).events[0]?.message).toBe('it was already being claimed')
+  it('the workflow reports that the claim was already pending', async () => {
+    expect((await run({ createdStatus: 200 })).events[0]?.message).toBe('the claim was already pending')
   })
 
-  it('stops at a block: exit 9; or waits it out', async () => {
+  it('the workflow ends with exit 9 at a block, unless --through-blocked', async () => {
     const blocked = claim({ status: 'blocked', blocked_reason: 'grace_period' })
-    expect((await walk({ states: [blocked] })).end).toMatchObject({
+    expect((await run({ states: [blocked] })).end).toMatchObject({
       code: 'claim_blocked',
       exit: Exit.negativeEnd,
     })
-    const waited = await walk({ states: [blocked, claim({ status: 'completed' })] }, { throughBlocked: true })
-    expect(waited.stations).toContain('waiting')
+    const waited = await run({ states: [blocked, claim({ status: 'completed' })] }, { throughBlocked: true })
+    expect(waited.steps).toContain('waiting')
     expect(waited.end).toMatchObject({ status: 'completed' })
   })
 
-  it.each(['failed', 'expired'])('ends with exit 9 when the claim is %s', async (status) => {
-    expect((await walk({ states: [claim({ status })] })).end).toMatchObject({ exit: Exit.negativeEnd })
+  it.each(['failed', 'expired'])('the workflow ends with exit 9 when the claim is %s', async (status) => {
+    expect((await run({ states: [claim({ status })] })).end).toMatchObject({ exit: Exit.negativeEnd })
   })
 
-  it('ends with exit 8 when its time is over', async () => {
-    expect((await walk({ states: [claim()] }, { timeoutMs: 5000 })).end).toMatchObject({ exit: Exit.notYet })
+  it('the workflow times out with exit 8', async () => {
+    expect((await run({ states: [claim()] }, { timeoutMs: 5000 })).end).toMatchObject({ exit: Exit.notYet })
   })
 
-  it('cannot be walked without a placeholder domain id', async () => {
-    expect((await walk({ created: claim({ domain_id: null }) })).end).toMatchObject({
+  it('the workflow fails without a placeholder domain id', async () => {
+    expect((await run({ created: claim({ domain_id: null }) })).end).toMatchObject({
       code: 'domain_id_missing',
     })
   })

@@ -1,0 +1,179 @@
+import type { Context } from '../context.ts'
+import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
+import type { CheckReportJson } from '../dns/diagnosis/report.ts'
+import { reportJson } from '../dns/diagnosis/report-json.ts'
+import { waitForRecord } from '../dns/wait.ts'
+import { dnsEffects } from '../dns/wire/effects.ts'
+import { CliError, Exit } from '../errors.ts'
+import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
+import type { ServiceClient } from '../service/client.ts'
+import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import { type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
+import { endedError, nameOf, stateOf } from './lifecycle.ts'
+import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
+import { recordOf } from './record.ts'
+import { watchClaim } from './watch.ts'
+
+/** The steps, in order. */
+export type Step = 'created' | 'record' | 'dns' | 'verification' | 'completed'
+
+/** What `claim --format jsonl` writes, one per line: a step that is done, a wait, or a warning. */
+export interface WorkflowEvent {
+  readonly event: Step | 'waiting' | 'warning'
+  /** ISO 8601. */
+  readonly at: string
+  readonly message: string
+  readonly claim: DomainClaim
+  /** While waiting for DNS. */
+  readonly report?: CheckReportJson
+}
+
+export interface WorkflowOptions {
+  /** For all steps together. */
+  readonly timeoutMs: number
+  readonly throughBlocked: boolean
+  /** Whether to wait for DNS before asking the service to verify. */
+  readonly check: boolean
+}
+
+type WorkflowContext = LedgerContext & Pick<Context, 'random' | 'interrupts' | 'dns'>
+type WorkflowSettings = LedgerSettings & DnsSettings
+
+/**
+ * Runs a claim from start to finish: creates it or resumes the one in progress, waits until DNS has the record, asks the
+ * service to verify, and follows the claim until it is settled. It can be interrupted and run again at any point: the
+ * ledger and the service know how far it got. Returns the completed claim.
+ *
+ * @throws CliError exit 9 if the claim ended unsuccessfully, exit 8 when the time is up, and what the operations throw
+ */
+export async function* runWorkflow(
+  request: ClaimRequest,
+  options: WorkflowOptions,
+  client: ServiceClient,
+  context: WorkflowContext,
+  settings: WorkflowSettings,
+): AsyncGenerator<WorkflowEvent, DomainClaim, void> {
+  const end = context.clock.monotonic() + options.timeoutMs
+  const timeLeft = () => Math.max(1, end - context.clock.monotonic())
+  const eventOf = (event: WorkflowEvent['event'], message: string, claim: DomainClaim): WorkflowEvent => ({
+    event,
+    at: new Date(context.clock.now()).toISOString(),
+    message,
+    claim,
+  })
+
+  const { claim: started, origin } = await startOrResume(request, client, context, settings)
+  yield eventOf('created', origin, started)
+  const state = stateOf(started)
+  if (state.phase === 'completed') {
+    yield eventOf('completed', state.description, started)
+    return started
+  }
+  const record = recordOf(started)
+  yield eventOf('record', `TXT  ${record.name}  ${record.value}`, started)
+
+  const domainId = started.domain_id ?? ''
+  // Once the service has accepted the record or blocked the claim, DNS no longer matters.
+  if (started.status === 'pending' || state.phase === 'unknown') {
+    if (options.check) {
+      for await (const { event, message, report } of waitForDns(record, timeLeft(), context, settings)) {
+        yield { ...eventOf(event, message, started), ...(report === undefined ? {} : { report }) }
+      }
+    }
+    const claim = await verifyClaim(client, domainId)
+    await recordClaim(claim, context, settings)
+    yield eventOf('verification', 'verification requested', claim)
+  } else {
+    yield eventOf('dns', 'the service found the record', started)
+    yield eventOf('verification', state.description, started)
+  }
+
+  const watch = watchClaim(
+    () => getClaim(client, domainId, { maxAttempts: 1 }),
+    { intervalMs: undefined, timeoutMs: timeLeft(), throughBlocked: options.throughBlocked },
+    context,
+  )
+  for (;;) {
+    const step = await watch.next()
+    if (!step.done) {
+      const { event, message, claim } = step.value
+      if (event !== 'done') yield eventOf(event === 'warning' ? 'warning' : 'waiting', message, claim)
+      continue
+    }
+    const { claim, state } = step.value
+    await recordClaim(claim, context, settings)
+    if (state.phase !== 'completed') throw endedError(claim, state)
+    yield eventOf('completed', state.description, claim)
+    return claim
+  }
+}
+
+/** The claim in progress, as the ledger or the service knows it, or a new one. */
+async function startOrResume(
+  request: ClaimRequest,
+  client: ServiceClient,
+  context: LedgerContext,
+  settings: LedgerSettings,
+): Promise<{ claim: DomainClaim; origin: string }> {
+  const known = (await readLedger(context, settings, async () => {})).find(
+    (entry) => entry.claim.name?.toLowerCase() === request.name,
+  )
+  if (known?.claim.domain_id) {
+    const claim = await getClaim(client, known.claim.domain_id).catch((error: unknown) => {
+      if (error instanceof CliError && error.exit === Exit.notFound) return undefined
+      throw error
+    })
+    if (claim !== undefined && stateOf(claim).phase !== 'ended') {
+      await recordClaim(claim, context, settings)
+      return { claim, origin: `resumed: ${stateOf(claim).description}` }
+    }
+  }
+  const { claim, created } = await createClaim(client, request)
+  await recordClaim(claim, context, settings)
+  if (!claim.domain_id) {
+    throw new CliError(
+      'domain_id_missing',
+      Exit.unavailable,
+      `the service sent no placeholder domain id for ${nameOf(claim)}`,
+      { hint: "the claim can't be followed without it; ask the service's support for it" },
+    )
+  }
+  return { claim, origin: created ? 'a new claim' : 'the claim was already pending' }
+}
+
+/** How long to wait for name servers that don't have the record yet, in milliseconds. */
+const MAX_LAG_MS = 10 * 60 * 1000
+
+async function* waitForDns(
+  record: { name: string; value: string },
+  timeoutMs: number,
+  context: WorkflowContext,
+  settings: DnsSettings,
+): AsyncGenerator<Pick<WorkflowEvent, 'event' | 'message' | 'report'>, void, void> {
+  const checks = waitForRecord(checkRequest(record, settings), timeoutMs, dnsEffects(context))
+  const lagEnd = context.clock.monotonic() + Math.min(MAX_LAG_MS, timeoutMs / 2)
+  for (;;) {
+    const step = await checks.next()
+    const report = step.done ? step.value : step.value.report
+    const failure = exitErrorOf(report)
+    if (failure === undefined) {
+      yield { event: 'dns', message: `the record is visible at ${report.name}` }
+      return
+    }
+    if (report.verdict === 'unknown') {
+      // The service may still see DNS.
+      yield { event: 'warning', message: `couldn't query DNS from here: ${failure.message}` }
+      return
+    }
+    if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {
+      yield { event: 'warning', message: failure.message }
+      return
+    }
+    if (step.done) {
+      throw new CliError(failure.code, failure.exit, failure.message, {
+        hint: [failure.hint, 'to ask the service without this check: --no-check'].filter(Boolean).join('\n'),
+      })
+    }
+    yield { event: 'waiting', message: failure.message, report: reportJson(report) }
+  }
+}

@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import { formatDuration, relativeTime } from '../../src/terminal/duration.ts'
+
+const MINUTE = 60
+const HOUR = 3600
+const DAY = 86_400
+
+describe('a duration', () => {
+  test.each([
+    [0.2, '1 second', '1 s'],
+    [45, '45 seconds', '45 s'],
+    [119, '119 seconds', '119 s'],
+    [2 * MINUTE, '2 minutes', '2 min'],
+    [15 * MINUTE, '15 minutes', '15 min'],
+    [2 * HOUR, '2 hours', '2 h'],
+    [2 * DAY, '2 days', '2 days'],
+    [60 * DAY, '60 days', '60 days'],
+    [Number.POSITIVE_INFINITY, 'more than a year', 'more than a year'],
+  ])('a duration of %d seconds reads "%s", in narrow places "%s"', (seconds, long, short) => {
+    expect(formatDuration(seconds)).toBe(long)
+    expect(formatDuration(seconds, 'short')).toBe(short)
+  })
+})
+
+describe('a time relative to now', () => {
+  const now = Date.parse('2026-11-20T12:00:00Z')
+
+  test.each([
+    [0, 'just now'],
+    [-59_000, 'just now'],
+    [-60_000, '1 minute ago'],
+    [-3 * 3600_000, '3 hours ago'],
+    [-86_400_000, '1 day ago'],
+    [-400 * 86_400_000, '13 months ago'],
+    [-800 * 86_400_000, '2 years ago'],
+    [60 * 86_400_000 - 1, 'in 59 days'],
+    [30_000, 'in a moment'],
+    [7 * 86_400_000 - 1, 'in 6 days'],
+  ])('a time %d milliseconds away reads "%s"', (offset, text) => {
+    expect(relativeTime(now + offset, now)).toBe(text)
+  })
+})
