@@ -416,7 +416,7 @@ describe('aliases without end', () => {
     expect(report.verdict).toBe('fix')
     expect(report.findings).toMatchObject([{ code: 'cname_loop', details: { dname: 'shop.example.com' } }])
     expect(report.findings[0]?.message).toBe(
-      `app.shop.example.com is an alias (by the DNAME at shop.example.com) that leads below shop.example.com itself, where the same DNAME applies again, endlessly: ${chain}`,
+      `app.shop.example.com is an alias (through the DNAME at shop.example.com) that leads back below shop.example.com, where the same DNAME applies again, endlessly: ${chain}`,
     )
     expect(report.findings[0]?.fix).toContain('Remove the DNAME at shop.example.com')
   })

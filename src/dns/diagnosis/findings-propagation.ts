@@ -1,6 +1,6 @@
 import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
 import type { StaleGlue } from '../observation/stale-glue.ts'
-import { decodeValue } from '../wire/txt-answer.ts'
+import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { explainValues } from './value-comparison.ts'
 
@@ -10,35 +10,35 @@ export function partialPropagation(
   matching: readonly Observation[],
   without: readonly Observation[],
 ): Finding {
-  const apart = serversApart(matching, without)
-  // A copy that nobody notifies looks for changes after the refresh time of its SOA record.
+  const disjoint = disjointNsSets(matching, without)
+  // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
   const glue = observations.staleGlue ?? []
   const copies = without.filter(
     ({ host, server }) => !glue.some((stale) => stale.host === host && stale.glue === server?.address),
   )
-  const isLagging = !apart && copies.length > 0 && lagOf(matching, copies) === 'behind'
+  const isLagging = !disjoint && copies.length > 0 && lagOf(matching, copies) === 'behind'
   const refresh = copies.flatMap((server) => server.soa?.refresh ?? [])
   return {
     code: 'partial_propagation',
-    severity: apart || copies.length === 0 ? 'error' : 'warning',
-    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map((server) => placeAndFault(observations, server)).join(', ')}`,
-    fix: advice(observations, { apart, matching, without, copies }),
+    severity: disjoint || copies.length === 0 ? 'error' : 'warning',
+    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(describeServer).join(', ')}; not yet: ${without.map((server) => describeServerAndFault(observations, server)).join(', ')}`,
+    fix: advice(observations, { disjoint, matching, without, copies }),
     ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
-      with: matching.map((server) => ({ ...who(server), serial: serialOf(server) })),
+      with: matching.map((server) => ({ ...identify(server), serial: serialOf(server) })),
       without: without.map((server) => ({
-        ...who(server),
+        ...identify(server),
         outcome: server.outcome,
         serial: serialOf(server),
       })),
-      ...(apart ? { apart } : {}),
+      ...(disjoint ? { apart: disjoint } : {}),
       ...(glue.length > 0 ? { stale_glue: glue } : {}),
       old_state_ttl: oldStateTtl(without),
     },
   }
 }
 
-/** The parent zone sends resolvers to an address that the zone itself does not give. */
+/** The parent zone sends resolvers to an address that the zone itself doesn't have. */
 function glueFix(stale: readonly StaleGlue[]): string {
   const hosts = stale.map(
     ({ host, glue, own }) =>
@@ -51,30 +51,27 @@ function glueFix(stale: readonly StaleGlue[]): string {
 function advice(
   observations: Observations,
   seen: {
-    apart: Apart | undefined
+    disjoint: DisjointNsSets | undefined
     matching: readonly Observation[]
     without: readonly Observation[]
     copies: readonly Observation[]
   },
 ): string {
-  const { apart, matching, without, copies } = seen
+  const { disjoint, matching, without, copies } = seen
   const glue = observations.staleGlue ?? []
   if (copies.length === 0) return glueFix(glue)
-  if (apart) return apartFix(apart)
+  if (disjoint) return disjointFix(disjoint)
   if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(matching, copies)]}`
   return possiblyStaleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]
 }
 
-type Apart = { with: string[]; without: string[] }
+type DisjointNsSets = { with: string[]; without: string[] }
 
-function apartFix(apart: Apart): string {
-  return `The name servers belong to two different zones: those with the record list only ${apart.with.join(', ')}, the others only ${apart.without.join(', ')}. Waiting won't help. Add the record in both places, or remove one set from the delegation`
+function disjointFix(disjoint: DisjointNsSets): string {
+  return `The name servers belong to two different zones: those with the record list only ${disjoint.with.join(', ')}, the others only ${disjoint.without.join(', ')}. Waiting won't help. Add the record in both places, or remove one set from the delegation`
 }
 
-/**
- * One host at two addresses, of which the zone names only one: the registry's glue still has the other. A server says
- * which addresses are right only where it was asked; here it shows in the zone that is older.
- */
+/** One host has two addresses that answer differently. One of them may be old, but the servers weren't asked which. */
 function possiblyStaleGlueFix(
   { parent }: Observations,
   matching: readonly Observation[],
@@ -84,12 +81,12 @@ function possiblyStaleGlueFix(
   if (host === undefined || parent === undefined) return undefined
   const addresses = (servers: readonly Observation[]) =>
     servers.flatMap((server) => (server.host === host ? [server.server?.address ?? ''] : [])).join(', ')
-  return `${host} gives different answers at its addresses. If ${addresses(without)} is an old address of it, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
+  return `${host} gives different answers at its addresses. If ${addresses(without)} is an old address, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
 }
 
 type Lag = 'behind' | 'same' | 'ahead'
 
-/** Where the servers without the record stand, going by their serials. */
+/** Whether the zone at the servers without the record is older, the same, or newer, going by its serials. */
 function lagOf(matching: readonly Observation[], without: readonly Observation[]): Lag {
   const isAhead = without.every((server) =>
     matching.every((other) => isNewer(serialOf(server), serialOf(other))),
@@ -112,7 +109,7 @@ const LAG_FIXES: Readonly<Record<Lag, string>> = {
 const serialOf = (server: Observation) => server.soa?.serial ?? null
 
 /** `ns1.example.com (192.0.2.1, serial 42)`. */
-function place(server: Observation): string {
+function describeServer(server: Observation): string {
   const known = [
     ...(server.server === undefined ? [] : [server.server.address]),
     ...(serialOf(server) === null ? [] : [`serial ${serialOf(server)}`]),
@@ -120,22 +117,21 @@ function place(server: Observation): string {
   return known.length === 0 ? server.host : `${server.host} (${known.join(', ')})`
 }
 
-/** With what is wrong with the value there, where it is not just an older state of the zone. */
-function placeAndFault({ expected, name }: Observations, server: Observation): string {
-  const [best] = explainValues(
-    expected,
-    server.values.map((value) => decodeValue(value.bytes)),
-    name,
-  )
-  if (best === undefined || best.fault === 'stale_token') return place(server)
-  return `${place(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
+/** Adds what is wrong with the value there, unless it is only an older version of the zone. */
+function describeServerAndFault({ expected, name }: Observations, server: Observation): string {
+  const [best] = explainValues(expected, decodeValues(server.values), name)
+  if (best === undefined || best.fault === 'stale_token') return describeServer(server)
+  return `${describeServer(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
 }
 
 /**
- * The NS sets of the servers with the record and of those without, where they have no server in common: a domain moved
- * by half. Copies of one zone that is just being changed share some.
+ * The NS sets of the servers with the record and of those without, if they have no server in common: the domain was only
+ * half moved. Copies of a zone that has just been changed share some.
  */
-function serversApart(matching: readonly Observation[], without: readonly Observation[]): Apart | undefined {
+function disjointNsSets(
+  matching: readonly Observation[],
+  without: readonly Observation[],
+): DisjointNsSets | undefined {
   const hosts = (servers: readonly Observation[]) => [
     ...new Set(servers.flatMap((server) => server.nsSet ?? [])),
   ]
@@ -144,13 +140,13 @@ function serversApart(matching: readonly Observation[], without: readonly Observ
   return areKnown && sets.with.every((host) => !sets.without.includes(host)) ? sets : undefined
 }
 
-/** Serial numbers go round: which of two is newer follows from their distance (RFC 1982). */
+/** Serial numbers wrap around, so their distance tells which is newer (RFC 1982). */
 function isNewer(serial: number | null, other: number | null): boolean {
   if (serial === null || other === null || serial === other) return false
   return (serial - other) >>> 0 < 0x8000_0000
 }
 
-const who = (server: Observation) => ({
+const identify = (server: Observation) => ({
   host: server.host,
   address: server.server?.address ?? null,
 })

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { wrongPlaces } from '../../../src/dns/observation/misplaced-records.ts'
+import { candidateNames } from '../../../src/dns/observation/misplaced-records.ts'
 import { isWithin } from '../../../src/dns/wire/name.ts'
 
 const namesOf = (name: string, zone: string) =>
-  wrongPlaces(name, zone, 'mc-verify=token').map((place) => place.name)
+  candidateNames(name, zone, 'mc-verify=token').map((place) => place.name)
 
 describe('the places to look at', () => {
   test('for the top of a zone are where providers put what people type', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { surveyNameServers } from '../../../src/dns/observation/name-server-survey.ts'
-import { limitQuestions } from '../../../src/dns/wire/question-limit.ts'
+import { limitQueries } from '../../../src/dns/wire/query-limit.ts'
 import { type Asked, type FakeReply, RCODE } from '../fake-dns.ts'
 import { type FakeZone, fakeInternet, txt } from '../fake-internet.ts'
 import { timedContext } from '../timed-check.ts'
@@ -28,7 +28,7 @@ async function survey(
     verified: true,
   } as const
   const question = { name: 'shop.com', expected: 'prefix=token', serverMs: 4700 }
-  const effects = { ...context.effects, dns: limitQuestions(context.effects.dns, most) }
+  const effects = { ...context.effects, dns: limitQueries(context.effects.dns, most) }
   const running = surveyNameServers(located, question, { ...context, effects })
   await running.done
   const seen = running.seen()

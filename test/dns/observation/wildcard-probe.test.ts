@@ -18,8 +18,8 @@ const AT: Observation = {
 describe('the probes at one authoritative server', () => {
   test('find the record at another name', async () => {
     const { context } = timedContext(fakeInternet([zone(txt('www.app.shop.com', 'prefix=token'))]))
-    const { places } = await probeMisplacedRecords(AT, 'app.shop.com', 'shop.com', 'prefix=token', context)
-    expect(places.map(({ name }) => name)).toEqual(['www.app.shop.com'])
+    const { misplaced } = await probeMisplacedRecords(AT, 'app.shop.com', 'shop.com', 'prefix=token', context)
+    expect(misplaced.map(({ name }) => name)).toEqual(['www.app.shop.com'])
   })
 
   test('take one round of questions, and ask that server alone', async () => {

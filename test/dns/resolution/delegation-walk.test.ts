@@ -65,7 +65,7 @@ describe('the walk from server to server', () => {
   test('tells who only recurses in the place of a registry', async () => {
     const refused = () => ({ flags: RA | RCODE.REFUSED })
     const { end, recursion } = await walk('id.me', refused)
-    expect(end).toBe('useless')
+    expect(end).toBe('dead-end')
     expect(recursion).toEqual(['me'])
   })
 
