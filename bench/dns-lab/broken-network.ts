@@ -100,7 +100,7 @@ export const CACHES: readonly Broken[] = [
     },
     truth: {
       verdicts: ['wait', 'fix'],
-      says: /old (name servers|NS|provider)|name servers of before|previous|former|still asks/i,
+      firstMentions: /old (name servers|NS|provider)|name servers of before|previous|former|still asks/i,
       seconds: [3600, 172_800],
     },
   },
@@ -118,7 +118,8 @@ export const CACHES: readonly Broken[] = [
     stubs: { 'split.com': INTERNAL },
     truth: {
       verdicts: ['ready_with_warning', 'fix', 'ready'],
-      says: /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
+      firstMentions:
+        /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
       never: /Wait \d+/,
     },
   },
@@ -136,7 +137,8 @@ export const CACHES: readonly Broken[] = [
     stubs: { 'splitold.com': INTERNAL },
     truth: {
       verdicts: ['ready_with_warning', 'fix', 'ready'],
-      says: /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
+      firstMentions:
+        /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
       never: /Wait \d+/,
     },
   },
@@ -155,7 +157,8 @@ export const CACHES: readonly Broken[] = [
     stubs: { 'splitsub.com': INTERNAL },
     truth: {
       verdicts: ['ready_with_warning', 'fix', 'ready'],
-      says: /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
+      firstMentions:
+        /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
       never: /Wait \d+/,
     },
   },
@@ -218,7 +221,7 @@ export const NETWORKS: readonly Broken[] = [
   through('i-striptxt', 'a router that strips TXT', stripsTxt, {
     verdicts: ['ready_with_warning', 'fix'],
     codes: ['resolver_broken', 'txt_filtered', 'split_dns', 'other_view'],
-    says: /strip|filter|leaves? out|without|empty|router|no SOA|does not pass/i,
+    firstMentions: /strip|filter|leaves? out|without|empty|router|no SOA|does not pass/i,
     never: /Wait \d+|remembers/,
   }),
   through('i-refusesns', 'a resolver that refuses NS questions', refusesNs, {
@@ -239,7 +242,7 @@ function dnssec(
   id: string,
   what: string,
   how: { signed?: Signing; strayDs?: true },
-  says: RegExp,
+  firstMentions: RegExp,
   more: Partial<Broken> = {},
 ): Broken {
   const domain = `${id}.com`
@@ -251,7 +254,7 @@ function dnssec(
     truth: {
       verdicts: ['fix'],
       codes: ['dnssec_bogus', 'dnssec_expired', 'dnssec_wrong_ds', 'dnssec_stale_ds', 'dnssec_ds_left'],
-      says,
+      firstMentions,
     },
     ...more,
   }

@@ -47,29 +47,31 @@ export const VALUES: readonly Broken[] = [
   value('v-line', 'a whole zone line', [`v-line.com. 300 IN TXT "${EXPECTED}"`], { codes: ['pasted_line'] }),
   value('v-extra', 'behind SPF in one record', [`${SPF} ${EXPECTED}`], { codes: ['extra_text'] }),
   value('v-endash', 'an en dash for the hyphen', [EXPECTED.replace('-', '\u2013')], {
-    says: /dash|U\+2013/i,
+    firstMentions: /dash|U\+2013/i,
   }),
   value('v-nbhyphen', 'a non-breaking hyphen', [EXPECTED.replace('-', '\u2011')], {
-    says: /hyphen|U\+2011/i,
+    firstMentions: /hyphen|U\+2011/i,
   }),
   value('v-fullwidth', 'a full-width equals sign', [EXPECTED.replace('=', '\uff1d')], {
-    says: /full-?width|U\+FF1D/i,
+    firstMentions: /full-?width|U\+FF1D/i,
   }),
   value('v-colon', 'a colon for the equals sign', [EXPECTED.replace('=', ':')], {
-    says: /":"|colon|equals|"="/i,
+    firstMentions: /":"|colon|equals|"="/i,
   }),
   value('v-colonblank', 'a colon and a blank for the equals sign', [EXPECTED.replace('=', ': ')], {
-    says: /":|colon|equals|"="/i,
+    firstMentions: /":|colon|equals|"="/i,
   }),
-  value('v-percent', '%3D for the equals sign', [EXPECTED.replace('=', '%3D')], { says: /%3D|encod/i }),
+  value('v-percent', '%3D for the equals sign', [EXPECTED.replace('=', '%3D')], {
+    firstMentions: /%3D|encod/i,
+  }),
   value('v-backslash', 'a backslash before the equals sign', [EXPECTED.replace('=', '\\=')], {
-    says: /backslash|escap/i,
+    firstMentions: /backslash|escap/i,
   }),
   value('v-underscore', 'an underscore for the hyphen', [EXPECTED.replace('-', '_')], {
-    says: /underscore|"_"|hyphen/i,
+    firstMentions: /underscore|"_"|hyphen/i,
   }),
   value('v-swapped', 'the halves around "=" swapped', [`${TOKEN}=mc-verify`], {
-    says: /swap|order|reverse|before|exchanged/i,
+    firstMentions: /swap|order|reverse|before|exchanged/i,
   }),
   value(
     'v-swappedcut',
@@ -78,13 +80,13 @@ export const VALUES: readonly Broken[] = [
     { codes: ['missing', 'stale_token'] },
   ),
   value('v-homoglyph', 'a Cyrillic letter that looks the same', [EXPECTED.replace('B', '\u0412')], {
-    says: /look|Cyrillic|U\+0412/i,
+    firstMentions: /look|Cyrillic|U\+0412/i,
   }),
   value('v-onechar', 'one wrong character', [EXPECTED.replace('p', 'q')], {
-    says: /character|typ(o|ed|ing)|copied/i,
+    firstMentions: /character|typ(o|ed|ing)|copied/i,
   }),
   value('v-placeholder', 'the placeholder of the instructions', ['mc-verify=YOUR_TOKEN'], {
-    says: /placeholder|example|instructions/i,
+    firstMentions: /placeholder|example|instructions/i,
   }),
   {
     id: 'v-givenquotes',
@@ -94,7 +96,7 @@ export const VALUES: readonly Broken[] = [
     zones: [zone('givenquotes.com', RIGHT)],
     truth: {
       verdicts: ['fix', 'ready', 'ready_with_warning'],
-      says: /given|--value|you (typed|passed|gave)/i,
+      firstMentions: /given|--value|you (typed|passed|gave)/i,
       never: /(Add|Replace|Enter|Type)[^\n]*\\?"mc-verify/,
     },
   },

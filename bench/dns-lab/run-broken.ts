@@ -2,9 +2,9 @@ import { BROKEN } from './broken.ts'
 import { forAll, isAlone, Laboratory } from './laboratory.ts'
 import type { Run } from './program.ts'
 import { questionsOf } from './questions.ts'
-import { type Broken, type Grade, grade, type Judgement } from './truth.ts'
+import { type Broken, type Grade, type GradedRun, grade } from './truth.ts'
 
-interface Result extends Judgement {
+interface Result extends GradedRun {
   readonly setup: Broken
   readonly run: Run
 }

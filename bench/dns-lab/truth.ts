@@ -7,7 +7,7 @@ export interface Truth {
   /** The first finding's code is one of these; without any, each but those that name no cause. */
   readonly codes?: readonly string[]
   /** What the first finding has to say, in its message, its fix or its evidence. */
-  readonly says?: RegExp
+  readonly firstMentions?: RegExp
   /** What some finding has to say. */
   readonly mentions?: RegExp
   /** What no finding may say: it sends people in the wrong direction. */
@@ -29,22 +29,22 @@ export type Grade = 'right' | 'wrong' | 'generic' | 'harmful'
 /** True of many set-ups: they tell that something is wrong, not what. */
 const GENERIC = new Set(['missing', 'stale_token', 'nameserver_unreachable', 'resolver_broken'])
 
-export interface Judgement {
+export interface GradedRun {
   readonly grade: Grade
   /** What is not as it should be. */
   readonly why: string
 }
 
 /** Compares a run with the truth. */
-export function grade({ truth, zones }: Broken, run: Run, asked: readonly string[]): Judgement {
+export function grade({ truth, zones }: Broken, run: Run, asked: readonly string[]): GradedRun {
   const { report } = run
   if (report === undefined)
     return { grade: 'wrong', why: `no report, exit ${run.exit}: ${run.stderr.slice(0, 200)}` }
   // Names of the laboratory tell what it is about; that the program repeats them is no diagnosis.
-  const words = ({ message, fix }: Finding) =>
+  const textOf = ({ message, fix }: Finding) =>
     zones.reduce((text, { apex }) => text.replaceAll(apex, 'DOMAIN'), `${message}\n→ ${fix}`)
   const [first] = report.findings
-  const all = report.findings.map(words).join('\n')
+  const all = report.findings.map(textOf).join('\n')
   const harm = truth.never?.exec(all)
   if (harm) return { grade: 'harmful', why: `says "${harm[0]}"` }
   const planted = truth.unasked?.filter((name) => asked.includes(name)) ?? []
@@ -54,8 +54,11 @@ export function grade({ truth, zones }: Broken, run: Run, asked: readonly string
   const code = first?.code ?? 'no finding'
   const isCode = truth.codes?.includes(code) ?? !GENERIC.has(code)
   if (!isCode) return { grade: GENERIC.has(code) ? 'generic' : 'wrong', why: `${report.verdict} ${code}` }
-  if (truth.says !== undefined && !truth.says.test(first === undefined ? '' : words(first)))
-    return { grade: 'generic', why: `${code} does not say ${truth.says}` }
+  if (
+    truth.firstMentions !== undefined &&
+    !truth.firstMentions.test(first === undefined ? '' : textOf(first))
+  )
+    return { grade: 'generic', why: `${code} does not say ${truth.firstMentions}` }
   if (truth.mentions !== undefined && !truth.mentions.test(all))
     return { grade: 'generic', why: `nothing says ${truth.mentions}` }
   if (!truth.verdicts.includes(report.verdict))

@@ -148,7 +148,7 @@ function missing(
     severity: 'error',
     message: `The TXT record isn't at ${name}: expected ${quote(expected)}, ${instead}`,
     fix: isPrivateRegistry(zone)
-      ? `Check that ${name} is registered: anyone can register names below ${zone}. If ${zone} is yours, add a TXT record there: host ${host}, value ${expected}`
+      ? `Check that ${name} is registered: anyone can register names below ${zone}. If ${zone} is yours, the host of the record is ${host} and its value is ${expected}`
       : `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
     details: {
       zone,

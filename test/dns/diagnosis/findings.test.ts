@@ -391,7 +391,7 @@ describe('the fix', () => {
     ['a registered domain', 'example.com', 'com', 'at the registrar'],
     ['a domain of a country’s registry', 'example.co.uk', 'co.uk', 'at the registrar'],
     ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
-  ])('for the delegation of %s says where to change it', (_says, zone, parent, place) => {
+  ])('for the delegation of %s says where to change it', (_title, zone, parent, place) => {
     const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
     const [finding] = diagnosed(observations({ ...delegated, servers: [lame] })).findings
     expect(finding?.fix).toContain(`from the NS records of ${zone}, ${place} and in the zone itself`)
@@ -453,7 +453,7 @@ describe('the fix', () => {
     ['newer, across the end of the numbers', 4_294_967_290, 1, /have a newer version of the zone/],
   ])(
     'for servers without the record depends on whether their zone is older: it is %s',
-    (_says, serial, other, fix) => {
+    (_title, serial, other, fix) => {
       const soa = (number: number) => ({
         soa: { ...SOA, serial: number },
       })
@@ -739,7 +739,7 @@ describe('a resolver without the record', () => {
     ['nxdomain', 'does not return', undefined],
   ] as const)(
     'is filtered if it answers %s without an SOA record and %s the zone’s',
-    (outcome, _says, soa) => {
+    (outcome, _title, soa) => {
       const { verdict, findings } = lacking({ ...current, soa }, { outcome, negativeTtl: undefined })
       expect(verdict).toBe('ready_with_warning')
       expect(findings).toMatchObject([{ code: 'txt_filtered' }])

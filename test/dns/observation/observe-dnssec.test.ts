@@ -33,7 +33,7 @@ const soa: packet.Answer = {
   },
 }
 
-/** Virtual time begins in 1970: dates are seconds from then on. */
+/** Virtual time starts in 1970, so dates are seconds from the start. */
 const signature = (inception: number, expiration: number): packet.Answer => ({
   type: 'RRSIG',
   name: ZONE,
@@ -93,12 +93,12 @@ async function observe(
   return await observeDnssec(ZONE, signers, addresses, context)
 }
 
-describe('DNSSEC, as DS records, keys and dates show it', () => {
-  test('a DS record that fits the key, and a signature of today', async () => {
+describe('DNSSEC observed from DS records, keys and dates:', () => {
+  test('a DS record that matches the key, and a valid signature', async () => {
     expect(await observe(server([signature(-DAY, DAY)]))).toMatchObject({ state: 'ok', keyTags: [60485] })
   })
 
-  test('one signature of today is enough', async () => {
+  test('one valid signature is enough', async () => {
     expect(await observe(server([signature(-2 * DAY, -DAY), signature(-DAY, DAY)]))).toMatchObject({
       state: 'ok',
     })
@@ -108,24 +108,24 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
     expect(await observe(() => 'silent', [])).toMatchObject({ state: 'unsigned' })
   })
 
-  test('signatures that have expired', async () => {
+  test('expired signatures', async () => {
     const seen = await observe(server([signature(-3 * DAY, -2 * DAY), signature(-3 * DAY, -DAY)]))
     expect(seen).toMatchObject({ state: 'expired', date: -DAY })
   })
 
-  test('signatures of tomorrow', async () => {
+  test('signatures that become valid tomorrow', async () => {
     expect(await observe(server([signature(DAY, 3 * DAY)]))).toMatchObject({
       state: 'not-yet-valid',
       date: DAY,
     })
   })
 
-  test('a DS record of another key', async () => {
+  test('a DS record for another key', async () => {
     const other = { ...SIGNER, digest: Buffer.alloc(20, 1) }
     expect(await observe(server([signature(-DAY, DAY)]), [other])).toMatchObject({ state: 'wrong-ds' })
   })
 
-  test('the DS record of the next key beside the present one', async () => {
+  test('a DS record for the next key next to the current one', async () => {
     const next = { ...SIGNER, keyTag: 1, digest: Buffer.alloc(20, 1) }
     expect(await observe(server([signature(-DAY, DAY)]), [next, SIGNER])).toMatchObject({ state: 'ok' })
   })
@@ -156,7 +156,7 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
     })
   })
 
-  test('a DS record that was left behind', async () => {
+  test('a DS record left behind', async () => {
     expect(await observe(server([], false))).toMatchObject({ state: 'no-key' })
   })
 
