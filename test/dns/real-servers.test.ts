@@ -637,7 +637,7 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
   })
 
   describe('the check finds the cause:', () => {
-    test.each(CAUSES)('$says: $code', async (scenario) => {
+    test.each(CAUSES)('$title: $code', async (scenario) => {
       expectScenario(await network.check(scenario.name, EXPECTED), scenario)
     })
 
@@ -709,7 +709,7 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
   })
 
   describe('the check finds server problems:', () => {
-    test.each(SERVERS)('$says: $code', async (scenario) => {
+    test.each(SERVERS)('$title: $code', async (scenario) => {
       expectScenario(await network.check(scenario.name, EXPECTED), scenario)
     })
   })
