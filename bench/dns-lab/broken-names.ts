@@ -20,7 +20,7 @@ function place(
 
 const OTHER = { codes: ['other_name', 'doubled_name'] }
 
-/** The right value at a wrong place. */
+/** The right value at the wrong name. */
 export const NAMES: readonly Broken[] = [
   place('n-doubled', 'the domain doubled', 'doubled.com', 'doubled.com', AT('doubled.com'), {
     codes: ['doubled_name'],
@@ -58,9 +58,9 @@ export const NAMES: readonly Broken[] = [
     'quotedat.com',
     'quotedat.com',
     AT('\\034\\064\\034'),
-    { says: /@/ },
+    { firstMentions: /@/ },
   ),
-  place('n-at', '@ stored as a name', 'literalat.com', 'literalat.com', AT('\\064'), { says: /@/ }),
+  place('n-at', '@ stored as a name', 'literalat.com', 'literalat.com', AT('\\064'), { firstMentions: /@/ }),
   place('n-www', 'at www', 'atwww.com', 'atwww.com', AT('www'), OTHER),
   place('n-parent', 'at the parent', 'app.atparent.com', 'atparent.com', `app A 192.0.2.1\n${RIGHT}`, OTHER),
   place(
@@ -82,7 +82,11 @@ export const NAMES: readonly Broken[] = [
     what: 'the right record; the given name has the domain twice',
     name: 'given.com.given.com',
     zones: [zone('given.com', RIGHT)],
-    truth: { verdicts: ['fix'], says: /twice|doubled|--name|you (typed|gave)|given name/i, never: /remove/i },
+    truth: {
+      verdicts: ['fix'],
+      firstMentions: /twice|doubled|--name|you (typed|gave)|given name/i,
+      never: /remove/i,
+    },
   },
   {
     id: 'n-occluded',
@@ -101,10 +105,10 @@ const looped = (holder: Holder): Broken => ({
   what: `a DNAME below itself (${holder})`,
   name: `app.shop.dname-${holder}.com`,
   zones: [zone(`dname-${holder}.com`, 'shop DNAME eu.shop', { at: [holder] })],
-  truth: { verdicts: ['fix'], codes: ['cname_loop', 'cname_dangling'], says: /DNAME/ },
+  truth: { verdicts: ['fix'], codes: ['cname_loop', 'cname_dangling'], firstMentions: /DNAME/ },
 })
 
-/** A CNAME where an apex has its SOA: BIND, Knot and NSD refuse to load it, but some providers' servers do answer so. */
+/** A CNAME at the apex: BIND, Knot and NSD refuse to load it, but some providers' servers have it. */
 const apexAlias = relay({
   upstream: NSD,
   own: ({ name, type, packet: query }) =>
@@ -119,7 +123,7 @@ const apexAlias = relay({
       : undefined,
 })
 
-/** Aliases on the way. */
+/** Aliases. */
 export const ALIASES: readonly Broken[] = [
   looped('knot'),
   looped('nsd'),
@@ -130,7 +134,7 @@ export const ALIASES: readonly Broken[] = [
     'x.one.grow.com',
     'grow.com',
     'one DNAME a.two\ntwo DNAME b.one',
-    { codes: ['cname_loop', 'cname_dangling'], says: /DNAME/ },
+    { codes: ['cname_loop', 'cname_dangling'], firstMentions: /DNAME/ },
   ),
   place(
     'a-dnameloop',
@@ -162,7 +166,7 @@ export const ALIASES: readonly Broken[] = [
     `app CNAME ${EXPECTED.replace('=', '\\061')}`,
     {
       codes: ['cname_instead_of_txt'],
-      says: /instead of|as a CNAME|type TXT|record type|kind of record/i,
+      firstMentions: /instead of|as a CNAME|type TXT|record type|kind of record/i,
     },
   ),
   {
@@ -173,7 +177,7 @@ export const ALIASES: readonly Broken[] = [
     truth: {
       verdicts: ['fix'],
       codes: ['cname_at_name', 'cname_dangling', 'cname_at_apex'],
-      says: /apex|top of|not allowed|itself/i,
+      firstMentions: /apex|top of|not allowed|itself/i,
     },
   },
 ]
@@ -186,7 +190,26 @@ const registered = (id: string, what: string, name: string, truth: Partial<Truth
   truth: { verdicts: ['fix'], ...truth },
 })
 
-/** Names where it matters who is a registry and who is a company. */
+/** @param unaware the registry server that doesn't know the domain yet. */
+const disagreement = (id: string, name: string, unaware: Holder): Broken => ({
+  id,
+  what: 'registry servers that disagree about a new domain',
+  name,
+  zones: [zone(name, RIGHT, { delegationAt: { [unaware]: 'none' } })],
+  truth: {
+    verdicts: ['ready', 'ready_with_warning', 'wait'],
+    codes: [
+      'no finding',
+      'registry_disagrees',
+      'parent_disagrees',
+      'partial_delegation',
+      'resolver_broken',
+      'cached_absence',
+    ],
+  },
+})
+
+/** Names that depend on who is a registry and who is a company. */
 export const REGISTRY_NAMES: readonly Broken[] = [
   {
     id: 'r-idme',
@@ -218,28 +241,31 @@ export const REGISTRY_NAMES: readonly Broken[] = [
   },
   registered('r-nobody', 'not registered', 'app.nobody.com', {
     codes: ['domain_not_found'],
-    says: /domain nobody\.com/,
+    firstMentions: /domain nobody\.com/,
   }),
   registered('r-tld', 'a typo in the top-level domain', 'example.con', { codes: ['domain_not_found'] }),
   registered('r-couk', 'not registered below co.uk', 'app.nobody.co.uk', {
     codes: ['domain_not_found'],
-    says: /domain nobody\.co\.uk/,
+    firstMentions: /domain nobody\.co\.uk/,
   }),
   registered('r-cojp', 'not registered below co.jp', 'app.nobody.co.jp', {
     codes: ['domain_not_found'],
-    says: /domain nobody\.co\.jp/,
+    firstMentions: /domain nobody\.co\.jp/,
   }),
   registered('r-comau', 'not registered below com.au', 'nobody.com.au', {
     codes: ['domain_not_found'],
-    says: /domain nobody\.com\.au/,
+    firstMentions: /domain nobody\.com\.au/,
   }),
   registered('r-k12', 'not registered below pvt.k12.ma.us', 'app.nobody.pvt.k12.ma.us', {
     codes: ['domain_not_found'],
-    says: /nobody\.pvt\.k12\.ma\.us/,
+    firstMentions: /nobody\.pvt\.k12\.ma\.us/,
   }),
-  registered('r-own', "in a registry's own zone", 'co.uk', { says: /registr/i, never: /Add (a|the) TXT/i }),
-  registered('r-own2', "in a registry's own zone that is no zone of its own", 'co.jp', {
-    says: /registr/i,
+  registered('r-own', "in a registry's own zone", 'co.uk', {
+    firstMentions: /registr/i,
+    never: /Add (a|the) TXT/i,
+  }),
+  registered('r-own2', "in a registry's own name that isn't a separate zone", 'co.jp', {
+    firstMentions: /registr/i,
     never: /Add (a|the) TXT/i,
   }),
   {
@@ -250,7 +276,7 @@ export const REGISTRY_NAMES: readonly Broken[] = [
     truth: {
       verdicts: ['fix'],
       codes: ['domain_not_found', 'missing'],
-      says: /regist/i,
+      firstMentions: /regist/i,
       never: /Add (a|the) TXT/i,
     },
   },
@@ -261,38 +287,6 @@ export const REGISTRY_NAMES: readonly Broken[] = [
     zones: [zone('gitlab.io', '* A 192.0.2.1')],
     truth: { verdicts: ['fix'], codes: ['missing', 'domain_not_found'] },
   },
-  {
-    id: 'r-disagree',
-    what: 'registry servers that disagree about a new domain',
-    name: 'fresh.org',
-    zones: [zone('fresh.org', RIGHT, { delegationAt: { tldB: 'none' } })],
-    truth: {
-      verdicts: ['ready', 'ready_with_warning', 'wait'],
-      codes: [
-        'no finding',
-        'registry_disagrees',
-        'parent_disagrees',
-        'partial_delegation',
-        'resolver_broken',
-        'cached_absence',
-      ],
-    },
-  },
-  {
-    id: 'r-disagree2',
-    what: 'the same the other way round',
-    name: 'fresh2.org',
-    zones: [zone('fresh2.org', RIGHT, { delegationAt: { tldA: 'none' } })],
-    truth: {
-      verdicts: ['ready', 'ready_with_warning', 'wait'],
-      codes: [
-        'no finding',
-        'registry_disagrees',
-        'parent_disagrees',
-        'partial_delegation',
-        'resolver_broken',
-        'cached_absence',
-      ],
-    },
-  },
+  disagreement('r-disagree', 'fresh.org', 'tldB'),
+  disagreement('r-disagree2', 'fresh2.org', 'tldA'),
 ]

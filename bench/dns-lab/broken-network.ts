@@ -7,7 +7,7 @@ import { EXPECTED, RIGHT, SPF, txt } from './setup.ts'
 import type { Broken, Truth } from './truth.ts'
 import { type Signing, type Zone, zone } from './zone.ts'
 
-/** Somebody asks while the record is not there yet; then it is added. */
+/** A resolver is asked before the record is there; then the record is added. */
 function remembered(server: Relay, name: string) {
   return async (resolver: string) => {
     server.behavior = { upstream: INTERNAL }
@@ -30,7 +30,7 @@ function cached(
   return { id, what, name: domain, zones, before: remembered(server, domain), truth, ...more }
 }
 
-/** What resolvers remember, and what only looks like it. */
+/** What resolvers cache, and what only looks cached. */
 export const CACHES: readonly Broken[] = [
   cached(
     'c-absence',
@@ -100,7 +100,7 @@ export const CACHES: readonly Broken[] = [
     },
     truth: {
       verdicts: ['wait', 'fix'],
-      says: /old (name servers|NS|provider)|name servers of before|previous|former|still asks/i,
+      firstMentions: /old (name servers|NS|provider)|name servers of before|previous|former|still asks/i,
       seconds: [3600, 172_800],
     },
   },
@@ -118,7 +118,8 @@ export const CACHES: readonly Broken[] = [
     stubs: { 'split.com': INTERNAL },
     truth: {
       verdicts: ['ready_with_warning', 'fix', 'ready'],
-      says: /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
+      firstMentions:
+        /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
       never: /Wait \d+/,
     },
   },
@@ -136,7 +137,8 @@ export const CACHES: readonly Broken[] = [
     stubs: { 'splitold.com': INTERNAL },
     truth: {
       verdicts: ['ready_with_warning', 'fix', 'ready'],
-      says: /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
+      firstMentions:
+        /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
       never: /Wait \d+/,
     },
   },
@@ -155,7 +157,8 @@ export const CACHES: readonly Broken[] = [
     stubs: { 'splitsub.com': INTERNAL },
     truth: {
       verdicts: ['ready_with_warning', 'fix', 'ready'],
-      says: /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
+      firstMentions:
+        /split|inside|internal|another (zone|view)|own (zone|view|copy)|different (zone|answer)/i,
       never: /Wait \d+/,
     },
   },
@@ -192,7 +195,7 @@ const intercepted = (id: string, more: Partial<Broken>): Broken => ({
   ...more,
 })
 
-/** What stands between the program and the servers. */
+/** Problems between the program and the servers. */
 export const NETWORKS: readonly Broken[] = [
   ...RESOLVERS.map((kind) => intercepted(`i-${kind}`, { resolvers: [kind] })),
   intercepted('i-missing', {
@@ -218,7 +221,7 @@ export const NETWORKS: readonly Broken[] = [
   through('i-striptxt', 'a router that strips TXT', stripsTxt, {
     verdicts: ['ready_with_warning', 'fix'],
     codes: ['resolver_broken', 'txt_filtered', 'split_dns', 'other_view'],
-    says: /strip|filter|leaves? out|without|empty|router|no SOA|does not pass/i,
+    firstMentions: /strip|filter|leaves? out|without|empty|router|no SOA|does not pass/i,
     never: /Wait \d+|remembers/,
   }),
   through('i-refusesns', 'a resolver that refuses NS questions', refusesNs, {
@@ -239,7 +242,7 @@ function dnssec(
   id: string,
   what: string,
   how: { signed?: Signing; strayDs?: true },
-  says: RegExp,
+  firstMentions: RegExp,
   more: Partial<Broken> = {},
 ): Broken {
   const domain = `${id}.com`
@@ -251,7 +254,7 @@ function dnssec(
     truth: {
       verdicts: ['fix'],
       codes: ['dnssec_bogus', 'dnssec_expired', 'dnssec_wrong_ds', 'dnssec_stale_ds', 'dnssec_ds_left'],
-      says,
+      firstMentions,
     },
     ...more,
   }

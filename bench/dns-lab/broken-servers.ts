@@ -10,7 +10,7 @@ function broken(id: string, what: string, domain: string, zones: readonly Zone[]
 
 const WARNED = ['ready_with_warning']
 
-/** What parents and zones say of name servers. */
+/** Problems with the name servers in parents and zones. */
 export const DELEGATIONS: readonly Broken[] = [
   broken(
     'd-noglue',
@@ -20,7 +20,7 @@ export const DELEGATIONS: readonly Broken[] = [
     {
       verdicts: ['fix'],
       codes: ['no_nameservers'],
-      says: /glue|address/i,
+      firstMentions: /glue|address/i,
       misleads: /network of this machine/,
     },
   ),
@@ -98,7 +98,7 @@ export const DELEGATIONS: readonly Broken[] = [
         { ns: { ns1: [KNOT] }, delegation: { ns1: [BIND] } },
       ),
     ],
-    { verdicts: ['fix', 'wait'], says: /glue/i },
+    { verdicts: ['fix', 'wait'], firstMentions: /glue/i },
   ),
   broken(
     'd-stalegluedead',
@@ -110,7 +110,7 @@ export const DELEGATIONS: readonly Broken[] = [
         delegation: { ns1: [CLOSED], ns2: [NSD] },
       }),
     ],
-    { verdicts: WARNED, says: /glue/i },
+    { verdicts: WARNED, firstMentions: /glue/i },
   ),
   broken(
     'd-partial',
@@ -130,14 +130,14 @@ export const DELEGATIONS: readonly Broken[] = [
         { ns: { ns1: [KNOT, NSD] }, serials: { knot: 42, nsd: 41 } },
       ),
     ],
-    { verdicts: ['wait'], codes: ['partial_propagation'], says: /198\.18\.3\.1/ },
+    { verdicts: ['wait'], codes: ['partial_propagation'], firstMentions: /198\.18\.3\.1/ },
   ),
   broken(
     'd-mixed',
     'two copies with one serial, one with quotation marks',
     'mixed.com',
     [zone('mixed.com', { knot: RIGHT, nsd: `@ TXT "\\034${EXPECTED}\\034"` })],
-    { verdicts: ['fix', 'wait'], says: /quot/i },
+    { verdicts: ['fix', 'wait'], firstMentions: /quot/i },
   ),
   broken(
     'd-mixedmissing',
@@ -165,43 +165,43 @@ function faulty(id: string, what: string, behavior: Behavior, truth: Truth, reco
 const LARGE = Array.from({ length: 24 }, (_, index) => txt(`service-${index}=${'k3'.repeat(90)}`)).join('\n')
 const SERVER_SIDE = { misleads: /load the zone/ }
 
-/** Servers with a fault of their own. */
+/** Faulty servers. */
 export const SERVERS: readonly Broken[] = [
   faulty(
     's-dropsedns',
     'drops questions with EDNS',
     { own: (query) => (query.edns && query.transport === 'udp' ? 'drop' : undefined) },
-    { verdicts: ['ready_with_warning', 'fix'], says: /EDNS/ },
+    { verdicts: ['ready_with_warning', 'fix'], firstMentions: /EDNS/ },
   ),
   faulty(
     's-tcponly',
     'answers over TCP alone',
     { own: (query) => (query.transport === 'udp' ? 'drop' : undefined) },
-    { verdicts: ['ready_with_warning', 'fix'], says: /UDP/ },
+    { verdicts: ['ready_with_warning', 'fix'], firstMentions: /UDP/ },
   ),
   faulty(
     's-refusestxt',
     'refuses TXT and nothing else',
     { own: (query) => (isTxt(query) ? rcode(query, 'REFUSED') : undefined) },
-    { verdicts: ['fix'], says: /TXT/, ...SERVER_SIDE },
+    { verdicts: ['fix'], firstMentions: /TXT/, ...SERVER_SIDE },
   ),
   faulty(
     's-failstxt',
     'fails for TXT and nothing else',
     { own: (query) => (isTxt(query) ? rcode(query, 'SERVFAIL') : undefined) },
-    { verdicts: ['fix'], says: /TXT/, ...SERVER_SIDE },
+    { verdicts: ['fix'], firstMentions: /TXT/, ...SERVER_SIDE },
   ),
   faulty(
     's-notimptxt',
     'knows no TXT',
     { own: (query) => (isTxt(query) ? rcode(query, 'NOTIMP') : undefined) },
-    { verdicts: ['fix'], says: /TXT/, ...SERVER_SIDE },
+    { verdicts: ['fix'], firstMentions: /TXT/, ...SERVER_SIDE },
   ),
   faulty(
     's-dropstxt',
     'is silent for TXT and nothing else',
     { own: (query) => (isTxt(query) ? 'drop' : undefined) },
-    { verdicts: ['fix', 'unknown'], says: /TXT/, misleads: /network of this machine/ },
+    { verdicts: ['fix', 'unknown'], firstMentions: /TXT/, misleads: /network of this machine/ },
   ),
   faulty(
     's-tcpclosed',

@@ -1,22 +1,22 @@
 import type { Finding, Run } from './program.ts'
 import type { Setup } from './setup.ts'
 
-/** What is true of a set-up, written down before anybody asked the program. */
+/** What is true of a setup, independent of what the program says. */
 export interface Truth {
   readonly verdicts: readonly string[]
-  /** The first finding's code is one of these; without any, each but those that name no cause. */
+  /** The first finding's code is one of these; by default, any that names a cause. */
   readonly codes?: readonly string[]
-  /** What the first finding has to say, in its message, its fix or its evidence. */
-  readonly says?: RegExp
-  /** What some finding has to say. */
+  /** Must occur in the message or the fix of the first finding. */
+  readonly firstMentions?: RegExp
+  /** Must occur in some finding. */
   readonly mentions?: RegExp
-  /** What no finding may say: it sends people in the wrong direction. */
+  /** Must not occur in any finding, because it sends people in the wrong direction. */
   readonly misleads?: RegExp
-  /** Advice that would do harm. */
+  /** Harmful advice. */
   readonly never?: RegExp
   /** Bounds of `retry_after_seconds`. */
-  readonly seconds?: readonly [least: number, most: number]
-  /** Names that do not exist, so that no resolver may be asked about them. */
+  readonly seconds?: readonly [min: number, max: number]
+  /** Names that don't exist, so resolvers must not be asked about them. */
   readonly unasked?: readonly string[]
 }
 
@@ -26,25 +26,25 @@ export interface Broken extends Setup {
 
 export type Grade = 'right' | 'wrong' | 'generic' | 'harmful'
 
-/** True of many set-ups: they tell that something is wrong, not what. */
+/** Codes that fit many setups: they say that something is wrong, but not what. */
 const GENERIC = new Set(['missing', 'stale_token', 'nameserver_unreachable', 'resolver_broken'])
 
-export interface Judgement {
+export interface GradedRun {
   readonly grade: Grade
-  /** What is not as it should be. */
+  /** The reason for the grade. */
   readonly why: string
 }
 
 /** Compares a run with the truth. */
-export function grade({ truth, zones }: Broken, run: Run, asked: readonly string[]): Judgement {
+export function grade({ truth, zones }: Broken, run: Run, asked: readonly string[]): GradedRun {
   const { report } = run
   if (report === undefined)
     return { grade: 'wrong', why: `no report, exit ${run.exit}: ${run.stderr.slice(0, 200)}` }
-  // Names of the laboratory tell what it is about; that the program repeats them is no diagnosis.
-  const words = ({ message, fix }: Finding) =>
+  // The domains of the laboratory name their problem; repeating them isn't a diagnosis.
+  const textOf = ({ message, fix }: Finding) =>
     zones.reduce((text, { apex }) => text.replaceAll(apex, 'DOMAIN'), `${message}\n→ ${fix}`)
   const [first] = report.findings
-  const all = report.findings.map(words).join('\n')
+  const all = report.findings.map(textOf).join('\n')
   const harm = truth.never?.exec(all)
   if (harm) return { grade: 'harmful', why: `says "${harm[0]}"` }
   const planted = truth.unasked?.filter((name) => asked.includes(name)) ?? []
@@ -54,8 +54,11 @@ export function grade({ truth, zones }: Broken, run: Run, asked: readonly string
   const code = first?.code ?? 'no finding'
   const isCode = truth.codes?.includes(code) ?? !GENERIC.has(code)
   if (!isCode) return { grade: GENERIC.has(code) ? 'generic' : 'wrong', why: `${report.verdict} ${code}` }
-  if (truth.says !== undefined && !truth.says.test(first === undefined ? '' : words(first)))
-    return { grade: 'generic', why: `${code} does not say ${truth.says}` }
+  if (
+    truth.firstMentions !== undefined &&
+    !truth.firstMentions.test(first === undefined ? '' : textOf(first))
+  )
+    return { grade: 'generic', why: `${code} does not say ${truth.firstMentions}` }
   if (truth.mentions !== undefined && !truth.mentions.test(all))
     return { grade: 'generic', why: `nothing says ${truth.mentions}` }
   if (!truth.verdicts.includes(report.verdict))

@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import { invalidName, reportOf, withoutZone } from './diagnosis/build-report.ts'
+import { buildReport, invalidNameReport, zoneNotFoundReport } from './diagnosis/build-report.ts'
 import type { CheckReport } from './diagnosis/report.ts'
 import { diagnose } from './diagnosis/verdict.ts'
 import { gatherObservations } from './observation/gather-observations.ts'
@@ -8,20 +8,20 @@ import { locateZone } from './resolution/zone-search.ts'
 import type { DnsEffects } from './wire/effects.ts'
 import { linkedAbort } from './wire/linked-abort.ts'
 import { checkName } from './wire/name.ts'
-import { limitQuestions } from './wire/question-limit.ts'
+import { limitQueries } from './wire/query-limit.ts'
 
 export interface CheckRequest {
-  /** The name that has to have the record, as a person writes it. */
+  /** The name of the record, as a person writes it. */
   readonly name: string
   /** The whole TXT value. */
   readonly expected: string
-  /** Where to start: resolvers, or authoritative servers of private DNS. */
+  /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
   readonly resolvers: readonly DnsAddress[] | 'system'
-  /** 53, but for private DNS. */
+  /** 53, except for private DNS. */
   readonly authoritativePort: number
-  /** Whether well-known public resolvers are asked as well. */
+  /** Whether to ask well-known public resolvers as well. */
   readonly publicResolvers: boolean
-  /** The whole check, in milliseconds; 10 seconds where not given. */
+  /** The time limit of the whole check in milliseconds; 10 seconds by default. */
   readonly deadlineMs?: number
 }
 
@@ -31,24 +31,24 @@ export const PUBLIC_RESOLVERS: readonly DnsAddress[] = ['1.1.1.1', '8.8.8.8', '9
 }))
 
 const DEADLINE_MS = 10_000
-/** For the start of the program and for what a busy machine takes to end. */
+/** Left for the program's start and end on a busy machine. */
 const MARGIN_MS = 600
-/** Finding the zone may take so long that its servers can still be given their time. */
+/** The time limit for finding the zone; the rest is for its servers. */
 const LOCATE_MS = 6000
-/** Datagrams and connections of one check; a usual one needs fewer than forty … */
-const MOST_QUESTIONS = 120
-/** … of which so many may go into finding and asking the name servers, so that some are left for the rest. */
-const MOST_SEARCH_QUESTIONS = 96
+/** Datagrams and connections of one check; most checks need fewer than forty … */
+const MAX_QUERIES = 120
+/** … of which finding and asking the name servers may use this many. */
+const MAX_SEARCH_QUERIES = 96
 
 /**
- * Finds out whether a TXT record is visible, and if not, why. Asks the authoritative servers; a recursive resolver is
- * asked about the name itself only once an authoritative server has the record. Never rejects but for the signal of the
- * effects: whatever DNS does is in the report.
+ * Finds out whether a TXT record is visible, and if not, why. Asks the authoritative servers; asks recursive resolvers
+ * about the name itself only once an authoritative server has the record. Rejects only if the signal in the effects
+ * aborts: whatever DNS does is in the report.
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
   const whole = linkedAbort(effects.signal)
   try {
-    const dns = limitQuestions(effects.dns, MOST_QUESTIONS)
+    const dns = limitQueries(effects.dns, MAX_QUERIES)
     return await check(request, { ...effects, dns, signal: whole.signal })
   } finally {
     whole.end()
@@ -58,24 +58,24 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
 async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
   const start = effects.clock.monotonic()
   const name = checkName(request.name)
-  if (!name.ok) return invalidName(request, name.problem, name.fix)
+  if (!name.ok) return invalidNameReport(request, name.problem, name.fix)
   const deadline = start + (request.deadlineMs ?? DEADLINE_MS) - MARGIN_MS
   const configured = request.resolvers === 'system' ? await effects.dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const context = createResolutionContext({
-    // More than a handful of resolvers tell nothing more about where the zone is.
+    // More resolvers wouldn't know more about where the zone is.
     resolvers: resolvers.slice(0, 3),
     authoritativePort: request.authoritativePort,
     deadline,
-    effects: { ...effects, dns: limitQuestions(effects.dns, MOST_SEARCH_QUESTIONS) },
+    effects: { ...effects, dns: limitQueries(effects.dns, MAX_SEARCH_QUERIES) },
   })
   const location = await locateZone(name.ascii, {
     ...context,
     deadline: Math.min(start + LOCATE_MS, deadline),
   })
-  if (location.kind !== 'located') return withoutZone(request, name.ascii, location, resolvers)
+  if (location.kind !== 'located') return zoneNotFoundReport(request, name.ascii, location, resolvers)
   const record = { name: name.ascii, expected: request.expected, resolvers, start }
   const observations = await gatherObservations(location, record, context, effects)
   const { verdict, findings } = diagnose(observations)
-  return reportOf(observations, verdict, findings, request.expected)
+  return buildReport(observations, verdict, findings, request.expected)
 }

@@ -2,12 +2,12 @@ import packet from 'dns-packet'
 import { type Clock, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../src/context.ts'
 
 /**
- * What a server does with a question: an answer; nothing, until the time is over (`silent`) or until somebody else has
- * answered (`pending`); or a failure of the network.
+ * What a server does with a query: an answer; nothing, until the time limit (`silent`) or until another server has answered
+ * (`pending`); or a network failure.
  */
 export type FakeReply = Partial<packet.Packet> | 'silent' | 'pending' | DnsTransportError['kind']
 
-/** One question as it left. */
+/** A query as it was sent. */
 export interface Asked {
   readonly transport: 'udp' | 'tcp'
   readonly server: string
@@ -23,7 +23,7 @@ export interface FakeDns extends DnsNetwork {
   readonly asked: Asked[]
 }
 
-/** A network in memory. Silence takes the time it would take, on the clock that is given. */
+/** A network in memory. Silence lasts until the time limit on the given clock. */
 export function createFakeDns(
   respond: (asked: Asked) => FakeReply,
   clock: Clock,
@@ -54,7 +54,7 @@ export function createFakeDns(
       }
       if (reply === 'pending')
         return await new Promise((_, reject) => {
-          signal?.addEventListener('abort', () => reject(new DnsTransportError('aborted', 'withdrawn')))
+          signal?.addEventListener('abort', () => reject(new DnsTransportError('aborted', 'canceled')))
         })
       if (typeof reply === 'string') throw new DnsTransportError(reply, reply)
       const wire = packet.encode({
@@ -69,7 +69,19 @@ export function createFakeDns(
   return { asked, udp: exchange('udp'), tcp: exchange('tcp'), systemResolvers: async () => resolvers }
 }
 
-/** Flags as dns-packet has them. Rcodes are their lower four bits. */
+/** The OPT record of an answer with EDNS and signatures. */
+export const EDNS: packet.Answer = {
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize: 1232,
+  extendedRcode: 0,
+  ednsVersion: 0,
+  flags: 0,
+  flag_do: true,
+  options: [],
+}
+
+/** Flags for dns-packet; their lower four bits are the rcode. */
 export const AA = packet.AUTHORITATIVE_ANSWER
 export const TC = packet.TRUNCATED_RESPONSE
 export const RA = packet.RECURSION_AVAILABLE

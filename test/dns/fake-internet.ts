@@ -9,19 +9,19 @@ export interface FakeZone {
   readonly apex: string
   /** Name servers with their addresses. */
   readonly servers: Readonly<Record<string, readonly string[]>>
-  /** Beside SOA, NS and the servers' addresses. */
+  /** Except SOA, NS and the servers' addresses. */
   readonly records?: readonly packet.Answer[]
-  /** The parent gives no addresses. */
+  /** The parent has no glue. */
   readonly withoutGlue?: true
 }
 
 export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT', name, ttl: 300, data })
 
 /**
- * Authoritative servers that answer by the rules (RFC 1034 section 4.3.2), and a resolver that knows all of their zones
- * but those whose servers have no address.
+ * Authoritative servers that answer by the rules (RFC 1034 section 4.3.2), and a resolver that knows all their zones except
+ * those without glue.
  *
- * @param odd what some server does instead; undefined where it follows the rules.
+ * @param odd what a server answers instead; undefined to follow the rules.
  */
 export function fakeInternet(
   zones: readonly FakeZone[],
@@ -74,7 +74,7 @@ export function fakeInternet(
     )
     if (child === undefined || child === zone || (type === 'DS' && child.apex === name))
       return answerFrom(zone, name, type)
-    // The topmost cut on the way down.
+    // The topmost zone cut on the way down (RFC 8499).
     const cut =
       zones
         .filter((other) => other !== zone && isWithin(other.apex, zone.apex) && isWithin(name, other.apex))

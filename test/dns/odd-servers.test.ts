@@ -1,47 +1,25 @@
 import type { Answer } from 'dns-packet'
 import { describe, expect, test } from 'vitest'
-import { checkDns } from '../../src/dns/check.ts'
 import { renderMarkdown } from '../../src/dns/diagnosis/markdown.ts'
 import { renderReport } from '../../src/dns/diagnosis/render.ts'
 import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
-import { AA, type Asked, createFakeDns, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
-import { createVirtualClock } from './virtual-clock.ts'
+import { AA, type Asked, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
+import { timedCheck } from './timed-check.ts'
 
 const healthy = smallWorld(() => ['prefix=token'])
 
-/** Checks from these resolvers; a server in `lateMs` answers so many milliseconds later. */
+/** Checks from these resolvers; a server in `lateMs` answers that many milliseconds later. */
 async function check(
   respond: (asked: Asked) => FakeReply,
   resolver: string | readonly string[] = '192.0.2.53',
   name = 'example.com',
   lateMs: Readonly<Record<string, number>> = {},
 ) {
-  const clock = createVirtualClock()
-  const dns = createFakeDns(respond, clock)
-  const late =
-    (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
-    async (exchange) => {
-      await clock.sleep(lateMs[exchange.server.address] ?? 0, exchange.signal)
-      return await dns[transport](exchange)
-    }
-  return await checkDns(
-    {
-      name,
-      expected: 'prefix=token',
-      resolvers: [resolver].flat().map((address) => ({ address, port: 53 })),
-      authoritativePort: 53,
-      publicResolvers: false,
-    },
-    {
-      clock,
-      dns: { ...dns, udp: late('udp'), tcp: late('tcp') },
-      random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
-      signal: new AbortController().signal,
-    },
-  )
+  const roundMs = (server: string) => lateMs[server] ?? 0
+  return (await timedCheck(respond, { name, resolvers: [resolver].flat(), roundMs })).report
 }
 
-test('addresses of other hosts beside an answer are not taken for those of the host', async () => {
+test('addresses of other hosts in the additional section do not count as those of the host', async () => {
   const report = await check((asked) => {
     const reply = healthy(asked)
     if (asked.server !== '192.0.2.53' || asked.type !== 'A' || typeof reply === 'string') return reply
@@ -55,7 +33,7 @@ test.each([
   ['REFUSED', RCODE.REFUSED],
   ['SERVFAIL', RCODE.SERVFAIL],
 ])(
-  'a resolver that answers %s is no name server of the domain: nothing is known then',
+  'a resolver that answers %s does not count as a name server: the verdict is unknown',
   async (rcode, flags) => {
     const report = await check(() => ({ flags }))
     expect(report).toMatchObject({ verdict: 'unknown', zone: null, nameservers: [] })
@@ -65,7 +43,7 @@ test.each([
   },
 )
 
-test('an authoritative server named as the resolver is a start, though it refuses all that is above its zone', async () => {
+test('an authoritative server given as the resolver works even if it refuses names above its zone', async () => {
   const report = await check((asked) => {
     const isOwn = asked.name === 'example.com' || asked.name.endsWith('.example.com')
     if (!isOwn) return { flags: RCODE.REFUSED }
@@ -76,7 +54,7 @@ test('an authoritative server named as the resolver is a start, though it refuse
   expect(report).toMatchObject({ verdict: 'ready', zone: 'example.com', findings: [] })
 })
 
-test('a resolver without recursion that does not follow an alias remembers no absence', async () => {
+test('a resolver without recursion that does not follow an alias has not cached an absence', async () => {
   const respond = (ra: number) => (asked: Asked) => {
     if (asked.name === 'v.example.com' && (asked.server === '192.0.2.2' || asked.type === 'TXT'))
       return {
@@ -95,7 +73,7 @@ test('a resolver without recursion that does not follow an alias remembers no ab
   })
 })
 
-test('an answer that only a larger datagram brings, because TCP is closed, is read like any other', async () => {
+test('a truncated answer is read from a larger datagram if TCP is closed', async () => {
   const stale = smallWorld(() => ['prefix=older'])
   const report = await check((asked) => {
     if (asked.server !== '192.0.2.2') return stale(asked)
@@ -121,11 +99,11 @@ const soa = (name: string): Answer => ({
 })
 
 test.each([
-  ['denies what it does not know', { flags: RA | RCODE.NXDOMAIN, authorities: [soa('.')] }],
+  ['answers NXDOMAIN', { flags: RA | RCODE.NXDOMAIN, authorities: [soa('.')] }],
   ['refuses', { flags: RCODE.REFUSED }],
 ] satisfies [string, FakeReply][])(
-  'a resolver that %s does not outrun one that knows the domain, in a VPN say',
-  async (_says, reply) => {
+  'a resolver that %s first does not win over one that knows the domain, as in a VPN',
+  async (_title, reply) => {
     const report = await check(
       (asked) => (asked.server === '192.0.2.99' ? reply : healthy(asked)),
       ['192.0.2.99', '192.0.2.53'],
@@ -137,13 +115,13 @@ test.each([
   },
 )
 
-test('a name server host that only the slower of two resolvers knows is found', async () => {
+test('a name server that only the slower of two resolvers knows is found', async () => {
   const report = await check(
     (asked) => {
       if (asked.server === '192.0.2.99')
         return asked.name === 'ns.example.com' ? { flags: RA | RCODE.NXDOMAIN } : 'silent'
       const reply = healthy(asked)
-      // Without glue, as where the host is in a zone of its own.
+      // Without glue, as if the host were in another zone.
       return asked.server === '192.0.2.1' && typeof reply !== 'string' ? { ...reply, additionals: [] } : reply
     },
     ['192.0.2.99', '192.0.2.53'],
@@ -153,7 +131,7 @@ test('a name server host that only the slower of two resolvers knows is found', 
   expect(report.nameservers).toMatchObject([{ outcome: 'match', address: '192.0.2.2' }])
 })
 
-test('a resolver that fails once and then answers is no sign of broken signatures', async () => {
+test('a resolver that fails once and then answers does not mean invalid signatures', async () => {
   let failures = 0
   const report = await check((asked) => {
     const isPlain = asked.server === '192.0.2.53' && asked.type === 'TXT' && !asked.checkingDisabled
@@ -169,7 +147,7 @@ test('a resolver that fails once and then answers is no sign of broken signature
 test.each([
   ['jp', 'nosuch.co.jp'],
   ['com', 'nosuch.com'],
-])('what the registry of %s does not know is the domain %s, not a label above it', async (top, domain) => {
+])('what the registry of %s does not know is the domain %s, not just a part of it', async (top, domain) => {
   const report = await check(
     ({ server, name, type }) => {
       if (server === '192.0.2.1') return { flags: AA | RCODE.NXDOMAIN, authorities: [soa(top)] }
@@ -187,7 +165,7 @@ test.each([
 })
 
 test.each(['com', '.'])(
-  'a delegated server that answers from the zone %s is lame; that the domain exists, the registry says',
+  'a delegated server that answers NXDOMAIN from the zone %s above is lame, and the domain exists',
   async (above) => {
     const report = await check((asked) =>
       asked.server === '192.0.2.2'
@@ -204,7 +182,7 @@ test.each(['com', '.'])(
   },
 )
 
-test('a server that drops questions for signatures is named, instead of the resolver that fails for it', async () => {
+test('a server that drops queries for signatures is reported, not the resolver that fails because of it', async () => {
   const report = await check((asked) => {
     if (asked.server === '192.0.2.2' && asked.dnssecOk) return 'silent'
     return asked.server === '192.0.2.53' && asked.type === 'TXT' ? 'silent' : healthy(asked)
@@ -214,7 +192,7 @@ test('a server that drops questions for signatures is named, instead of the reso
   ])
 })
 
-test('the glue of the registry is compared with the address in the zone', async () => {
+test('the registry’s glue is compared with the address in the zone', async () => {
   const hosts = [
     ['ns1.example.com', '192.0.2.2'],
     ['ns2.example.com', '192.0.2.3'],
@@ -247,7 +225,7 @@ test('the glue of the registry is compared with the address in the zone', async 
   })
 })
 
-test('an alias leads through a zone of which one name server is dead', async () => {
+test('an alias is followed through a zone with a dead name server', async () => {
   const delegation: FakeReply = {
     authorities: ['ns1', 'ns2'].map((host) => ({
       name: 'other.com',
@@ -279,7 +257,7 @@ test('an alias leads through a zone of which one name server is dead', async () 
   expect(report).toMatchObject({ verdict: 'ready', nameservers: [{ outcome: 'match' }] })
 })
 
-test('servers are listed by name, whichever answers first', async () => {
+test('servers are listed by name, not by who answers first', async () => {
   const empty = smallWorld(() => [])
   const hosts = [
     ['ns.example.com', '192.0.2.2'],
@@ -302,7 +280,7 @@ test('servers are listed by name, whichever answers first', async () => {
   expect(report.findings.at(-1)?.details['nameservers']).toEqual(names)
 })
 
-test('a dozen aliases in a row are no circle', async () => {
+test('a dozen aliases in a row are not a loop', async () => {
   const report = await check(
     (asked) => {
       const at = /^v(\d+)\.example\.com$/.exec(asked.name)
@@ -316,7 +294,7 @@ test('a dozen aliases in a row are no circle', async () => {
   expect(report).toMatchObject({ verdict: 'ready', nameservers: [{ outcome: 'match' }] })
 })
 
-test('an absence that nobody may remember is not counted in seconds', async () => {
+test('an absence with a TTL of 0 is not reported as cached', async () => {
   const empty = smallWorld(() => [])
   const report = await check((asked) => {
     const reply = empty(asked)
@@ -336,8 +314,8 @@ test.each([
     { flags: AA | RA, answers: [{ name: 'example.com', type: 'TXT', ttl: 60, data: 'inside' }] },
   ],
 ] satisfies [string, FakeReply][])(
-  'a resolver with a zone of its own, which %s, is not waited for',
-  async (_says, reply) => {
+  'a resolver with its own copy of the zone, which %s, is not worth waiting for',
+  async (_title, reply) => {
     const report = await check((asked) =>
       asked.server === '192.0.2.53' && asked.type === 'TXT' ? reply : healthy(asked),
     )
@@ -350,9 +328,9 @@ test.each([
 )
 
 test.each([
-  ['takes TXT records out of answers', { flags: RA }],
+  ['removes TXT records from answers', { flags: RA }],
   ['blocks the name', { flags: RA | RCODE.NXDOMAIN }],
-] satisfies [string, FakeReply][])('a resolver that %s is not waited for', async (_says, reply) => {
+] satisfies [string, FakeReply][])('a resolver that %s is not worth waiting for', async (_title, reply) => {
   const report = await check((asked) =>
     asked.server === '192.0.2.53' && asked.type === 'TXT' ? reply : healthy(asked),
   )
@@ -363,7 +341,7 @@ test.each([
   })
 })
 
-test('one lost datagram on the way does not hide that a part of the zone is delegated', async () => {
+test('one lost datagram does not hide that a part of the zone is delegated', async () => {
   let lost = 0
   const report = await check(
     (asked) => {
@@ -394,7 +372,7 @@ test('one lost datagram on the way does not hide that a part of the zone is dele
   expect(report).toMatchObject({ verdict: 'ready', zone: 'app.example.com', findings: [] })
 })
 
-describe('aliases without end', () => {
+describe('endless aliases:', () => {
   /** The zone example.com, with these records as the answer for every name below `shop.example.com`. */
   const shop =
     (answers: (name: string) => Answer[]) =>
@@ -406,7 +384,7 @@ describe('aliases without end', () => {
   test.each([
     ['eu.shop.example.com', 'app.shop.example.com → app.eu.shop.example.com → …'],
     ['shop.example.com', 'app.shop.example.com → app.shop.example.com → …'],
-  ])('a DNAME below itself, at %s, is named as what it is', async (target, chain) => {
+  ])('a DNAME that points below itself, to %s, is explained', async (target, chain) => {
     const dname: Answer = { name: 'shop.example.com', type: 'DNAME', ttl: 60, data: target }
     const report = await check(
       shop(() => [dname]),
@@ -416,12 +394,12 @@ describe('aliases without end', () => {
     expect(report.verdict).toBe('fix')
     expect(report.findings).toMatchObject([{ code: 'cname_loop', details: { dname: 'shop.example.com' } }])
     expect(report.findings[0]?.message).toBe(
-      `app.shop.example.com is an alias (by the DNAME at shop.example.com) that leads below shop.example.com itself, where the same DNAME applies again, endlessly: ${chain}`,
+      `app.shop.example.com is an alias (through the DNAME at shop.example.com) that leads back below shop.example.com, where the same DNAME applies again, endlessly: ${chain}`,
     )
     expect(report.findings[0]?.fix).toContain('Remove the DNAME at shop.example.com')
   })
 
-  test('two DNAMEs that make the name longer in turn end as well', async () => {
+  test('two DNAMEs that lengthen the name in turn are a loop', async () => {
     const report = await check(
       shop(() => [
         { name: 'shop.example.com', type: 'DNAME', ttl: 60, data: 'a.store.example.com' },
@@ -434,7 +412,7 @@ describe('aliases without end', () => {
     expect(report.findings[0]?.message).toContain('that never ends')
   })
 
-  test('a name that leads to another new name each time ends after as many as resolvers follow', async () => {
+  test('a chain of ever new names ends after as many as resolvers follow', async () => {
     const next = (name: string): Answer => ({ name, type: 'CNAME', ttl: 60, data: `1${name}` })
     const report = await check(
       shop((name) => [next(name)]),
@@ -445,7 +423,7 @@ describe('aliases without end', () => {
     expect(report.findings[0]?.message).toContain('that never ends')
   })
 
-  test('a name that becomes longer than DNS allows is an alias of nothing (YXDOMAIN)', async () => {
+  test('an alias for a name longer than DNS allows (YXDOMAIN) is dangling', async () => {
     const target = `${Array(3).fill('x'.repeat(60)).join('.')}.example.com`
     const dname: Answer = { name: 'shop.example.com', type: 'DNAME', ttl: 60, data: target }
     const report = await check(

@@ -11,10 +11,10 @@ import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { RESOLVER } from './fake-internet.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
-/** How long one question takes, in milliseconds of virtual time. */
+/** How long each query takes, in milliseconds of virtual time. */
 export const ROUND_MS = 100
 
-/** Effects in virtual time, where every question takes a round, and the questions as they leave. */
+/** Effects in virtual time, where every query takes `roundMs`, and the queries sent. */
 export function timedEffects(
   respond: (asked: Asked) => FakeReply,
   roundMs: (server: string, name: string, type: string) => number = () => ROUND_MS,
@@ -25,7 +25,7 @@ export function timedEffects(
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock, [])
   const { signal } = new AbortController()
-  // Questions are asked by the dozen.
+  // Dozens of queries listen to it.
   setMaxListeners(0, signal)
   const slow =
     (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
@@ -46,18 +46,23 @@ export function timedEffects(
   }
 }
 
-/** Checks in virtual time whether `prefix=token` is at the name. */
+interface TimedCheckOptions {
+  readonly name?: string
+  readonly resolvers?: readonly string[]
+  readonly roundMs?: Parameters<typeof timedEffects>[1]
+}
+
+/** Checks in virtual time whether the name, `example.com` by default, has the record `prefix=token`. */
 export async function timedCheck(
   respond: (asked: Asked) => FakeReply,
-  name: string,
-  roundMs?: Parameters<typeof timedEffects>[1],
+  { name = 'example.com', resolvers = [RESOLVER], roundMs }: TimedCheckOptions = {},
 ): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
   const { effects, asked } = timedEffects(respond, roundMs)
   const report = await checkDns(
     {
       name,
       expected: 'prefix=token',
-      resolvers: [{ address: RESOLVER, port: 53 }],
+      resolvers: resolvers.map((address) => ({ address, port: 53 })),
       authoritativePort: 53,
       publicResolvers: false,
     },
@@ -66,7 +71,7 @@ export async function timedCheck(
   return { report, ms: effects.clock.monotonic(), asked }
 }
 
-/** What the search for a zone goes by, in virtual time. */
+/** A resolution context in virtual time. */
 export function timedContext(respond: (asked: Asked) => FakeReply): {
   context: ResolutionContext
   asked: readonly Asked[]

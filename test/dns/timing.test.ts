@@ -1,52 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { checkDns } from '../../src/dns/check.ts'
-import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
-import { AA, type Asked, createFakeDns, type FakeReply, smallWorld } from './fake-dns.ts'
+import { AA, type Asked, type FakeReply, smallWorld } from './fake-dns.ts'
 import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
-import { timedCheck } from './timed-check.ts'
-import { createVirtualClock } from './virtual-clock.ts'
+import { ROUND_MS, timedCheck } from './timed-check.ts'
 
-/** How long one question takes, in milliseconds of virtual time. */
-const ROUND_MS = 100
-/** Resolver for `com`, registry, the zone's SOA, its TXT set, the resolver's TXT set: each needs the one before. */
+/** The resolver for `com`, the registry, the zone's SOA, its TXT set, the resolver's TXT set: each needs the one before. */
 const CHAIN = 5
-
-/** Checks in virtual time. The zone has more name servers where `hosts` says so. */
-async function timed(
-  respond: (asked: Asked) => FakeReply,
-  resolvers = ['192.0.2.53'],
-  name = 'example.com',
-): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
-  const clock = createVirtualClock()
-  const dns = createFakeDns(respond, clock, [])
-  const slow =
-    (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
-    async (exchange) => {
-      await clock.sleep(ROUND_MS, exchange.signal)
-      return await dns[transport](exchange)
-    }
-  const report = await checkDns(
-    {
-      name,
-      expected: 'prefix=token',
-      resolvers: resolvers.map((address) => ({ address, port: 53 })),
-      authoritativePort: 53,
-      publicResolvers: false,
-    },
-    {
-      clock,
-      dns: { ...dns, udp: slow('udp'), tcp: slow('tcp') },
-      random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
-      signal: new AbortController().signal,
-    },
-  )
-  return { report, ms: clock.monotonic(), asked: dns.asked }
-}
 
 const healthy = smallWorld(() => ['prefix=token'])
 const empty = smallWorld(() => [])
 
-/** The healthy zone with name servers at 192.0.2.2, .3, …, all as good as the first unless told otherwise. */
+/** The healthy zone with name servers at 192.0.2.2, .3, …, all like the first unless `other` answers. */
 function withServers(
   world: (asked: Asked) => FakeReply,
   count: number,
@@ -73,57 +36,57 @@ function withServers(
   }
 }
 
-describe('a check takes as long as its longest chain of questions', () => {
+describe('a check takes no longer than its longest chain of queries', () => {
   test('with one server', async () => {
-    const { report, ms } = await timed(healthy)
+    const { report, ms } = await timedCheck(healthy)
     expect(report.verdict).toBe('ready')
     expect(ms).toBeLessThanOrEqual(CHAIN * ROUND_MS * 1.2)
   })
 
   test('with four servers', async () => {
-    const { report, ms } = await timed(withServers(healthy, 4, () => undefined))
+    const { report, ms } = await timedCheck(withServers(healthy, 4, () => undefined))
     expect(report).toMatchObject({ verdict: 'ready', findings: [] })
     expect(report.nameservers).toHaveLength(4)
     expect(ms).toBeLessThanOrEqual(CHAIN * ROUND_MS * 1.2)
   })
 
-  test('where the record is missing, the wrong places included', async () => {
-    const { report, ms } = await timed(withServers(empty, 4, () => undefined))
+  test('with a missing record, including the search at other names', async () => {
+    const { report, ms } = await timedCheck(withServers(empty, 4, () => undefined))
     expect(report.findings[0]?.code).toBe('missing')
     expect(ms).toBeLessThanOrEqual(CHAIN * ROUND_MS * 1.2)
   })
 })
 
-describe('silence has its limits', () => {
-  test('one dead server among three costs five seconds and a half at most', async () => {
+describe('a check with silent servers', () => {
+  test('takes at most five and a half seconds if one of three is dead', async () => {
     const dead = withServers(healthy, 3, ({ server }) => (server === '192.0.2.4' ? 'silent' : undefined))
-    const { report, ms } = await timed(dead)
+    const { report, ms } = await timedCheck(dead)
     expect(report.verdict).toBe('ready_with_warning')
     expect(report.findings.map((finding) => finding.code)).toEqual(['nameserver_unreachable'])
     expect(ms).toBeLessThanOrEqual(5500)
   })
 
-  test('so does one dead server among three that lack the record', async () => {
+  test('takes at most five and a half seconds if one of three is dead and the others lack the record', async () => {
     const dead = withServers(empty, 3, ({ server }) => (server === '192.0.2.4' ? 'silent' : undefined))
-    const { report, ms } = await timed(dead)
+    const { report, ms } = await timedCheck(dead)
     expect(report.findings.map((finding) => finding.code)).toContain('missing')
     expect(ms).toBeLessThanOrEqual(5500)
   })
 
   test.each([
-    ['everybody', () => true],
+    ['everything', () => true],
     ['the resolver', (server: string) => server === '192.0.2.53'],
-    ['the registry and the zone', (server: string) => server !== '192.0.2.53'],
+    ['everything but the resolver', (server: string) => server !== '192.0.2.53'],
     ['the zone', (server: string) => server === '192.0.2.2'],
-  ])('%s silent is unknown within ten seconds', async (_says, isSilent) => {
-    const { report, ms } = await timed((asked) => (isSilent(asked.server) ? 'silent' : healthy(asked)))
+  ])('ends as unknown within ten seconds if %s is silent', async (_title, isSilent) => {
+    const { report, ms } = await timedCheck((asked) => (isSilent(asked.server) ? 'silent' : healthy(asked)))
     expect(report.verdict).toBe('unknown')
     expect(report.findings.filter((finding) => finding.code === 'missing')).toEqual([])
     expect(ms).toBeLessThanOrEqual(10_000)
   })
 
-  test('a silent registry does not hide the zone from a resolver that knows it', async () => {
-    const { report, ms } = await timed((asked) => {
+  test('finds the zone of a silent registry through a resolver that knows it', async () => {
+    const { report, ms } = await timedCheck((asked) => {
       if (asked.server === '192.0.2.1') return 'silent'
       if (asked.server === '192.0.2.53' && asked.type === 'NS' && asked.name === 'example.com')
         return { flags: 128, answers: [{ name: 'example.com', type: 'NS', ttl: 60, data: 'ns.example.com' }] }
@@ -133,8 +96,8 @@ describe('silence has its limits', () => {
     expect(ms).toBeLessThanOrEqual(2000)
   })
 
-  test('where the network lets nothing through, the resolver is not asked about what may not exist', async () => {
-    const { report, asked } = await timed(
+  test('does not ask the resolver about a name that may not exist, even if the network blocks everything else', async () => {
+    const { report, asked } = await timedCheck(
       (one) => {
         if (one.server !== '192.0.2.53') return 'silent'
         if (one.type === 'NS' && one.name === 'example.com')
@@ -144,8 +107,7 @@ describe('silence has its limits', () => {
           }
         return healthy(one)
       },
-      ['192.0.2.53'],
-      'a.b.example.com',
+      { name: 'a.b.example.com' },
     )
     expect(report).toMatchObject({ verdict: 'unknown', zone: 'example.com' })
     const atResolver = asked.filter((one) => one.server === '192.0.2.53').map((one) => one.name)
@@ -154,17 +116,17 @@ describe('silence has its limits', () => {
     expect(atResolver).not.toContain('a.b.example.com')
   })
 
-  test('one of two resolvers silent does not hide the zone', async () => {
-    const { report } = await timed(
+  test('finds the zone if one of two resolvers is silent', async () => {
+    const { report } = await timedCheck(
       (asked) => (asked.server === '192.0.2.54' ? 'silent' : healthy(asked)),
-      ['192.0.2.54', '192.0.2.53'],
+      { resolvers: ['192.0.2.54', '192.0.2.53'] },
     )
     expect(report.verdict).toBe('ready_with_warning')
     expect(report.findings).toMatchObject([{ code: 'resolver_broken' }])
   })
 })
 
-describe('what is slow is not broken', () => {
+describe('a check with slow servers', () => {
   const zones = [
     { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
     { apex: 'net', servers: { 'a.nic.net': ['192.0.2.4'] } },
@@ -177,36 +139,38 @@ describe('what is slow is not broken', () => {
   ]
   const world = fakeInternet(zones)
 
-  test('a resolver with a cold cache may take five seconds for the record', async () => {
-    const { report, ms } = await timedCheck(world, 'shop.com', (server, _name, type) =>
-      server === RESOLVER && type === 'TXT' ? 5000 : ROUND_MS,
-    )
+  test('gives a resolver with a cold cache five seconds', async () => {
+    const { report, ms } = await timedCheck(world, {
+      name: 'shop.com',
+      roundMs: (server, _name, type) => (server === RESOLVER && type === 'TXT' ? 5000 : ROUND_MS),
+    })
     expect(report).toMatchObject({ verdict: 'ready', findings: [] })
     expect(ms).toBeLessThan(10_000)
   })
 
-  test('where a resolver takes too long to look up a name server, the servers of its zone are asked', async () => {
+  test('asks the servers of a name server’s zone if a resolver takes too long to look it up', async () => {
     const referral = (asked: Asked): FakeReply =>
       asked.server === '192.0.2.1'
         ? { authorities: [{ type: 'NS', name: 'shop.com', ttl: 60, data: 'ns.host.net' }] }
         : world(asked)
-    const { report, ms } = await timedCheck(referral, 'shop.com', (server, name) =>
-      server === RESOLVER && name === 'ns.host.net' ? 20_000 : ROUND_MS,
-    )
+    const { report, ms } = await timedCheck(referral, {
+      name: 'shop.com',
+      roundMs: (server, name) => (server === RESOLVER && name === 'ns.host.net' ? 20_000 : ROUND_MS),
+    })
     expect(report.nameservers).toMatchObject([{ address: '192.0.2.2', outcome: 'match' }])
     expect(report.ready).toBe(true)
     expect(ms).toBeLessThan(10_000)
   })
 })
 
-test('a hostile zone with thousands of name servers is not followed to the end', async () => {
+test('a hostile zone with hundreds of name servers does not exceed the query limit', async () => {
   const many = Array.from({ length: 400 }, (_, index) => ({
     name: 'example.com',
     type: 'NS' as const,
     ttl: 60,
     data: `n${index}.victim.example`,
   }))
-  const { report, asked } = await timed((one) => {
+  const { report, asked } = await timedCheck((one) => {
     if (one.server === '192.0.2.2' && one.type === 'NS') return { flags: AA, answers: many }
     return healthy(one)
   })

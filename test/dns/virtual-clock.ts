@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/context.ts'
 
-/** Time that passes only when nothing else is left to do: the earliest of all sleepers wakes first. */
+/** Time passes only when nothing else is left to do: then the earliest sleeper wakes. */
 export function createVirtualClock(): Clock {
   const sleepers: { at: number; wake: () => void }[] = []
   let now = 0
@@ -8,7 +8,7 @@ export function createVirtualClock(): Clock {
   const pump = () => {
     if (pumping) return
     pumping = true
-    // Two turns of the loop: whatever a wake-up sets off has then settled or sleeps itself.
+    // After two turns of the event loop, everything that the last wake-up started has settled or is sleeping.
     setImmediate(() =>
       setImmediate(() => {
         pumping = false

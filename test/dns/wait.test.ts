@@ -5,7 +5,7 @@ import { createFakeDns, smallWorld } from './fake-dns.ts'
 
 const resolver = { address: '192.0.2.53', port: 53 }
 
-/** Checks a record that appears when the clock says so. */
+/** Waits for a record that appears after some time. */
 async function waiting(appearsAfterMs: number, timeoutMs: number) {
   const clock = createFakeClock()
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
@@ -19,29 +19,29 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
     authoritativePort: 53,
     publicResolvers: false,
   }
-  const pauses: (number | null)[] = []
+  const delays: (number | null)[] = []
   const checks = waitForRecord(request, timeoutMs, effects)
   for (;;) {
     const next = await checks.next()
-    if (next.done) return { report: next.value, pauses, asked: dns.asked, clock }
-    pauses.push(next.value.nextInMs)
+    if (next.done) return { report: next.value, delays, asked: dns.asked, clock }
+    delays.push(next.value.nextInMs)
   }
 }
 
 describe('waiting for a record', () => {
-  test('looks after 5, 10, 20 and then every 30 seconds', async () => {
-    const { report, pauses } = await waiting(90_000, 3_600_000)
-    expect(pauses).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
+  test('checks again after 5, 10, 20 and then every 30 seconds', async () => {
+    const { report, delays } = await waiting(90_000, 3_600_000)
+    expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
     expect(report.verdict).toBe('ready')
   })
 
-  test('ends at once where the record is there', async () => {
-    expect((await waiting(0, 60_000)).pauses).toEqual([null])
+  test('ends at once if the record is there', async () => {
+    expect((await waiting(0, 60_000)).delays).toEqual([null])
   })
 
-  test('ends when the time is over, with a last look then', async () => {
-    const { report, pauses, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
-    expect(pauses).toEqual([5000, 10_000, 5000, null])
+  test('ends with a last check when the time is over', async () => {
+    const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
+    expect(delays).toEqual([5000, 10_000, 5000, null])
     expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }, {}] })
     expect(clock.monotonic()).toBe(20_000)
   })

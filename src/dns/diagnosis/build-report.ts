@@ -1,19 +1,14 @@
 import type { DnsAddress } from '../../context.ts'
-import {
-  groupByOutcome,
-  type Observation,
-  type Observations,
-  oldStateTtl,
-} from '../observation/observations.ts'
+import { groupByOutcome, type Observations, oldStateTtl } from '../observation/observations.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import type { Location } from '../resolution/zone-search.ts'
 import { formatDnsAddress } from '../wire/address.ts'
-import { decodeValue } from '../wire/txt-answer.ts'
+import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import type { CheckReport, ResolverReport, Verdict } from './report.ts'
 
-/** A script that waits for as long as the report says must not spin. */
-const LEAST_WAIT_SECONDS = 1
+/** Keeps a script that waits as long as the report says from spinning. */
+const MIN_WAIT_SECONDS = 1
 
 /** What the check was asked for. */
 interface Asked {
@@ -21,14 +16,13 @@ interface Asked {
   readonly expected: string
 }
 
-/** The report of a check that came as far as the zone. */
-export function reportOf(
+/** The report of a check that found the zone. */
+export function buildReport(
   observations: Observations,
   verdict: Verdict,
   findings: Finding[],
   expected: string,
 ): CheckReport {
-  const texts = (observation: Observation) => observation.values.map((value) => decodeValue(value.bytes))
   return {
     name: observations.name,
     expected,
@@ -41,7 +35,7 @@ export function reportOf(
       address: server.server?.address ?? null,
       outcome: server.outcome,
       authoritative: server.authoritative,
-      values: texts(server),
+      values: decodeValues(server.values),
       ttl: server.ttl,
       serial: server.soa?.serial ?? null,
       ms: server.ms,
@@ -50,7 +44,7 @@ export function reportOf(
       (resolver): ResolverReport => ({
         address: formatDnsAddress(resolver.resolver),
         outcome: resolver.outcome,
-        values: texts(resolver),
+        values: decodeValues(resolver.values),
         ttl: resolver.ttl,
         ms: resolver.ms,
       }),
@@ -59,7 +53,7 @@ export function reportOf(
   }
 }
 
-/** What caches may still hold: at resolvers by what they say is left, else by what the servers without it gave out. */
+/** How long caches may keep the old state: what resolvers say is left of it, or else the TTLs at the servers without the record. */
 function retryAfter(
   observations: Observations,
   verdict: Verdict,
@@ -67,14 +61,14 @@ function retryAfter(
 ): number | null {
   if (verdict === 'ready' || verdict === 'ready_with_warning' || verdict === 'unknown') return null
   const left = findings.flatMap(({ secondsLeft }) => secondsLeft ?? [])
-  if (left.length > 0) return Math.max(LEAST_WAIT_SECONDS, ...left)
-  const { without } = groupByOutcome(observations.servers)
-  const seconds = oldStateTtl(without)
-  return verdict === 'wait' ? Math.max(seconds ?? 0, LEAST_WAIT_SECONDS) : seconds
+  if (left.length > 0) return Math.max(MIN_WAIT_SECONDS, ...left)
+  const { withoutRecord } = groupByOutcome(observations.servers)
+  const seconds = oldStateTtl(withoutRecord)
+  return verdict === 'wait' ? Math.max(seconds ?? 0, MIN_WAIT_SECONDS) : seconds
 }
 
-/** A report that ends before any name server was asked. */
-function shape(asked: Asked, name: string, verdict: Verdict, finding: Finding): CheckReport {
+/** The report of a check that ended before it queried a name server. */
+function emptyReport(asked: Asked, name: string, verdict: Verdict, finding: Finding): CheckReport {
   return {
     name,
     expected: asked.expected,
@@ -88,9 +82,9 @@ function shape(asked: Asked, name: string, verdict: Verdict, finding: Finding): 
   }
 }
 
-/** The report on something that is no name. */
-export function invalidName(asked: Asked, problem: string, fix: string): CheckReport {
-  return shape(asked, asked.name, 'fix', {
+/** The report on an invalid name. */
+export function invalidNameReport(asked: Asked, problem: string, fix: string): CheckReport {
+  return emptyReport(asked, asked.name, 'fix', {
     code: 'invalid_name',
     severity: 'error',
     message: problem,
@@ -100,7 +94,7 @@ export function invalidName(asked: Asked, problem: string, fix: string): CheckRe
 }
 
 /** The report of a check that found no zone. */
-export function withoutZone(
+export function zoneNotFoundReport(
   asked: Asked,
   name: string,
   location: Exclude<Location, Located>,
@@ -108,7 +102,7 @@ export function withoutZone(
 ): CheckReport {
   if (location.kind === 'no-domain')
     return {
-      ...shape(asked, name, 'fix', {
+      ...emptyReport(asked, name, 'fix', {
         code: 'domain_not_found',
         severity: 'error',
         message: `The domain ${location.domain} doesn't exist: ${location.saidBy === 'resolver' ? 'the resolver' : `the registry (${location.saidBy})`} answers NXDOMAIN`,
@@ -123,7 +117,7 @@ export function withoutZone(
     answer: reply.kind === 'answer' ? reply.message.rcode : reply.kind,
   }))
   const addresses = resolvers.map(formatDnsAddress)
-  return shape(asked, name, 'unknown', {
+  return emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',
     message:

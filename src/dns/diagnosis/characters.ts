@@ -1,10 +1,10 @@
 // White space in Unicode's sense, control characters, soft hyphen, zero-width, bidi marks, byte order mark.
 const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 
-/** The text without the characters that cannot be seen. */
-export const visible = (text: string): string => text.replace(INVISIBLE, '')
+/** The text without invisible characters. */
+export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
-/** The characters that cannot be seen, by code point and the place (from 1) where they are. */
+/** The invisible characters and their positions, counted from 1. */
 export function invisibleCharacters(text: string): { position: number; hex: string; name: string }[] {
   return Array.from(text).flatMap((character, index) =>
     character.match(INVISIBLE) === null
@@ -19,7 +19,7 @@ export function invisibleCharacters(text: string): { position: number; hex: stri
   )
 }
 
-/** Letters of other scripts, each followed by the Latin letter that it is mistaken for. */
+/** Letters of other scripts, each followed by the Latin letter it looks like. */
 const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
   (
     'АAВBЕEЅSІIЈJКKМMНHОOРPСCТTУYХXԌGԚQԜWаaвbеeѕsіiјjкkмmнhоoрpсcтtуyхxһhԁdԛqԝwӏlҮYүy' +
@@ -31,9 +31,9 @@ const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
 )
 
 /**
- * What a text looks like to somebody who types it: without accents, ligatures, full-width forms, case and what cannot be
- * seen; with one dash, one separator, and one letter for those that are hard to tell apart (O and 0, I, l and 1). Texts
- * with the same appearance are misreadings of each other.
+ * What a text looks like to somebody who types it: without accents, ligatures, full-width forms, case, and invisible
+ * characters; with one dash, one separator, and one letter for those that are hard to tell apart (O and 0; I, l, and 1).
+ * Texts with the same appearance are misreadings of each other.
  */
 export function appearance(text: string): string {
   const ascii = /^[\x21-\x7e]*$/.test(text) ? text : asciiLookAlike(text)
@@ -46,7 +46,7 @@ export function appearance(text: string): string {
 }
 
 function asciiLookAlike(text: string): string {
-  return Array.from(visible(text.normalize('NFKD')), (c) => LOOK_ALIKES.get(c) ?? c)
+  return Array.from(withoutInvisible(text.normalize('NFKD')), (c) => LOOK_ALIKES.get(c) ?? c)
     .join('')
     .replace(/\p{M}/gu, '')
     .replace(/[\p{Pd}\u2212\u2043\u00ac]/gu, '-')
@@ -55,14 +55,14 @@ function asciiLookAlike(text: string): string {
     .replace(/[\u2044\u2215]/gu, '/')
 }
 
-/** One place (from 1) where a text differs: something else, something missing (`seen` is empty), something extra. */
+/** A difference: other characters, missing ones (`seen` is empty), or extra ones. Positions count from 1. */
 export interface CharacterChange {
   readonly position: number
   readonly expected: string
   readonly seen: string
 }
 
-/** The characters that differ, one by one where the texts are equally long between what they share at both ends. */
+/** The characters that differ, one by one if the differing parts are equally long. */
 export function changedCharacters(expected: string, seen: string): CharacterChange[] {
   const parts = difference(expected, seen)
   const from = Array.from(parts.start).length + 1
@@ -74,7 +74,7 @@ export function changedCharacters(expected: string, seen: string): CharacterChan
   )
 }
 
-/** Where two values part: what is the same at the start and at the end, and the piece between in each. */
+/** What two values share at the start and at the end, and what is in between in each. */
 export function difference(
   expected: string,
   seen: string,
@@ -99,34 +99,34 @@ export function difference(
 }
 
 /**
- * Whether at most so many characters have to be inserted, deleted or replaced to make one text of the other. Only the
- * cells of the edit matrix that could stay below the limit are filled, so long texts take no longer than their length.
+ * Whether the Levenshtein distance is at most `max`. Only the cells of the matrix that could stay within the limit are
+ * filled, so the time grows linearly with the length.
  */
-export function isWithinEdits(a: string, b: string, most: number): boolean {
+export function isWithinEdits(a: string, b: string, max: number): boolean {
   const [short, long] = a.length <= b.length ? [a, b] : [b, a]
-  if (long.length - short.length > most) return false
+  if (long.length - short.length > max) return false
   let row = new Map<number, number>()
-  for (let column = 0; column <= most; column += 1) row.set(column, column)
+  for (let column = 0; column <= max; column += 1) row.set(column, column)
   for (let line = 1; line <= short.length; line += 1) {
     const next = new Map<number, number>()
-    for (let column = Math.max(0, line - most); column <= Math.min(long.length, line + most); column += 1) {
-      const replaced = (row.get(column - 1) ?? most + 1) + (short[line - 1] === long[column - 1] ? 0 : 1)
-      const removed = (row.get(column) ?? most + 1) + 1
-      const added = (next.get(column - 1) ?? most + 1) + 1
+    for (let column = Math.max(0, line - max); column <= Math.min(long.length, line + max); column += 1) {
+      const replaced = (row.get(column - 1) ?? max + 1) + (short[line - 1] === long[column - 1] ? 0 : 1)
+      const removed = (row.get(column) ?? max + 1) + 1
+      const added = (next.get(column - 1) ?? max + 1) + 1
       next.set(column, Math.min(replaced, removed, added))
     }
-    if (Math.min(...next.values()) > most) return false
+    if (Math.min(...next.values()) > max) return false
     row = next
   }
-  return (row.get(long.length) ?? most + 1) <= most
+  return (row.get(long.length) ?? max + 1) <= max
 }
 
-/** `"–" (U+2013, en dash)`: a text in quotation marks, and what cannot be recognized by its looks by name. */
+/** `"–" (U+2013, en dash)`: a text in quotation marks, with the names of unusual characters. */
 export function describeCharacters(text: string): string {
   const characters = Array.from(text)
   const odd = characters.filter((c) => !/^[\x21-\x7e]$/.test(c) && (c !== ' ' || characters.length === 1))
   const names = odd.slice(0, 3).map((c) => [codePoint(c), characterName(c)].filter(Boolean).join(', '))
-  // A combining mark by itself would sit on the quotation mark.
+  // A combining mark would combine with the quotation mark.
   if (/^\p{M}/u.test(text)) return names.join('; ')
   return names.length === 0 ? `"${text}"` : `"${text}" (${names.join('; ')})`
 }

@@ -1,11 +1,11 @@
-/** What a text may stand for, by the name of the encoding. Only encodings that change the text are listed. */
+/** The text decoded from each encoding that changes it. */
 export function decodings(text: string): { encoding: string; text: string }[] {
   return ENCODINGS.map(([encoding, decode]) => ({ encoding, text: decode(text) })).filter(
     (decoded) => decoded.text !== text,
   )
 }
 
-/** How values get encoded on their way through forms, mails and scripts, and how to undo it. */
+/** The encodings that forms, mails and scripts apply to values, and how to undo them. */
 const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => string])[] = [
   ['URL encoding (%3D for "=")', (text) => text.replace(/((?:%[0-9a-f]{2})+)/gi, percentDecoded)],
   [
@@ -24,7 +24,7 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
           character(braced ?? four ?? '', 16),
         )
         .replace(/\\x([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16))
-        // In zone files the number is decimal (RFC 1035 section 5.1).
+        // Decimal, as in zone files (RFC 1035 section 5.1).
         .replace(/\\(\d{3})/g, (_, digits: string) => character(digits, 10)),
   ],
   [

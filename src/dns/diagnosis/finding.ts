@@ -1,24 +1,27 @@
+import type { ValueFault } from './value-comparison.ts'
+
 export type Severity = 'error' | 'warning' | 'info'
 
-/** One thing that the observations show, with what a person is told about it. */
+/** One thing that the observations show, and what to tell a person about it. */
 export interface Finding {
   readonly code: FindingCode
   readonly severity: Severity
-  /** What is the matter, with what was expected and what was seen. */
+  /** What is wrong, with what was expected and what was found. */
   readonly message: string
-  /** What to do, in plain words. */
+  /** What to do. */
   readonly fix: string
-  /** The wrong TXT values: one, or the parts of `split_records` in their order. */
+  /** The wrong TXT values: one, or the parts of `split_records` in order. */
   readonly seen?: readonly string[]
-  /** Seconds until the cache in question forgets the old state. */
+  /** Seconds until the cache drops the old state. */
   readonly secondsLeft?: number
-  /** False for an error that leaves open whether the record is there: it may be the path to the servers alone. */
+  /** False for an error that leaves open whether the record is there: the path to the servers may be the problem. */
   readonly certain?: boolean
-  /** The facts behind it, by their names in the JSON report. */
+  /** The evidence, by its names in the JSON report. */
   readonly details: Readonly<Record<string, unknown>>
 }
 
 export type FindingCode =
+  | ValueFault
   | 'invalid_name'
   | 'domain_not_found'
   | 'missing'
@@ -28,17 +31,7 @@ export type FindingCode =
   | 'cname_at_name'
   | 'cname_dangling'
   | 'cname_loop'
-  | 'quoted'
-  | 'whitespace'
   | 'split_strings'
-  | 'split_records'
-  | 'truncated'
-  | 'case_changed'
-  | 'stale_token'
-  | 'token_only'
-  | 'prefix_only'
-  | 'pasted_line'
-  | 'extra_text'
   | 'partial_propagation'
   | 'lame_nameserver'
   | 'nameserver_unreachable'
@@ -59,8 +52,4 @@ export type FindingCode =
   | 'txt_filtered'
   | 'not_validated'
   | 'too_many_txt'
-  | 'characters_changed'
-  | 'encoded'
-  | 'placeholder'
-  | 'swapped'
   | 'cname_instead_of_txt'

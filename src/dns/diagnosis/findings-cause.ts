@@ -6,49 +6,45 @@ import {
 } from '../observation/observations.ts'
 import { isPrivateRegistry, isRegistry, registeredDomain } from '../resolution/registry.ts'
 import { relativeName } from '../wire/name.ts'
-import { decodeValue, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
+import { decodeValues, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { aliasCause, aliasRemark, aliasUnknown, cnameInsteadOfTxt, targetsValue } from './findings-alias.ts'
-import { misplacedFinding, prefixAsHost, splitAtEquals } from './findings-place.ts'
+import { isSplitDelegation } from './findings-delegation.ts'
+import { misplacedFinding, prefixAsHost, splitAtEquals } from './findings-misplaced.ts'
 import { partialPropagation } from './findings-propagation.ts'
-import { isDivided } from './findings-server.ts'
 import { valueFinding } from './findings-value.ts'
 import { listValues, quote } from './labels.ts'
 import { providersOf } from './providers.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
 /**
- * Why the record is not there, or not everywhere. At most one error: the most likely cause. Nothing is said about the
- * record where no authoritative server spoke.
+ * Why the record is missing, or missing at some servers. At most one error: the most likely cause. None if no authoritative
+ * server answered.
  */
 export function causeFindings(observations: Observations): Finding[] {
-  const { matching, without } = groupByOutcome(observations.servers)
-  if (matching.length > 0) {
-    const partial = without.length > 0 && !isDivided(observations, matching, without)
+  const { withRecord, withoutRecord } = groupByOutcome(observations.servers)
+  if (withRecord.length > 0) {
+    const partial = withoutRecord.length > 0 && !isSplitDelegation(observations, withRecord, withoutRecord)
     return [
-      ...(partial ? [partialPropagation(observations, matching, without)] : []),
-      ...remarks(observations, matching),
+      ...(partial ? [partialPropagation(observations, withRecord, withoutRecord)] : []),
+      ...remarks(observations, withRecord),
     ]
   }
   if (observations.alias?.end === 'unknown') return [aliasUnknown(observations, observations.alias.targets)]
-  if (without.length === 0) return []
-  const values = distinct(without.flatMap((server) => server.values))
-  const explained = explainValues(
-    observations.expected,
-    values.map((value) => decodeValue(value.bytes)),
-    observations.name,
-  )
-  const cause = aliasCause(observations) ?? recordCause(observations, without, values, explained[0])
-  // A record that is in the zone, though wrong, was added at the right provider.
+  if (withoutRecord.length === 0) return []
+  const values = distinct(withoutRecord.flatMap((server) => server.values))
+  const explained = explainValues(observations.expected, decodeValues(values), observations.name)
+  const cause = aliasCause(observations) ?? recordCause(observations, withoutRecord, values, explained[0])
+  // Any other record was added at the right provider, even if it's wrong.
   const elsewhere = cause.code === 'missing' || cause.code === 'stale_token'
   return [
     cause,
-    ...staleBeside(observations, cause, without, explained),
+    ...staleBeside(observations, cause, withoutRecord, explained),
     ...(elsewhere ? [providerHint(observations)] : []),
   ]
 }
 
-/** Remarks on a record that is there. */
+/** Remarks on a record that exists. */
 function remarks(observations: Observations, matching: readonly Observation[]): Finding[] {
   const own = matching
     .flatMap((server) => server.values)
@@ -72,13 +68,13 @@ function remarks(observations: Observations, matching: readonly Observation[]): 
       severity: 'info',
       message: `The value comes from a wildcard: every unused name next to ${observations.name} has it too`,
       fix: 'Nothing to do, as long as the wildcard stays',
-      details: { values: observations.probes.wildcard.map((value) => decodeValue(value.bytes)) },
+      details: { values: decodeValues(observations.probes.wildcard) },
     })
   const alias = aliasRemark(observations, matching)
   return alias === undefined ? findings : [...findings, alias]
 }
 
-/** @param best what explains the values best; undefined where they have nothing to do with the record. */
+/** @param best the best explanation of the values; undefined if they have nothing to do with the record. */
 function recordCause(
   observations: Observations,
   without: readonly Observation[],
@@ -92,11 +88,11 @@ function recordCause(
     probes.wildcard.length === values.length &&
     values.every((value) => hasValue(probes.wildcard, value.bytes))
   const isAbsent = best === undefined || best.fault === 'stale_token'
-  const misplaced = probes?.places.find((place) => hasText(place.values, expected))
+  const misplaced = probes?.misplaced.find((place) => hasText(place.values, expected))
   if (misplaced !== undefined && isAbsent) return misplacedFinding(observations, misplaced)
-  const split = probes?.places.find((place) => splitAtEquals(expected, place))
+  const split = probes?.misplaced.find((place) => splitAtEquals(expected, place))
   if (split !== undefined && isAbsent) return prefixAsHost(observations, split)
-  const alias = probes?.places.find((place) => targetsValue(expected, place.alias ?? ''))
+  const alias = probes?.misplaced.find((place) => targetsValue(expected, place.alias ?? ''))
   if (alias?.alias !== undefined && isAbsent) return cnameInsteadOfTxt(observations, alias.name, alias.alias)
   if (best === undefined && isRegistry(name)) return registryName(name)
   if (best === undefined && isRegistry(zone) && name !== zone) return undelegated(name, zone)
@@ -104,15 +100,15 @@ function recordCause(
     return {
       code: 'wildcard_answer',
       severity: 'error',
-      message: `There is no record at ${name} itself: a wildcard answers for it. Expected ${quote(expected)}, found ${listValues(values)}`,
+      message: `There's no record at ${name} itself: a wildcard answers for it. Expected ${quote(expected)}, found ${listValues(values)}`,
       fix: `Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
-      details: { values: values.map((value) => decodeValue(value.bytes)) },
+      details: { values: decodeValues(values) },
     }
   if (best !== undefined) return valueFinding(observations, best, oldStateTtl(without))
   return missing(observations, without, values)
 }
 
-/** Only the registry itself edits that zone; what was meant is a domain below it. */
+/** Only the registry can edit that zone; the user probably means a domain below it. */
 function registryName(name: string): Finding {
   return {
     code: 'domain_not_found',
@@ -123,10 +119,7 @@ function registryName(name: string): Finding {
   }
 }
 
-/**
- * Nobody can add a record to a registry's zone. Some registries have a wildcard or left-over addresses there, so that a
- * domain without a delegation has no NXDOMAIN.
- */
+/** Some registries answer for domains without a delegation, with a wildcard or leftover addresses, instead of NXDOMAIN. */
 function undelegated(name: string, zone: string): Finding {
   const domain = registeredDomain(name, zone)
   return {
@@ -155,19 +148,19 @@ function missing(
     severity: 'error',
     message: `The TXT record isn't at ${name}: expected ${quote(expected)}, ${instead}`,
     fix: isPrivateRegistry(zone)
-      ? `Check that ${name} is registered: ${zone} is a zone below which anyone can have names. If ${zone} is yours, the host of the record is ${host}, and its value ${expected}`
+      ? `Check that ${name} is registered: anyone can register names below ${zone}. If ${zone} is yours, the host of the record is ${host} and its value is ${expected}`
       : `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
     details: {
       zone,
       host_field: host,
       outcomes: [...new Set(without.map((server) => server.outcome))],
-      values: values.map((value) => decodeValue(value.bytes)),
+      values: decodeValues(values),
       negative_ttl: oldStateTtl(without),
     },
   }
 }
 
-/** An older proof beside the actual cause: not the cause, but worth knowing. */
+/** An older token next to the actual cause. */
 function staleBeside(
   observations: Observations,
   cause: Finding,
@@ -181,15 +174,15 @@ function staleBeside(
     : [{ ...valueFinding(observations, stale, oldStateTtl(without)), severity: 'info' }]
 }
 
-/** Half of all lost records were added at a provider that does not run the zone. */
+/** Many missing records were added at a provider that doesn't host the zone. */
 function providerHint(observations: Observations): Finding {
   const hosts = [...new Set(observations.servers.map((server) => server.host))]
   const providers = providersOf(hosts)
-  const run = providers.length > 0 ? providers.join(' and ') : hosts.join(', ')
+  const host = providers.length > 0 ? providers.join(' and ') : hosts.join(', ')
   return {
     code: 'wrong_provider_hint',
     severity: 'info',
-    message: `The zone ${observations.zone} is hosted by ${run}${providers.length > 0 ? ` (${hosts.join(', ')})` : ''}`,
+    message: `The zone ${observations.zone} is hosted by ${host}${providers.length > 0 ? ` (${hosts.join(', ')})` : ''}`,
     fix: 'Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect',
     details: { zone: observations.zone, providers, nameservers: hosts },
   }

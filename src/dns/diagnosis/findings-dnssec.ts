@@ -9,7 +9,7 @@ import { formatDnsAddress } from '../wire/address.ts'
 import { isWithin } from '../wire/name.ts'
 import type { Finding } from './finding.ts'
 
-/** What validating resolvers make of the zone, told from its keys, its signatures and the parent zone; and from resolvers. */
+/** Whether validating resolvers accept the zone, going by its keys, its signatures, the parent zone, and resolvers. */
 export function dnssecFindings(observations: Observations): Finding[] {
   const { dnssec, resolvers } = observations
   const failing = resolvers.filter(failsValidation)
@@ -17,18 +17,18 @@ export function dnssecFindings(observations: Observations): Finding[] {
   if (cause !== undefined) return [bogus(observations, cause, failing)]
   const outdated = outdatedCause(observations)
   if (outdated !== undefined) return [bogus(observations, outdated, failing, 'some')]
-  if (groupByOutcome(observations.servers).matching.length === 0) return []
+  if (groupByOutcome(observations.servers).withRecord.length === 0) return []
   if (failing.length > 0)
     return failing.map((resolver) => bogus(observations, saidBy(observations, resolver), [resolver]))
   return unvalidated(observations)
 }
 
-/** The resolver has the answer, but gives it only to those who do not want it validated. */
+/** Whether the resolver returns the answer only with checking disabled. */
 export function failsValidation(resolver: ResolverObservation): boolean {
   return (
     resolver.outcome === 'servfail' &&
-    resolver.unchecked !== undefined &&
-    isDnsData(resolver.unchecked.outcome)
+    resolver.withCheckingDisabled !== undefined &&
+    isDnsData(resolver.withCheckingDisabled.outcome)
   )
 }
 
@@ -41,38 +41,38 @@ interface Cause {
 const day = (seconds: number | undefined) =>
   seconds === undefined ? '' : new Date(seconds * 1000).toISOString().slice(0, 10)
 
-/** What the keys and signatures themselves show; undefined where they show no fault. */
+/** What is wrong with the keys or signatures; undefined if nothing is. */
 function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observations): Cause | undefined {
   const ds = `${keyTags.length === 1 ? 'The DS record' : 'The DS records'} of ${zone} at the registry (key tag ${keyTags.join(', ')})`
   switch (state) {
     case 'no-key':
       return {
         reason: 'ds_without_key',
-        message: `${ds} ${keyTags.length === 1 ? 'says' : 'say'} that the zone is signed, but it is not signed: its servers have no DNSKEY record. A DS record left behind by a move to another provider does that`,
+        message: `${ds} ${keyTags.length === 1 ? 'says' : 'say'} that the zone is signed, but it isn't: its servers have no DNSKEY record. This happens when a DS record is left behind in a move to another provider`,
         fix: `Remove the DS record of ${zone} at the registrar, or turn DNSSEC on at the DNS provider and enter its DS record there`,
       }
     case 'wrong-ds':
       return {
         reason: 'wrong_ds',
         message: `${ds} ${keyTags.length === 1 ? 'matches' : 'match'} no key of the zone`,
-        fix: `Replace the DS record of ${zone} at the registrar by the one that the DNS provider shows, or remove it`,
+        fix: `Replace the DS record of ${zone} at the registrar with the one that the DNS provider shows, or remove it`,
       }
     case 'no-signature':
       return {
         reason: 'signature_missing',
-        message: `The zone ${zone} has a DS record and keys, but its records are not signed`,
+        message: `The zone ${zone} has a DS record and keys, but its records aren't signed`,
         fix: `Have the DNS provider sign the zone ${zone} again, or remove the DS record at the registrar`,
       }
     case 'expired':
       return {
         reason: 'signature_expired',
         message: `The DNSSEC signatures of ${zone} expired on ${day(date)}`,
-        fix: `Have the DNS provider sign the zone ${zone} again, and see why that did not happen by itself`,
+        fix: `Have the DNS provider sign the zone ${zone} again, and find out why it wasn't signed automatically`,
       }
     case 'not-yet-valid':
       return {
         reason: 'signature_not_yet_valid',
-        message: `The DNSSEC signatures of ${zone} are not valid before ${day(date)}`,
+        message: `The DNSSEC signatures of ${zone} aren't valid until ${day(date)}`,
         fix: `Check the clocks of this machine and of the server that signs ${zone}, and have the zone signed again`,
       }
     default:
@@ -86,7 +86,7 @@ const SIGNATURE_REASONS = {
   'not-yet-valid': 'signature_not_yet_valid',
 } as const
 
-/** Some servers alone have signatures that are not valid today, as a copy of the zone that is not updated any more. */
+/** Only some servers have invalid signatures, such as a copy of the zone that is no longer updated. */
 function outdatedCause({ dnssec, servers, zone }: Observations): Cause | undefined {
   const outdated = dnssec?.outdated ?? []
   const [first] = outdated
@@ -98,12 +98,12 @@ function outdatedCause({ dnssec, servers, zone }: Observations): Cause | undefin
   const what = {
     'no-signature': 'are missing',
     expired: `expired on ${day(first.date)}`,
-    'not-yet-valid': `are not valid before ${day(first.date)}`,
+    'not-yet-valid': `aren't valid until ${day(first.date)}`,
   }[first.state]
   return {
     reason: SIGNATURE_REASONS[first.state],
     message: `The DNSSEC signatures of ${zone} at ${names.join(', ')} ${what}; those at the other name servers are valid`,
-    fix: `Have ${names.length === 1 ? 'this server' : 'these servers'} copy the zone ${zone} again, or remove ${names.length === 1 ? 'it' : 'them'} from its NS records`,
+    fix: `Have ${names.length === 1 ? 'this server' : 'these servers'} copy the zone ${zone} again, or remove ${names.length === 1 ? 'it' : 'them'} from the zone's NS records`,
   }
 }
 
@@ -113,13 +113,13 @@ const EXTENDED_ERRORS: Readonly<Record<number, string>> = {
   8: 'a signature is not valid yet',
   9: 'no key matches the DS record',
   10: 'signatures are missing',
-  11: 'no key may sign the zone',
-  12: 'proof of what does not exist is missing',
+  11: 'no key is allowed to sign the zone',
+  12: 'the proof that a record does not exist is missing',
 }
 
-/** What is left where a resolver rejects what looks right from here. */
+/** The resolver rejects what looks right from here. */
 function saidBy(observations: Observations, resolver: ResolverObservation): Cause {
-  // Which of the two is not signed well, the resolver does not say.
+  // The resolver doesn't say which of the two zones it rejects.
   const target = observations.alias?.targets.at(-1)
   const other = target !== undefined && !isWithin(target, observations.zone)
   const zones = `${observations.zone}${other ? `, or of the zone of ${target}` : ''}`
@@ -127,11 +127,11 @@ function saidBy(observations: Observations, resolver: ResolverObservation): Caus
   return {
     reason: 'rejected',
     message: `The DNSSEC signatures of ${zones}${other ? ',' : ''} are invalid${why === undefined ? '' : `: ${why}`}`,
-    fix: `Repair DNSSEC of ${zones}: have the zone signed again, or correct or remove the DS record at the registrar`,
+    fix: `Fix the DNSSEC of ${zones}: have the zone signed again, or correct or remove the DS record at the registrar`,
   }
 }
 
-/** @param where whether all servers of the zone are concerned, or some alone. */
+/** @param where whether it concerns all servers of the zone or only some. */
 function bogus(
   observations: Observations,
   cause: Cause,
@@ -142,14 +142,14 @@ function bogus(
   const rejected =
     failing.length === 0
       ? ''
-      : `. ${resolvers} ${failing.length === 1 ? 'answers' : 'answer'} SERVFAIL, and ${failing.length === 1 ? 'gives' : 'give'} the record only with checking disabled`
-  // Where a resolver has just validated the answer, it is not broken for everybody.
+      : `. ${resolvers} ${failing.length === 1 ? 'answers' : 'answer'} SERVFAIL, and ${failing.length === 1 ? 'returns' : 'return'} the record only with checking disabled`
+  // A resolver has just validated the answer, so it isn't broken for everyone.
   const isValidated = observations.resolvers.some((resolver) => resolver.authenticated)
   return {
     code: 'dnssec_bogus',
     severity: isValidated || (where === 'some' && failing.length === 0) ? 'warning' : 'error',
     message: `${consequence(observations, failing, where)}${cause.message}${rejected}`,
-    fix: `${cause.fix}. Until then, validating resolvers ${where === 'all' && !isValidated ? 'see nothing of this zone' : 'may fail to see this zone'}`,
+    fix: `${cause.fix}. Until then, validating resolvers ${where === 'all' && !isValidated ? "can't see this zone" : 'may fail to see this zone'}`,
     details: {
       reason: cause.reason,
       zone: observations.zone,
@@ -160,29 +160,29 @@ function bogus(
       resolvers: failing.map((resolver) => ({
         resolver: formatDnsAddress(resolver.resolver),
         with_checking: 'SERVFAIL',
-        with_checking_disabled: resolver.unchecked?.outcome ?? null,
+        with_checking_disabled: resolver.withCheckingDisabled?.outcome ?? null,
         extended_error: resolver.extendedError ?? null,
       })),
     },
   }
 }
 
-/** What it does to those who ask; as sure as what was seen of it. */
+/** What it means for the record, no more certain than what the resolvers showed. */
 function consequence(
   { servers, resolvers }: Observations,
   failing: readonly ResolverObservation[],
   where: 'all' | 'some',
 ): string {
-  if (groupByOutcome(servers).matching.length === 0) return ''
+  if (groupByOutcome(servers).withRecord.length === 0) return ''
   if (where === 'some') return 'The record is there, but a validating resolver may reject it. '
   const answering = resolvers.filter((resolver) => resolver.outcome === 'match')
   if (failing.length > 0 || answering.length === 0)
     return 'The record is there, but validating resolvers reject it. '
   const addresses = answering.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')
-  return `The record is there, and ${addresses} ${answering.length === 1 ? 'gives' : 'give'} it, but resolvers that validate may reject it. `
+  return `The record is there, and ${addresses} ${answering.length === 1 ? 'returns' : 'return'} it, but validating resolvers may reject it. `
 }
 
-/** Dates and digests were compared, signatures were not verified: that is the resolver's part. */
+/** Nobody verified the signatures: the check compares dates and digests, and leaves the rest to resolvers. */
 function unvalidated({ dnssec, resolvers, alias, zone }: Observations): Finding[] {
   const answering = resolvers.filter((resolver) => resolver.outcome === 'match')
   const isSigned = dnssec?.state === 'ok' && alias === undefined
@@ -192,7 +192,7 @@ function unvalidated({ dnssec, resolvers, alias, zone }: Observations): Finding[
     {
       code: 'not_validated',
       severity: 'info',
-      message: `The zone ${zone} is signed with DNSSEC, but ${addresses.join(', ')} ${addresses.length === 1 ? 'does' : 'do'} not say that the answer was validated, so nobody has verified the signatures`,
+      message: `The zone ${zone} is signed with DNSSEC, but ${addresses.join(', ')} ${addresses.length === 1 ? "doesn't" : "don't"} say that the answer was validated, so the signatures haven't been verified`,
       fix: 'No action needed. To have them verified, use a validating resolver: --resolver 9.9.9.9',
       details: { zone, resolvers: addresses },
     },

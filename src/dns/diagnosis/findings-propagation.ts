@@ -1,44 +1,44 @@
 import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
 import type { StaleGlue } from '../observation/stale-glue.ts'
-import { decodeValue } from '../wire/txt-answer.ts'
+import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { explainValues } from './value-comparison.ts'
 
 /** Some servers of the zone have the record, others don't. */
 export function partialPropagation(
   observations: Observations,
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
 ): Finding {
-  const apart = serversApart(matching, without)
-  // A copy that nobody notifies looks for changes after the refresh time of its SOA record.
+  const disjoint = disjointNsSets(withRecord, withoutRecord)
   const glue = observations.staleGlue ?? []
-  const copies = without.filter(
+  const copies = withoutRecord.filter(
     ({ host, server }) => !glue.some((stale) => stale.host === host && stale.glue === server?.address),
   )
-  const isLagging = !apart && copies.length > 0 && lagOf(matching, copies) === 'behind'
+  const isLagging = !disjoint && copies.length > 0 && lagOf(withRecord, copies) === 'behind'
+  // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
   const refresh = copies.flatMap((server) => server.soa?.refresh ?? [])
   return {
     code: 'partial_propagation',
-    severity: apart || copies.length === 0 ? 'error' : 'warning',
-    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(place).join(', ')}; not yet: ${without.map((server) => placeAndFault(observations, server)).join(', ')}`,
-    fix: advice(observations, { apart, matching, without, copies }),
+    severity: disjoint || copies.length === 0 ? 'error' : 'warning',
+    message: `${withRecord.length} of ${withRecord.length + withoutRecord.length} name servers have the record: ${withRecord.map(describeServer).join(', ')}; not yet: ${withoutRecord.map((server) => describeServerAndFault(observations, server)).join(', ')}`,
+    fix: advice(observations, { disjoint, withRecord, withoutRecord, copies }),
     ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
-      with: matching.map((server) => ({ ...who(server), serial: serialOf(server) })),
-      without: without.map((server) => ({
-        ...who(server),
+      with: withRecord.map((server) => ({ ...identify(server), serial: serialOf(server) })),
+      without: withoutRecord.map((server) => ({
+        ...identify(server),
         outcome: server.outcome,
         serial: serialOf(server),
       })),
-      ...(apart ? { apart } : {}),
+      ...(disjoint ? { apart: disjoint } : {}),
       ...(glue.length > 0 ? { stale_glue: glue } : {}),
-      old_state_ttl: oldStateTtl(without),
+      old_state_ttl: oldStateTtl(withoutRecord),
     },
   }
 }
 
-/** The parent zone sends resolvers to an address that the zone itself does not give. */
+/** The parent zone sends resolvers to an address that the zone itself doesn't have. */
 function glueFix(stale: readonly StaleGlue[]): string {
   const hosts = stale.map(
     ({ host, glue, own }) =>
@@ -51,52 +51,52 @@ function glueFix(stale: readonly StaleGlue[]): string {
 function advice(
   observations: Observations,
   seen: {
-    apart: Apart | undefined
-    matching: readonly Observation[]
-    without: readonly Observation[]
+    disjoint: DisjointNsSets | undefined
+    withRecord: readonly Observation[]
+    withoutRecord: readonly Observation[]
     copies: readonly Observation[]
   },
 ): string {
-  const { apart, matching, without, copies } = seen
+  const { disjoint, withRecord, withoutRecord, copies } = seen
   const glue = observations.staleGlue ?? []
   if (copies.length === 0) return glueFix(glue)
-  if (apart) return apartFix(apart)
-  if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(matching, copies)]}`
-  return possiblyStaleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]
+  if (disjoint) return disjointFix(disjoint)
+  if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
+  return (
+    possiblyStaleGlueFix(observations, withRecord, withoutRecord) ??
+    LAG_FIXES[lagOf(withRecord, withoutRecord)]
+  )
 }
 
-type Apart = { with: string[]; without: string[] }
+type DisjointNsSets = { with: string[]; without: string[] }
 
-function apartFix(apart: Apart): string {
-  return `The name servers belong to two different zones: those with the record list only ${apart.with.join(', ')}, the others only ${apart.without.join(', ')}. Waiting won't help. Add the record in both places, or remove one set from the delegation`
+function disjointFix(disjoint: DisjointNsSets): string {
+  return `The name servers belong to two different zones: those with the record list only ${disjoint.with.join(', ')}, the others only ${disjoint.without.join(', ')}. Waiting won't help. Add the record in both places, or remove one set from the delegation`
 }
 
-/**
- * One host at two addresses, of which the zone names only one: the registry's glue still has the other. A server says
- * which addresses are right only where it was asked; here it shows in the zone that is older.
- */
+/** One host has two addresses that answer differently. One of them may be old, but the servers weren't asked which. */
 function possiblyStaleGlueFix(
   { parent }: Observations,
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
 ): string | undefined {
-  const host = matching.find((server) => without.some((other) => other.host === server.host))?.host
+  const host = withRecord.find((server) => withoutRecord.some((other) => other.host === server.host))?.host
   if (host === undefined || parent === undefined) return undefined
   const addresses = (servers: readonly Observation[]) =>
     servers.flatMap((server) => (server.host === host ? [server.server?.address ?? ''] : [])).join(', ')
-  return `${host} gives different answers at its addresses. If ${addresses(without)} is an old address of it, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
+  return `${host} gives different answers at its addresses. If ${addresses(withoutRecord)} is an old address, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
 }
 
 type Lag = 'behind' | 'same' | 'ahead'
 
-/** Where the servers without the record stand, going by their serials. */
-function lagOf(matching: readonly Observation[], without: readonly Observation[]): Lag {
-  const isAhead = without.every((server) =>
-    matching.every((other) => isNewer(serialOf(server), serialOf(other))),
+/** Whether the zone at the servers without the record is older, the same, or newer, going by its serials. */
+function lagOf(withRecord: readonly Observation[], withoutRecord: readonly Observation[]): Lag {
+  const isAhead = withoutRecord.every((server) =>
+    withRecord.every((other) => isNewer(serialOf(server), serialOf(other))),
   )
   if (isAhead) return 'ahead'
-  const newest = new Set(matching.map(serialOf))
-  return without.every((server) => serialOf(server) !== null && newest.has(serialOf(server)))
+  const newest = new Set(withRecord.map(serialOf))
+  return withoutRecord.every((server) => serialOf(server) !== null && newest.has(serialOf(server)))
     ? 'same'
     : 'behind'
 }
@@ -112,7 +112,7 @@ const LAG_FIXES: Readonly<Record<Lag, string>> = {
 const serialOf = (server: Observation) => server.soa?.serial ?? null
 
 /** `ns1.example.com (192.0.2.1, serial 42)`. */
-function place(server: Observation): string {
+function describeServer(server: Observation): string {
   const known = [
     ...(server.server === undefined ? [] : [server.server.address]),
     ...(serialOf(server) === null ? [] : [`serial ${serialOf(server)}`]),
@@ -120,37 +120,36 @@ function place(server: Observation): string {
   return known.length === 0 ? server.host : `${server.host} (${known.join(', ')})`
 }
 
-/** With what is wrong with the value there, where it is not just an older state of the zone. */
-function placeAndFault({ expected, name }: Observations, server: Observation): string {
-  const [best] = explainValues(
-    expected,
-    server.values.map((value) => decodeValue(value.bytes)),
-    name,
-  )
-  if (best === undefined || best.fault === 'stale_token') return place(server)
-  return `${place(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
+/** Adds what is wrong with the value there, unless it is only an older version of the zone. */
+function describeServerAndFault({ expected, name }: Observations, server: Observation): string {
+  const [best] = explainValues(expected, decodeValues(server.values), name)
+  if (best === undefined || best.fault === 'stale_token') return describeServer(server)
+  return `${describeServer(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
 }
 
 /**
- * The NS sets of the servers with the record and of those without, where they have no server in common: a domain moved
- * by half. Copies of one zone that is just being changed share some.
+ * The NS sets of the servers with the record and of those without, if they have no server in common: the domain was only
+ * half moved. Copies of a zone that has just been changed share some.
  */
-function serversApart(matching: readonly Observation[], without: readonly Observation[]): Apart | undefined {
+function disjointNsSets(
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
+): DisjointNsSets | undefined {
   const hosts = (servers: readonly Observation[]) => [
     ...new Set(servers.flatMap((server) => server.nsSet ?? [])),
   ]
-  const sets = { with: hosts(matching).sort(), without: hosts(without).sort() }
-  const areKnown = [...matching, ...without].every((server) => server.nsSet !== undefined)
+  const sets = { with: hosts(withRecord).sort(), without: hosts(withoutRecord).sort() }
+  const areKnown = [...withRecord, ...withoutRecord].every((server) => server.nsSet !== undefined)
   return areKnown && sets.with.every((host) => !sets.without.includes(host)) ? sets : undefined
 }
 
-/** Serial numbers go round: which of two is newer follows from their distance (RFC 1982). */
+/** Serial numbers wrap around, so their distance tells which is newer (RFC 1982). */
 function isNewer(serial: number | null, other: number | null): boolean {
   if (serial === null || other === null || serial === other) return false
   return (serial - other) >>> 0 < 0x8000_0000
 }
 
-const who = (server: Observation) => ({
+const identify = (server: Observation) => ({
   host: server.host,
   address: server.server?.address ?? null,
 })

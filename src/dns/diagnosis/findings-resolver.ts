@@ -6,15 +6,15 @@ import {
   type ResolverObservation,
 } from '../observation/observations.ts'
 import { formatDnsAddress } from '../wire/address.ts'
-import { decodeValue } from '../wire/txt-answer.ts'
+import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
 
-/** What recursive resolvers see of a record that the authoritative servers have. */
+/** The resolvers that lack a record which the authoritative servers have, or that fail. */
 export function resolverFindings(observations: Observations): Finding[] {
-  const { matching } = groupByOutcome(observations.servers)
-  // Asked for the sake of an answer that could not be read directly: their failure is no finding of its own.
-  if (matching.length === 0) return []
+  const { withRecord } = groupByOutcome(observations.servers)
+  // They were asked only because no server's answer could be read, so their failure isn't a finding.
+  if (withRecord.length === 0) return []
   return observations.resolvers.flatMap((resolver) => {
     const finding = resolverFinding(observations, resolver)
     return finding === undefined ? [] : [finding]
@@ -31,7 +31,7 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
     case 'mismatch':
       return withoutRecord(observations, resolver)
     default:
-      // Why it fails is a finding already: signatures that it rejects, or servers that do not answer it.
+      // Another finding says why it fails: invalid signatures, or servers that drop queries.
       return failsValidation(resolver) ||
         (isFailure(resolver) && observations.servers.some((server) => server.dropped !== undefined))
         ? undefined
@@ -39,10 +39,10 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
   }
 }
 
-/** Why a resolver has no such record: only what it remembers goes away by waiting. */
+/** Why a resolver lacks the record. Waiting only helps if it is cached. */
 function withoutRecord(observations: Observations, resolver: ResolverObservation): Finding {
   const { zoneView } = resolver
-  // With authority: a zone of its own. It remembers nothing.
+  // An authoritative answer comes from a zone, not from a cache.
   if (resolver.authoritative) return otherView(observations, resolver, 'answers from a zone of its own')
   const stale = staleNameServers(observations, resolver)
   if (stale !== undefined) return stale
@@ -55,7 +55,7 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
       `answers from another zone of this name, whose SOA record names ${primary}`,
     )
   const isMismatch = resolver.outcome === 'mismatch'
-  const seconds = isMismatch ? (resolver.ttl ?? undefined) : rememberedSeconds(observations, resolver)
+  const seconds = isMismatch ? (resolver.ttl ?? undefined) : cachedSeconds(observations, resolver)
   if (seconds === undefined) return filtered(observations, resolver)
   if (zoneView?.steadyTtl === true)
     return otherView(
@@ -66,15 +66,15 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
   return isMismatch ? cachedOldValue(observations, resolver, seconds) : cachedAbsence(resolver, seconds)
 }
 
-/** Only an absence that comes with an SOA record can be cached (RFC 2308 section 5); so can an alias of before. */
-function rememberedSeconds({ servers }: Observations, resolver: ResolverObservation): number | undefined {
+/** How long the resolver keeps the absence, which it can cache only with an SOA record (RFC 2308 section 5), or an old alias. */
+function cachedSeconds({ servers }: Observations, resolver: ResolverObservation): number | undefined {
   if (resolver.negativeTtl !== undefined) return resolver.negativeTtl
   const [alias] = resolver.aliases
   const isCurrent = servers.some((server) => server.aliases[0] === alias)
   return alias === undefined || isCurrent ? undefined : (resolver.ttl ?? undefined)
 }
 
-/** The resolver knows none of today's name servers: it remembers others, or it was told to ask others. */
+/** The resolver uses none of the current name servers: it has cached others, or is configured to use others. */
 function staleNameServers(observations: Observations, resolver: ResolverObservation): Finding | undefined {
   const { parent, childHosts, zone } = observations
   const { nsSet } = resolver.zoneView ?? {}
@@ -83,30 +83,30 @@ function staleNameServers(observations: Observations, resolver: ResolverObservat
     return undefined
   const hosts = nsSet.hosts.join(', ')
   if (nsSet.isPrivate)
-    return otherView(observations, resolver, `asks name servers of a private network (${hosts})`)
+    return otherView(observations, resolver, `uses name servers in a private network (${hosts})`)
   const address = formatDnsAddress(resolver.resolver)
   return {
     code: 'stale_delegation',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} still asks the previous name servers of ${zone} (${hosts}), for up to ${formatDuration(nsSet.ttl)} more`,
-    fix: `Wait, or delete the zone ${zone} at the previous provider: then resolvers ask for the new name servers at once. If ${address} was set up to ask those servers (split DNS), neither helps, and verification does not depend on it`,
+    message: `The name servers have the record, but the resolver ${address} still uses the previous name servers of ${zone} (${hosts}), for up to ${formatDuration(nsSet.ttl)} more`,
+    fix: `Wait, or delete the zone ${zone} at the previous provider, which makes resolvers look for the new name servers. If ${address} is configured to use the previous ones (split DNS), neither helps, but verification doesn't depend on it`,
     secondsLeft: nsSet.ttl,
     details: { resolver: address, previous: [...nsSet.hosts], current: [...new Set(current)] },
   }
 }
 
-/** Without the SOA record that goes with every absence (RFC 2308 section 3): somebody took the record out of the answer. */
+/** Without the SOA record of a negative answer (RFC 2308 section 3), something has removed the record from the answer. */
 function filtered(observations: Observations, resolver: ResolverObservation): Finding {
   const address = formatDnsAddress(resolver.resolver)
   const how =
     resolver.outcome === 'nxdomain'
       ? `blocks ${observations.name}: it answers that the name doesn't exist`
-      : 'leaves TXT records out of its answers: they are empty'
+      : 'returns no TXT records'
   return {
     code: 'txt_filtered',
     severity: 'warning',
-    message: `The name servers have the record, but ${address} ${how}, without the SOA record that a true absence has`,
-    fix: `Verification sees what the name servers of ${observations.zone} say, and waiting changes nothing here. To see the record here as well, look into the DNS settings of the router or filter at ${address}, or use another resolver (--resolver)`,
+    message: `The name servers have the record, but ${address} ${how}, without the SOA record that a genuine negative answer has`,
+    fix: `Verification uses the name servers of ${observations.zone}, so this doesn't affect it, and waiting won't help. To see the record here as well, check the DNS settings of the router or filter at ${address}, or use another resolver (--resolver)`,
     details: { resolver: address, outcome: resolver.outcome },
   }
 }
@@ -125,7 +125,7 @@ function cachedAbsence(resolver: ResolverObservation, seconds: number): Finding 
 
 function cachedOldValue(observations: Observations, resolver: ResolverObservation, seconds: number): Finding {
   const address = formatDnsAddress(resolver.resolver)
-  const values = resolver.values.map((value) => decodeValue(value.bytes))
+  const values = decodeValues(resolver.values)
   return {
     code: 'cached_old_value',
     severity: 'warning',
@@ -142,18 +142,18 @@ function otherView(observations: Observations, resolver: ResolverObservation, ho
     code: 'split_dns',
     severity: 'warning',
     message: `The name servers have the record, but the resolver ${address} ${how}, which doesn't have it (split DNS)`,
-    fix: `Verification sees what the name servers of ${observations.zone} say, and waiting changes nothing here. To see the record behind ${address} as well, add it to the zone there, or allow it in the filter if one runs there`,
+    fix: `Verification uses the name servers of ${observations.zone}, so this doesn't affect it, and waiting won't help. To see the record behind ${address} as well, add it to the zone there, or allow it in the filter if there is one`,
     details: {
       resolver: address,
       outcome: resolver.outcome,
       authoritative: resolver.authoritative,
       primary: resolver.zoneView?.soa?.primary ?? null,
-      values: resolver.values.map((value) => decodeValue(value.bytes)),
+      values: decodeValues(resolver.values),
     },
   }
 }
 
-/** Servers that take so long, in milliseconds, keep resolvers waiting for longer than these may take. */
+/** In milliseconds; resolvers may time out with servers that are slower than this. */
 const SLOW_MS = 1000
 
 function broken(observations: Observations, resolver: ResolverObservation): Finding {
@@ -169,15 +169,15 @@ function broken(observations: Observations, resolver: ResolverObservation): Find
   return {
     code: 'resolver_broken',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} ${said}${areSlow ? `: it waits for the name servers, which need ${(Math.min(...times) / 1000).toFixed(1)} seconds or more for an answer` : ''}`,
+    message: `The name servers have the record, but the resolver ${address} ${said}${areSlow ? `: it waits for the name servers, which take ${(Math.min(...times) / 1000).toFixed(1)} seconds or more to answer` : ''}`,
     fix: areSlow
-      ? `Check again: by then, the resolver may have the answer. If it stays slow, ask the DNS provider why the name servers of ${observations.zone} are`
-      : `Verification does not depend on this resolver. If other lookups fail here as well, have ${address} repaired or use another one (--resolver)`,
+      ? `Check again: the resolver may have the answer by then. If it stays slow, ask the DNS provider why the name servers of ${observations.zone} are so slow`
+      : `Verification doesn't depend on this resolver. If other lookups fail here as well, have ${address} repaired, or use another one (--resolver)`,
     details: {
       resolver: address,
       outcome: resolver.outcome,
       rcode: resolver.rcode ?? null,
-      with_checking_disabled: resolver.unchecked?.outcome ?? null,
+      with_checking_disabled: resolver.withCheckingDisabled?.outcome ?? null,
       extended_error: resolver.extendedError ?? null,
     },
   }

@@ -1,75 +1,65 @@
-import { isIP, isIPv4 } from 'node:net'
+import { isIPv4 } from 'node:net'
 import {
   groupByOutcome,
   isFailure,
   type Observation,
   type Observations,
 } from '../observation/observations.ts'
-import { isRegistry } from '../resolution/registry.ts'
 import { formatDnsAddress } from '../wire/address.ts'
-import { isWithin } from '../wire/name.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { providersOf } from './providers.ts'
+import { delegationPlace, noNameservers, parentChildMismatch } from './findings-delegation.ts'
 
-/** More than this does not even fit the largest UDP answer that servers give; some verifiers stop there. */
+/** Servers don't give larger answers over UDP, and some verifiers stop reading there. */
 const LARGE_ANSWER = 4096
-/** Nor do people find their way among so many. */
+/** Too many for people to find their way. */
 const MANY_RECORDS = 40
 
 /** What is wrong with the name servers themselves, whatever the record. */
 export function serverFindings(observations: Observations): Finding[] {
-  const { matching, without, lame: failing, silent, unchecked } = groupByOutcome(observations.servers)
-  const findings: (Finding | undefined)[] = []
-  const answering = matching.length + without.length
-  if (
-    observations.servers.every((server) => server.server === undefined && server.outcome === 'unreachable')
-  ) {
-    findings.push(noNameservers(observations))
-    return findings.filter((finding) => finding !== undefined)
-  }
+  const { servers } = observations
+  if (servers.every((server) => server.server === undefined && server.outcome === 'unreachable'))
+    return [noNameservers(observations)]
+  return [
+    ...answerFindings(observations),
+    droppedQueries(observations, 'udp'),
+    droppedQueries(observations, 'edns'),
+    droppedQueries(observations, 'do'),
+    parentChildMismatch(observations),
+    tooManyTxt(observations),
+  ].filter((finding) => finding !== undefined)
+}
+
+/** The servers that don't answer TXT queries for the zone as they should, one finding for each kind of failure. */
+function answerFindings(observations: Observations): Finding[] {
+  const { servers } = observations
+  const { withRecord, withoutRecord, lame: failing, silent, notChecked } = groupByOutcome(servers)
+  const answering = [...withRecord, ...withoutRecord]
   const refusing = [...failing, ...silent].filter(failsTxtOnly)
   const lame = failing.filter((server) => !refusing.includes(server))
-  const cut = silent.filter((server) => server.tcpFailure !== undefined && server.aliases.length === 0)
-  // A server that answered with an alias is not dead, whatever became of the alias.
-  const dead = silent.filter(
-    (server) => server.tcpFailure === undefined && server.aliases.length === 0 && !refusing.includes(server),
-  )
-  const aliased = silent.filter((server) => server.aliases.length > 0).length
+  // A server that answered with an alias isn't dead, even if nothing is known about the alias.
+  const unread = silent.filter((server) => server.aliases.length === 0 && !refusing.includes(server))
+  const truncated = unread.filter((server) => server.tcpFailure !== undefined)
+  const dead = unread.filter((server) => server.tcpFailure === undefined)
+  const nobodyAnswered = dead.length + notChecked.length === servers.length
+
+  const findings: Finding[] = []
   if (isIntercepted(observations)) findings.push(intercepted(observations, lame))
   else if (lame.length > 0)
-    findings.push(
-      lameServers(observations, lame, answering === 0 && silent.length === 0 && refusing.length === 0),
-    )
-  if (refusing.length > 0) findings.push(txtRefused(observations, refusing, answering === 0))
-  if (cut.length > 0 || [...matching, ...without].some((server) => server.tcpFailure !== undefined))
-    findings.push(tcpBlocked(observations, cut, answering > 0))
-  const heard = answering + lame.length + refusing.length + cut.length + aliased
-  if (dead.length > 0 || heard === 0) findings.push(unreachable(observations, dead, unchecked, heard === 0))
-  findings.push(
-    dropping(observations, 'udp'),
-    dropping(observations, 'edns'),
-    dropping(observations, 'do'),
-    parentChild(observations),
-    tooManyTxt(observations),
-  )
-  return findings.filter((finding) => finding !== undefined)
+    findings.push(lameServers(observations, lame, lame.length + notChecked.length === servers.length))
+  if (refusing.length > 0) findings.push(txtRefused(observations, refusing, answering.length === 0))
+  if (truncated.length > 0 || answering.some((server) => server.tcpFailure !== undefined))
+    findings.push(tcpBlocked(observations, truncated, answering.length > 0))
+  if (nobodyAnswered && dead.length === 0) findings.push(notQueried(observations, notChecked))
+  else if (dead.length > 0) findings.push(unreachable(observations, dead, nobodyAnswered))
+  return findings
 }
 
-function where(server: Observation): string {
-  return server.server === undefined ? server.host : `${server.host} (${server.server.address})`
+function listServers(servers: readonly Observation[]): string {
+  return servers.map(({ host, server }) => (server ? `${host} (${server.address})` : host)).join(', ')
 }
 
-/** Where the delegation of the zone is written down: at the registrar, or in the zone above that is no registry's. */
-function delegationPlace({ parent }: Observations): string {
-  return parent === undefined || parent.zone === '.' || isRegistry(parent.zone)
-    ? 'at the registrar'
-    : `in the zone ${parent.zone}`
-}
-
-const list = (servers: readonly Observation[]) => servers.map(where).join(', ')
-
-function describeAll(servers: readonly Observation[]) {
+function serverEvidence(servers: readonly Observation[]) {
   return servers.map((server) => ({
     host: server.host,
     address: server.server?.address ?? null,
@@ -80,39 +70,9 @@ function describeAll(servers: readonly Observation[]) {
   }))
 }
 
-/** Without an address, nobody can ask any of them: there is none, the glue is missing, or look-ups for it fail. */
-function noNameservers(observations: Observations): Finding {
-  const { zone, parent, servers } = observations
-  const hosts = servers.map((server) => server.host)
-  const own = hosts.filter((host) => isWithin(host, zone))
-  const addresses = hosts.filter((host) => isIP(host) !== 0)
-  if (addresses.length > 0)
-    return {
-      code: 'no_nameservers',
-      severity: 'error',
-      message: `The delegation of ${zone} has ${addresses.join(', ')} as ${addresses.length === 1 ? 'a name server' : 'name servers'}, but a name server is given by its name, not by its IP address`,
-      fix: `Enter the names of the name servers ${delegationPlace(observations)}, such as ns1.example.com; the DNS provider lists them`,
-      details: { zone, hosts, addresses },
-    }
-  const missesGlue = own.length > 0 && own.length === hosts.length
-  const place = delegationPlace(observations)
-  return {
-    code: 'no_nameservers',
-    severity: 'error',
-    message: missesGlue
-      ? `The name servers of ${zone} (${hosts.join(', ')}) are in the zone itself, and the delegation${parent === undefined ? '' : ` in ${parent.zone}`} has no address for them (glue), so nobody can find them`
-      : `None of the name servers of ${zone} (${hosts.join(', ')}) has an address that can be looked up, so nobody can look anything up in this zone`,
-    fix: missesGlue
-      ? `Add the addresses of ${own.join(', ')} ${place} (glue records, also called host records)`
-      : `Set name servers for ${zone} that exist and can be looked up without ${zone} itself, ${place}; the DNS provider lists them`,
-    details: { zone, hosts, glue_missing: missesGlue },
-  }
-}
-
 /**
- * Somebody on the way answers in the servers' place: all offer recursion and none has authority. A resolver that refuses
- * questions without recursion looks like a lame server; it gives itself away where it "is" the servers of the zones above
- * as well.
+ * Something on the network answers instead of the servers: every answer offers recursion and none is authoritative. A
+ * resolver that refuses queries without recursion looks like a lame server, unless it also answers for the zones above.
  */
 function isIntercepted({ servers, recursionAbove }: Observations): boolean {
   const answered = servers.filter((server) => server.rcode !== undefined)
@@ -126,14 +86,14 @@ function intercepted(observations: Observations, servers: readonly Observation[]
   return {
     code: 'dns_intercepted',
     severity: 'error',
-    message: `Something on the network answers in place of the name servers of ${observations.zone}: every answer offers recursion and none is authoritative. ${hasRecord ? 'What answers in their place has the record, but what the name servers have is not known' : 'That says nothing about the record'}`,
+    message: `Something on the network answers instead of the name servers of ${observations.zone}: every answer offers recursion and none is authoritative. ${hasRecord ? 'It has the record, but whether the name servers have it is unknown' : 'That says nothing about the record'}`,
     fix: "This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network's administrator to allow DNS",
     certain: false,
-    details: { servers: describeAll(servers), has_record: hasRecord },
+    details: { servers: serverEvidence(servers), has_record: hasRecord },
   }
 }
 
-/** It serves the zone, as its SOA record shows, and fails for TXT questions alone. */
+/** Whether a server serves the zone, as its SOA record shows, but fails for TXT queries. */
 function failsTxtOnly(server: Observation): boolean {
   if (server.soa === undefined || server.tcpFailure !== undefined || server.aliases.length > 0) return false
   return server.rcode !== 'NOERROR' && server.rcode !== 'NXDOMAIN'
@@ -146,34 +106,34 @@ function txtRefused(observations: Observations, servers: readonly Observation[],
   return {
     code: 'txt_refused',
     severity: all ? 'error' : 'warning',
-    message: `${list(servers)} ${one ? 'serves' : 'serve'} ${observations.zone}, but ${silent ? `${one ? 'does' : 'do'} not answer TXT questions` : `${one ? 'answers' : 'answer'} TXT questions with ${said}`}. Other questions are answered`,
-    fix: `Ask whoever runs ${one ? 'this server' : 'these servers'} to answer TXT questions: the cause is the server itself, or a filter in front of it`,
-    // Silence may be a filter on the way from here.
+    message: `${listServers(servers)} ${one ? 'serves' : 'serve'} ${observations.zone}, but ${silent ? `${one ? "doesn't" : "don't"} answer TXT queries` : `${one ? 'answers' : 'answer'} TXT queries with ${said}`}. Other queries work`,
+    fix: `Ask whoever runs ${one ? 'this server' : 'these servers'} to allow TXT queries: the cause is the server itself or a filter in front of it`,
+    // Silence may come from a filter on this network.
     certain: !silent,
-    details: { zone: observations.zone, servers: describeAll(servers) },
+    details: { zone: observations.zone, servers: serverEvidence(servers) },
   }
 }
 
-/** Servers that leave questions unanswered which resolvers ask in the first place. */
-function dropping(observations: Observations, what: 'do' | 'edns' | 'udp'): Finding | undefined {
+/** Servers that drop queries which resolvers start with. */
+function droppedQueries(observations: Observations, what: 'do' | 'edns' | 'udp'): Finding | undefined {
   const { servers, resolvers } = observations
   const dropping = servers.filter((server) => server.dropped === what)
   if (dropping.length === 0) return undefined
   const all = servers.every((server) => server.dropped !== undefined)
   const fails = resolvers.length > 0 && resolvers.every(isFailure)
   const one = dropping.length === 1
-  const answers = one ? 'does' : 'do'
+  const answers = `${one ? "doesn't" : "don't"} answer`
   return {
     code: what === 'udp' ? 'udp_dropped' : 'edns_dropped',
     severity: all && fails ? 'error' : 'warning',
     message:
       what === 'udp'
-        ? `${list(dropping)} ${answers} not answer over UDP, only over TCP`
+        ? `${listServers(dropping)} ${answers} over UDP, only over TCP`
         : what === 'edns'
-          ? `${list(dropping)} ${answers} not answer questions with EDNS (RFC 6891), only those without`
-          : `${list(dropping)} ${answers} not answer questions that ask for DNSSEC signatures (the DO bit, RFC 3225), only those without`,
+          ? `${listServers(dropping)} ${answers} queries with EDNS (RFC 6891), only those without`
+          : `${listServers(dropping)} ${answers} queries for DNSSEC signatures (the DO bit, RFC 3225), only those without`,
     fix: `${what === 'udp' ? 'Allow UDP port 53 to' : 'Update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}: resolvers give up before they get an answer${fails ? `, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did` : ''}`,
-    details: { dropped: what, servers: describeAll(dropping) },
+    details: { dropped: what, servers: serverEvidence(dropping) },
   }
 }
 
@@ -193,28 +153,32 @@ function lameServers(observations: Observations, servers: readonly Observation[]
   return {
     code: 'lame_nameserver',
     severity: all ? 'error' : 'warning',
-    message: `${list(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
+    message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
     fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or remove ${one ? 'it' : 'them'} from the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
-    details: { zone: observations.zone, servers: describeAll(servers) },
+    details: { zone: observations.zone, servers: serverEvidence(servers) },
   }
 }
 
-function tcpBlocked(observations: Observations, cut: readonly Observation[], someAnswered: boolean): Finding {
+function tcpBlocked(
+  observations: Observations,
+  truncated: readonly Observation[],
+  someAnswered: boolean,
+): Finding {
   const concerned = observations.servers.filter((server) => server.tcpFailure !== undefined)
-  const { matching } = groupByOutcome(observations.servers)
+  const { withRecord } = groupByOutcome(observations.servers)
   const readable = observations.resolvers.some((resolver) => resolver.outcome === 'match')
-  // Silence of a resolver says as little as silence of a server.
+  // A resolver's silence says as little as a server's.
   const resolversFailed =
     !readable &&
     observations.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
-  const closed = cut.some((server) => server.tcpFailure !== 'timeout')
-  const harmless = matching.length > 0 || someAnswered || readable
-  // Closed at the server, or closed to a resolver elsewhere as well: then it is not this network.
+  const closed = truncated.some((server) => server.tcpFailure !== 'timeout')
+  const harmless = withRecord.length > 0 || someAnswered || readable
+  // If it is closed at the server, or to a resolver elsewhere as well, it isn't this network.
   const certain = !harmless && (closed || resolversFailed)
   return {
     code: 'tcp_blocked',
     severity: harmless ? 'warning' : 'error',
-    message: `The TXT answer of ${list(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${closed || cut.length === 0 ? 'is closed' : "doesn't answer"}${readable ? '; the resolver can read it' : ''}`,
+    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${closed || truncated.length === 0 ? 'is closed' : "doesn't answer"}${readable ? '; the resolver can read it' : ''}`,
     fix: readable
       ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
       : 'Allow TCP port 53 to the name servers (required by RFC 7766), or remove TXT records at this name that you no longer need',
@@ -231,62 +195,54 @@ function tcpBlocked(observations: Observations, cut: readonly Observation[], som
   }
 }
 
-function unreachable(
-  observations: Observations,
-  dead: readonly Observation[],
-  unchecked: readonly Observation[],
-  all: boolean,
-): Finding {
-  if (
-    all &&
-    dead.length === 0 &&
-    unchecked.some(({ server }) => server !== undefined && isIPv4(server.address))
-  ) {
-    return {
-      code: 'nameserver_unreachable',
-      severity: 'error',
-      message: `The name servers of ${observations.zone} could not be asked within the number of questions that a check may use. The record itself may be fine`,
-      fix: `Ask one of them directly: dig +tcp TXT ${observations.name} @${unchecked[0]?.host ?? ''}`,
-      certain: false,
-      details: { servers: describeAll(unchecked) },
-    }
-  }
-  if (all && dead.length === 0) {
-    return {
-      code: 'nameserver_unreachable',
-      severity: 'error',
-      message: `The name servers of ${observations.zone} have only IPv6 addresses, and this machine has no IPv6 route: nothing could be checked`,
-      fix: 'Check from a machine with IPv6',
-      certain: false,
-      details: { servers: describeAll(unchecked) },
-    }
-  }
-  const nameless = dead.every((server) => server.server === undefined && server.outcome === 'unreachable')
-  const silentOnly = dead.every((server) => server.outcome === 'timeout')
-  const ownIpv6 = !all && isOwnIpv6(observations, dead)
-  const what = nameless
-    ? `${dead.length === 1 ? 'has' : 'have'} no address`
-    : silentOnly
-      ? `${dead.length === 1 ? "doesn't" : "don't"} answer`
-      : "can't be reached"
-  const message = all
-    ? `No name server of ${observations.zone} answers: ${list(dead)}. The record itself may be fine`
-    : `${list(dead)} ${what}${ownIpv6 ? '; every IPv6 address is silent, so it may be the IPv6 of this machine' : ''}`
+/** No server was queried: the check has used all its queries, or this machine has no IPv6 route. */
+function notQueried(observations: Observations, servers: readonly Observation[]): Finding {
+  const isOverLimit = servers.some(({ server }) => server !== undefined && isIPv4(server.address))
   return {
     code: 'nameserver_unreachable',
-    severity: all ? 'error' : ownIpv6 ? 'info' : 'warning',
-    message,
-    fix: all
-      ? "Check this machine's network connection (is outbound port 53 allowed?) and try again; if it works, tell the DNS provider that the servers are down"
-      : ownIpv6
-        ? "No action needed if IPv6 doesn't work here"
-        : 'Verification may fail when it happens to query this server: have it repaired, or remove it from the NS records',
-    certain: !all,
-    details: { servers: describeAll(dead) },
+    severity: 'error',
+    message: isOverLimit
+      ? `The name servers of ${observations.zone} couldn't be queried: the check reached its query limit first. The record itself may be fine`
+      : `The name servers of ${observations.zone} have only IPv6 addresses, and this machine has no IPv6 route: nothing could be checked`,
+    fix: isOverLimit
+      ? `Query one of them directly: dig +tcp TXT ${observations.name} @${servers[0]?.host ?? ''}`
+      : 'Check from a machine with IPv6',
+    certain: false,
+    details: { servers: serverEvidence(servers) },
   }
 }
 
-/** All IPv6 silent while the same hosts answer over IPv4 tells more about this machine than about them. */
+function unreachable(observations: Observations, dead: readonly Observation[], all: boolean): Finding {
+  const common = { code: 'nameserver_unreachable', details: { servers: serverEvidence(dead) } } as const
+  if (all)
+    return {
+      ...common,
+      severity: 'error',
+      message: `No name server of ${observations.zone} answers: ${listServers(dead)}. The record itself may be fine`,
+      fix: "Check this machine's network connection (is outbound port 53 allowed?) and try again; if it works, tell the DNS provider that the servers are down",
+      certain: false,
+    }
+  if (isOwnIpv6(observations, dead))
+    return {
+      ...common,
+      severity: 'info',
+      message: `${listServers(dead)} ${dead.length === 1 ? "doesn't" : "don't"} answer; no IPv6 address does, so it may be the IPv6 of this machine`,
+      fix: "No action needed if IPv6 doesn't work here",
+    }
+  const what = dead.every((server) => server.server === undefined && server.outcome === 'unreachable')
+    ? `${dead.length === 1 ? 'has' : 'have'} no address`
+    : dead.every((server) => server.outcome === 'timeout')
+      ? `${dead.length === 1 ? "doesn't" : "don't"} answer`
+      : "can't be reached"
+  return {
+    ...common,
+    severity: 'warning',
+    message: `${listServers(dead)} ${what}`,
+    fix: `Verification may fail if it queries ${dead.length === 1 ? 'this server: have it repaired, or remove it' : 'one of these servers: have them repaired, or remove them'} from the NS records`,
+  }
+}
+
+/** If no IPv6 address answers, but the same hosts answer over IPv4, the cause is probably this machine. */
 function isOwnIpv6(observations: Observations, dead: readonly Observation[]): boolean {
   const isV6 = (server: Observation) => server.server?.address.includes(':') === true
   const others = observations.servers.filter(
@@ -297,44 +253,6 @@ function isOwnIpv6(observations: Observations, dead: readonly Observation[]): bo
     !others.some(isV6) &&
     dead.every((server) => others.some((other) => other.host === server.host))
   )
-}
-
-function parentChild(observations: Observations): Finding | undefined {
-  const { parent, childHosts } = observations
-  if (parent === undefined || childHosts === undefined) return undefined
-  const onlyParent = parent.hosts.filter((host) => !childHosts.includes(host))
-  const onlyChild = childHosts.filter((host) => !parent.hosts.includes(host))
-  if (onlyParent.length === 0 && onlyChild.length === 0) return undefined
-  const { matching, without } = groupByOutcome(observations.servers)
-  // The record is at one provider while the other side of the delegation points to the other: waiting does not help.
-  const divided = matching.length > 0 && without.length > 0 && isDivided(observations, matching, without)
-  const providers = providersOf([...parent.hosts, ...childHosts])
-  return {
-    code: 'parent_child_mismatch',
-    severity: divided ? 'error' : 'warning',
-    message: `The delegation of ${observations.zone} in ${parent.zone} lists ${parent.hosts.join(', ')}, but the zone itself lists ${childHosts.join(', ')}${divided ? '; only some of them have the record' : ''}`,
-    fix: `Make both lists the same: the NS records in the zone and those ${delegationPlace(observations)}${divided ? '. Until then, add the record wherever the servers of the delegation are run' : ''}`,
-    details: {
-      parent: [...parent.hosts],
-      child: [...childHosts],
-      only_parent: onlyParent,
-      only_child: onlyChild,
-      ...(providers.length > 0 ? { providers } : {}),
-    },
-  }
-}
-
-/** Whether the servers without the record are exactly those that only one side of the delegation names. */
-export function isDivided(
-  observations: Observations,
-  matching: readonly Observation[],
-  without: readonly Observation[],
-): boolean {
-  const { parent, childHosts } = observations
-  if (parent === undefined || childHosts === undefined) return false
-  const isShared = (server: Observation) =>
-    parent.hosts.includes(server.host) && childHosts.includes(server.host)
-  return without.every((server) => !isShared(server)) || matching.every((server) => !isShared(server))
 }
 
 function tooManyTxt(observations: Observations): Finding | undefined {

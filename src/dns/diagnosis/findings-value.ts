@@ -11,15 +11,15 @@ import type { Finding } from './finding.ts'
 import { quote } from './labels.ts'
 import { type ExplainedValue, encodingOf, type ValueFault } from './value-comparison.ts'
 
-/** Characters that a message names; the evidence names all of them. */
+/** Characters that a message lists; the evidence lists all of them. */
 const NAMED_CHARACTERS = 4
-/** A longer piece reads better where the values stand one above the other. */
+/** Longer pieces are easier to read in the comparison below the message. */
 const NAMED_PIECE = 12
 
-/** @param seen the first of the values concerned; the only one but for `split_records`. */
-interface Words {
+/** @param seen the first wrong value; the only one, except for `split_records`. */
+interface ValueTexts {
   readonly message: (expected: string, seen: string, all: readonly string[]) => string
-  /** Ends with the value where there is one to enter, so that it can be copied. */
+  /** Ends with the value, which makes it easy to copy. */
   readonly fix: (expected: string, host: string) => string
 }
 
@@ -27,7 +27,7 @@ const compared = (expected: string, seen: string) => `expected ${quote(expected)
 const changeTo = (expected: string, host: string) =>
   `Change the value of the TXT record (host ${host}) to ${expected}`
 
-const WORDS: Readonly<Record<ValueFault, Words>> = {
+const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   quoted: {
     message: (expected, seen) =>
       `The stored value includes ${quotingMarks(expected, seen)}: expected ${expected}, found ${seen}`,
@@ -101,7 +101,7 @@ const WORDS: Readonly<Record<ValueFault, Words>> = {
   },
 }
 
-/** A wrong value at the right place: what was expected, what was seen, where they part, in text and in bytes. */
+/** A wrong value at the right name. */
 export function valueFinding(
   observations: Observations,
   explained: ExplainedValue,
@@ -110,12 +110,12 @@ export function valueFinding(
   const { expected, name, zone } = observations
   const { fault, seen } = explained
   const [first = ''] = seen
-  const words = WORDS[fault]
+  const texts = TEXTS[fault]
   return {
     code: fault,
     severity: 'error',
-    message: words.message(expected, first, seen),
-    fix: words.fix(expected, relativeName(name, zone)),
+    message: texts.message(expected, first, seen),
+    fix: texts.fix(expected, relativeName(name, zone)),
     seen,
     details: {
       ...(fault === 'characters_changed' ? { characters: characterEvidence(expected, first) } : {}),

@@ -1,8 +1,8 @@
 import type { Outcome } from '../observation/observations.ts'
-import { decodeValue, type TxtValue } from '../wire/txt-answer.ts'
+import { decodeValues, type TxtValue } from '../wire/txt-answer.ts'
 import type { Verdict } from './report.ts'
 
-/** What an outcome is called where people read it. */
+/** The outcomes in reports for people. */
 export const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
   match: 'found',
   mismatch: 'other value',
@@ -26,12 +26,11 @@ export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
 
 export const quote = (text: string): string => `"${text}"`
 
-/** A few values, long ones cut: the whole of them is in the evidence. */
+/** A few values, long ones shortened; the evidence has all of them. */
 export function listValues(values: readonly TxtValue[]): string {
   if (values.length === 0) return 'nothing'
-  const shown = values.slice(0, 3).map((value) => {
-    const text = decodeValue(value.bytes)
-    return quote(text.length > 100 ? `${text.slice(0, 100)}…` : text)
-  })
+  const shown = decodeValues(values.slice(0, 3)).map((text) =>
+    quote(text.length > 100 ? `${text.slice(0, 100)}…` : text),
+  )
   return values.length > 3 ? `${shown.join(', ')} and ${values.length - 3} more` : shown.join(', ')
 }

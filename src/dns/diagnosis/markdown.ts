@@ -5,20 +5,20 @@ import { readableName } from './render.ts'
 import type { CheckReport, FindingJson, NameserverReport, ResolverReport } from './report.ts'
 import { reportJson } from './report-json.ts'
 
-/** Where and when a report was made. */
-export interface Circumstances {
+/** How a report was made. */
+export interface ReportContext {
   /** Milliseconds since 1970. */
   readonly at: number
   readonly version: string
-  /** What was asked to find the name servers. */
+  /** Where the search for the name servers started. */
   readonly resolvers: readonly string[]
 }
 
 /**
- * A report for a support ticket: what was asked, of whom, what each answered, the cause, the fix, the time. Whatever is
- * not plain words stands in code spans, so that nothing that others wrote makes a link, an image or a mention.
+ * A report for a support ticket: the result, the cause, the fix, and what each server answered. Everything but plain words
+ * is in code spans, so text that others wrote can't become a link, an image, or a mention.
  */
-export function renderMarkdown(report: CheckReport, circumstances: Circumstances): string {
+export function renderMarkdown(report: CheckReport, context: ReportContext): string {
   const { findings } = report
   const [cause] = findings.filter((finding) => finding.severity !== 'info')
   const lines = [
@@ -33,7 +33,7 @@ export function renderMarkdown(report: CheckReport, circumstances: Circumstances
     ...(report.retry_after_seconds
       ? [`- **Caches:** may keep the old state for up to ${formatDuration(report.retry_after_seconds)}`]
       : []),
-    `- **Checked:** ${new Date(circumstances.at).toISOString()} by mailclaim ${circumstances.version}, starting at ${circumstances.resolvers.length === 0 ? 'no resolver' : circumstances.resolvers.map(code).join(', ')}`,
+    `- **Checked:** ${new Date(context.at).toISOString()} by mailclaim ${context.version}, starting at ${context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')}`,
   ]
   if (report.nameservers.length > 0)
     lines.push('', '### Authoritative name servers', '', ...servers(report.nameservers))
@@ -95,8 +95,8 @@ function values(list: readonly string[]): string {
 }
 
 /**
- * A row of a table, which takes a pipe for the end of a cell unless a backslash is in front, also in a code span. Where
- * one is there already, renderers differ in what it escapes, so such a pipe is written as what cannot be seen is.
+ * A row of a table. A pipe ends a cell, even in a code span, unless a backslash precedes it. If the text already has that
+ * backslash, renderers disagree, so such a pipe becomes `\u{7c}`, like an invisible character.
  */
 const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
@@ -105,16 +105,15 @@ const cells = (...row: readonly string[]) =>
 const PLAIN_WORD = /^(?!.*[\da-f]{7})(?:[a-z]+(?:['’-][a-z]+)*|\d+|[–—→])$/i
 
 /**
- * A sentence that quotes names and values: what is in quotation marks, and every word that is not a plain one, becomes a
- * code span. Where a value holds quotation marks itself, other pieces are taken for the quoted ones, and all the same
- * nothing but plain words is left outside.
+ * Puts what is in quotation marks, and every word that isn't plain, in code spans. If a value itself holds quotation marks,
+ * other pieces count as quoted, but still only plain words are left outside.
  */
 function prose(sentence: string): string {
   return (
     sanitizeLine(sentence)
       .split(/("[^"]*")/)
       .map((piece, index) => (index % 2 === 1 ? code(piece.slice(1, -1)) : piece.replace(/\S+/g, word)))
-      // Two code spans side by side would share their backticks.
+      // The backticks of adjacent code spans would merge.
       .reduce((line, piece) =>
         line.endsWith('`') && piece.startsWith('`') ? `${line} ${piece}` : line + piece,
       )

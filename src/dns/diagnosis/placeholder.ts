@@ -1,10 +1,10 @@
 /**
- * Whether a text out of instructions, which stands for the value, was left in place: `YOUR_TOKEN`, `<token>`, `xxxx`.
+ * Whether a text is a placeholder from instructions: `YOUR_TOKEN`, `<token>`, `xxxx`.
  *
- * @param hasPrefix whether it follows the right prefix. By itself it has to be clearer: other records hold short words.
+ * @param hasPrefix whether it follows the right prefix. If not, the test is stricter: other records hold short words too.
  */
 export function isPlaceholder(text: string, hasPrefix: boolean): boolean {
-  // No instructions have a longer one.
+  // Placeholders are short.
   if (text.length > 100) return false
   const word = text.replace(/^\W+|\W+$/g, '')
   if (hasPrefix) return BRACKETED.test(text) || ASKS.test(text) || STANDS_IN.test(text)

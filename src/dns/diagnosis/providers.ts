@@ -1,4 +1,4 @@
-/** Who runs a zone, told from the names of its name servers; the suffixes are those the providers document. */
+/** The providers by the names of their name servers, as they document them. */
 const PROVIDERS: readonly (readonly [RegExp, string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
@@ -37,7 +37,7 @@ const PROVIDERS: readonly (readonly [RegExp, string])[] = [
   [/\.dnspod\.net$/, 'DNSPod'],
 ]
 
-/** The providers behind these name servers, without repetition; empty where none is known. */
+/** The known providers of these name servers, each once. */
 export function providersOf(hosts: readonly string[]): string[] {
   const found = hosts.flatMap((host) => {
     const known = PROVIDERS.find(([pattern]) => pattern.test(host))

@@ -11,7 +11,7 @@ import type { Finding } from './finding.ts'
 import { OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 
-/** How a report is laid out: for a terminal of a width in columns, or without limit. */
+/** How to lay out a report; the width is in columns. */
 export interface Layout {
   readonly palette: Palette
   readonly width: number
@@ -54,7 +54,7 @@ const RESOLVER_COLUMNS: readonly Column[] = [
   ...numbers.filter((column) => column.field !== 'serial'),
 ]
 
-/** For people at a terminal: what was asked, who answered what, and what it means, most likely cause first. */
+/** The report for a terminal: what was checked, what each server answered, and the findings. */
 export function renderReport(report: CheckReport, layout: Layout): string {
   const { palette } = layout
   const blocks = [headline(report, layout)]
@@ -86,30 +86,30 @@ function headline(report: CheckReport, layout: Layout): string {
     report.zone === null || report.zone === report.name ? '' : ` in the zone ${readableName(report.zone)}`
   return (
     paragraph(`${readableName(report.name)}${zone}: TXT ${report.expected}`, '', layout, palette.strong) +
-    paragraph(capital(VERDICT_LABELS[report.verdict]), '', layout, paint)
+    paragraph(capitalize(VERDICT_LABELS[report.verdict]), '', layout, paint)
   )
 }
 
-/** The name as people write it, with its ASCII form beside it where that differs (RFC 5890 section 2.3.2.1). */
+/** The name in Unicode, followed by its ASCII form if that differs (RFC 5890 section 2.3.2.1). */
 export function readableName(name: string): string {
   const unicode = domainToUnicode(name)
   return unicode === '' || unicode === name ? name : `${unicode} (${name})`
 }
 
-const SIGNS = { error: '✗', warning: '!', info: 'i' } as const
+const SYMBOLS = { error: '✗', warning: '!', info: 'i' } as const
 
 function renderFinding(report: CheckReport, finding: Finding, layout: Layout): string {
   const { palette } = layout
   const paint = { error: palette.bad, warning: palette.warning, info: palette.faint }[finding.severity]
-  const sign = SIGNS[finding.severity]
+  const symbol = SYMBOLS[finding.severity]
   return (
-    paragraph(`${capital(finding.message)}. [${finding.code}]`, `${sign} `, layout, paint) +
+    paragraph(`${capitalize(finding.message)}. [${finding.code}]`, `${symbol} `, layout, paint) +
     markedDifference(report, finding, layout) +
-    paragraph(sentence(finding.fix, report.expected), '  → ', layout)
+    paragraph(withFullStop(finding.fix, report.expected), '  → ', layout)
   )
 }
 
-/** Expected above found, with what differs marked: by colour, and by carets below for those who see none. */
+/** The expected value above the one found. Color and carets mark the difference. */
 function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
   const [seen, ...others] = finding.seen ?? []
   if (seen === undefined || others.length > 0) return ''
@@ -131,11 +131,11 @@ function markedDifference(report: CheckReport, finding: Finding, layout: Layout)
   ].join('\n')
 }
 
-/** A value that holds the whole of what is expected differs around it, any other in between. */
+/** If the value contains the expected one, the difference is around it; otherwise it is in between. */
 function marked(expected: string, seen: string, palette: Palette) {
   const piece = (text: string, differs: boolean) => {
     const clean = sanitizeLine(text)
-    // Where spaces are the difference, they have to be seen.
+    // Make differing spaces visible.
     return { text: differs ? clean.replace(/\p{White_Space}/gu, '␣') : clean, differs }
   }
   const at = seen.indexOf(expected)
@@ -150,12 +150,12 @@ function marked(expected: string, seen: string, palette: Palette) {
   return { expected: start + palette.good(sanitizeLine(parts.expected)) + end, pieces }
 }
 
-/** Text with a sign in front, wrapped beside it. */
-function paragraph(text: string, sign: string, layout: Layout, paint = (line: string) => line): string {
-  const width = Math.max(20, layout.width - widthOf(sign))
+/** Text after a symbol, wrapped with a hanging indent. */
+function paragraph(text: string, symbol: string, layout: Layout, paint = (line: string) => line): string {
+  const width = Math.max(20, layout.width - widthOf(symbol))
   const lines = wrap(sanitizeLine(text), width)
   return lines
-    .map((line, index) => `${index === 0 ? paint(sign) : ' '.repeat(widthOf(sign))}${paint(line)}\n`)
+    .map((line, index) => `${index === 0 ? paint(symbol) : ' '.repeat(widthOf(symbol))}${paint(line)}\n`)
     .join('')
 }
 
@@ -163,13 +163,13 @@ function shorten(value: string): string {
   return value.length > 80 ? `${value.slice(0, 79)}…` : value
 }
 
-/** With a full stop, unless that would stand behind the value and be copied with it. */
-function sentence(text: string, value: string): string {
+/** Adds a full stop, unless it would follow the value and be copied with it. */
+function withFullStop(text: string, value: string): string {
   return text.endsWith(value) ? text : `${text}.`
 }
 
-/** A name at the start stays as it is. */
-function capital(text: string): string {
+/** Capitalizes the first letter, unless the text starts with a domain name. */
+function capitalize(text: string): string {
   if (/^\S*\.\S/.test(text)) return text
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -2,12 +2,12 @@ import { difference, invisibleCharacters } from './characters.ts'
 import type { Finding } from './finding.ts'
 import type { CheckReport, CheckReportJson, FindingJson } from './report.ts'
 
-/** The report as scripts read it: everything that a finding knows is in its `evidence`. */
+/** The report for scripts. */
 export function reportJson(report: CheckReport): CheckReportJson {
   return { ...report, findings: report.findings.map((finding) => findingJson(finding, report.expected)) }
 }
 
-/** @param expected the whole TXT value, for the comparison with what was seen. */
+/** @param expected the whole TXT value, to compare with what was seen. */
 export function findingJson(finding: Finding, expected: string): FindingJson {
   const { code, severity, message, fix, seen, secondsLeft, details } = finding
   const evidence = {
@@ -18,18 +18,18 @@ export function findingJson(finding: Finding, expected: string): FindingJson {
   return { code, severity, message, fix, evidence }
 }
 
-/** What was expected, what was seen, and where they part, in text and in bytes. */
+/** What was expected, what was seen, and where they differ, in text and in bytes. */
 function comparison(expected: string, seen: readonly string[]) {
   const [first = ''] = seen
-  const parting = difference(expected, first)
+  const parts = difference(expected, first)
   const invisible = invisibleCharacters(first)
   return {
     expected,
     seen: seen.length === 1 ? first : [...seen],
     difference: {
-      at: Array.from(parting.start).length + 1,
-      expected: parting.expected,
-      seen: parting.seen,
+      at: Array.from(parts.start).length + 1,
+      expected: parts.expected,
+      seen: parts.seen,
     },
     seen_hex: Buffer.from(first).toString('hex'),
     ...(invisible.length > 0 ? { invisible } : {}),

@@ -1,15 +1,15 @@
 import type { Outcome } from '../observation/observations.ts'
 import type { Finding, FindingCode, Severity } from './finding.ts'
 
-/** What a check found out. `reportJson` makes of it what scripts read. */
+/** What a check found out; `reportJson` turns it into the JSON for scripts. */
 export interface CheckReport {
   name: string
   expected: string
   verdict: Verdict
   ready: boolean
-  /** Seconds that caches or slow servers may still hold the old state; null where that says nothing. */
+  /** Seconds for which caches or slow servers may keep the old state; null if unknown or irrelevant. */
   retry_after_seconds: number | null
-  /** The zone that holds the name, or null where it could not be found. */
+  /** The zone that holds the name, or null if it wasn't found. */
   zone: string | null
   nameservers: NameserverReport[]
   /** Empty unless the authoritative servers have the record. */
@@ -18,12 +18,12 @@ export interface CheckReport {
   findings: Finding[]
 }
 
-/** `claims check --json`: shapes and the order of their keys are what scripts rely on. */
+/** The output of `claims check --json`; scripts rely on it. */
 export interface CheckReportJson extends Omit<CheckReport, 'findings'> {
   findings: FindingJson[]
 }
 
-/** A finding as scripts read it. */
+/** A finding in the JSON report. */
 export interface FindingJson {
   code: FindingCode
   severity: Severity
@@ -36,12 +36,12 @@ export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown
 
 export interface NameserverReport {
   host: string
-  /** Null where the host has no address. */
+  /** Null if the host has no address. */
   address: string | null
   outcome: Outcome
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
   authoritative: boolean
-  /** The TXT values seen, strings joined; bytes that are no UTF-8 appear as latin-1. */
+  /** The TXT values seen, each with its strings joined; as Latin-1 if not valid UTF-8. */
   values: string[]
   ttl: number | null
   /** The zone's SOA serial at this server. */

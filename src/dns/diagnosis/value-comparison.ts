@@ -1,36 +1,37 @@
-import { appearance, isWithinEdits, visible } from './characters.ts'
+import { appearance, isWithinEdits, withoutInvisible } from './characters.ts'
 import { decodings } from './encodings.ts'
-import type { FindingCode } from './finding.ts'
 import { isPlaceholder } from './placeholder.ts'
 
-/** What is wrong with a TXT value that is not the expected one but has to do with it. */
-export type ValueFault = Extract<
-  FindingCode,
-  | 'quoted'
-  | 'whitespace'
-  | 'split_records'
-  | 'truncated'
-  | 'case_changed'
-  | 'stale_token'
-  | 'token_only'
-  | 'prefix_only'
-  | 'pasted_line'
-  | 'extra_text'
-  | 'characters_changed'
-  | 'encoded'
-  | 'placeholder'
-  | 'swapped'
->
+/** The most telling explanation comes first. */
+const FAULTS = [
+  'quoted',
+  'whitespace',
+  'split_records',
+  'pasted_line',
+  'extra_text',
+  'case_changed',
+  'encoded',
+  'characters_changed',
+  'swapped',
+  'token_only',
+  'truncated',
+  'prefix_only',
+  'placeholder',
+  'stale_token',
+] as const
+
+/** What is wrong with a TXT value that is related to the expected one. */
+export type ValueFault = (typeof FAULTS)[number]
 
 export interface ExplainedValue {
   readonly fault: ValueFault
-  /** The values concerned: one, or the parts of `split_records` in their order. */
+  /** The wrong values: one, or the parts of `split_records` in order. */
   readonly seen: readonly string[]
 }
 
 const QUOTES = `"'\`´“”„‟‘’‚‛«»‹›＂＇`
 
-/** Takes quotation marks and a provider's backslashes off, layer by layer. */
+/** Removes quotation marks and a provider's backslashes, layer by layer. */
 function unquote(text: string): string {
   let inner = text
   for (let layer = 0; layer < 4; layer += 1) {
@@ -46,20 +47,20 @@ function unquote(text: string): string {
 }
 
 /**
- * Names what is wrong with one value, given that it is not the expected one; undefined for a value that has nothing
- * to do with it (SPF, another service's proof).
+ * What is wrong with one value; undefined for the expected value itself, and for an unrelated one (SPF, another service's
+ * proof).
  *
  * @param name the record's name, which people paste along with the value.
  */
 export function explainValue(expected: string, seen: string, name?: string): ValueFault | undefined {
   if (seen === expected) return undefined
   if (isQuoted(expected, seen)) return 'quoted'
-  const bare = visible(seen)
-  const wanted = visible(expected)
+  const bare = withoutInvisible(seen)
+  const wanted = withoutInvisible(expected)
   if (bare === wanted) return 'whitespace'
   if (isQuoted(wanted, bare) || isQuoted(wanted, bare.replace(/\\/g, ''))) return 'quoted'
   if (wanted === '') return undefined
-  const inner = visible(unquote(bare))
+  const inner = withoutInvisible(unquote(bare))
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
   if (seen.includes(expected) || bare.includes(wanted))
     return isPastedLine(expected, seen, name) ? 'pasted_line' : 'extra_text'
@@ -75,10 +76,10 @@ export function explainValue(expected: string, seen: string, name?: string): Val
   return explainLikeness(wanted, inner)
 }
 
-/** Values that a person would take for the expected one, or that only its prefix relates to it. */
+/** A value that looks like the expected one, or has its prefix. */
 function explainLikeness(wanted: string, inner: string): ValueFault | undefined {
   const { prefix, token } = halves(wanted)
-  // A longer one differs in the part that is looked at as well.
+  // Limited, because a much longer value is different anyway.
   const looks = appearance(inner.slice(0, 4 * wanted.length + 64))
   const start = prefix === undefined ? undefined : `${appearance(prefix)}=`
   const hasPrefix = start !== undefined && looks.startsWith(start)
@@ -90,39 +91,39 @@ function explainLikeness(wanted: string, inner: string): ValueFault | undefined 
   if (isWithinEdits(looks, appearance(wanted), mostTypos(token ?? wanted))) return 'characters_changed'
   if (isPlaceholder(hasPrefix ? inner.slice((prefix?.length ?? 0) + 1) : inner, hasPrefix))
     return 'placeholder'
-  // Nobody else's proof has the same long token: the text in front of it is what is wrong.
+  // No other service's proof has the same long token, so the text in front of it is wrong.
   if (token !== undefined && token.length >= 8 && /[=:;, -]/.test(inner.at(-token.length - 1) ?? ''))
     if (inner.endsWith(token)) return 'characters_changed'
   return hasPrefix ? 'stale_token' : undefined
 }
 
-/** What is before and after the first `=`; neither where the value has no such form, as base64 with its padding. */
+/** What is before and after the first `=`; neither if the value has another form, such as base64 with its padding. */
 function halves(value: string): { prefix?: string; token?: string } {
   const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
   return parts?.[1] === undefined || parts[2] === undefined ? {} : { prefix: parts[1], token: parts[2] }
 }
 
-/** Two tokens of the same service that differ by no more than this are one token, mistyped. */
+/** Two tokens of the same service that differ by at most this much are the same token, mistyped. */
 function mostTypos(token: string): number {
   return Math.min(3, Math.floor(token.length / 6))
 }
 
-/** The name of the encoding in which a value was stored; undefined for a value that is not the expected one, encoded. */
+/** The encoding in which the expected value was stored; undefined if the value seen is something else. */
 export function encodingOf(expected: string, seen: string): string | undefined {
-  const inner = visible(unquote(seen))
-  const wanted = visible(expected)
-  const found = decodings(inner).find(({ text }) => visible(unquote(text)) === wanted)
+  const inner = withoutInvisible(unquote(seen))
+  const wanted = withoutInvisible(expected)
+  const found = decodings(inner).find(({ text }) => withoutInvisible(unquote(text)) === wanted)
   return found?.encoding
 }
 
-/** Quotation marks that belong to the value itself stay: only what is around it counts. */
+/** Only what is around the value counts: quotation marks inside it belong to it. */
 function isQuoted(expected: string, seen: string): boolean {
   if (seen === expected || seen.length <= expected.length) return false
   const at = seen.indexOf(expected)
   const around = at < 0 ? undefined : seen.slice(0, at) + seen.slice(at + expected.length)
   if (around !== undefined && around !== '' && [...around].every((c) => QUOTES.includes(c) || c === '\\'))
     return true
-  // Several strings, as zone files have them, that were stored as one.
+  // Several quoted strings, as in zone files, stored as one.
   return [seen, seen.replace(/"\s*"/g, '')].some((text) => unquote(text) === expected)
 }
 
@@ -142,25 +143,7 @@ function isPastedLine(expected: string, seen: string, name: string | undefined):
   )
 }
 
-/** The most telling explanation comes first. */
-const ORDER: readonly ValueFault[] = [
-  'quoted',
-  'whitespace',
-  'split_records',
-  'pasted_line',
-  'extra_text',
-  'case_changed',
-  'encoded',
-  'characters_changed',
-  'swapped',
-  'token_only',
-  'truncated',
-  'prefix_only',
-  'placeholder',
-  'stale_token',
-]
-
-/** Explains a set of values, none of which is the expected one; the best explanation first, one for each fault. */
+/** Explains a set of values without the expected one: one explanation for each fault, the best first. */
 export function explainValues(expected: string, seen: readonly string[], name?: string): ExplainedValue[] {
   const found: ExplainedValue[] = []
   const parts = splitRecords(expected, seen)
@@ -170,16 +153,16 @@ export function explainValues(expected: string, seen: readonly string[], name?: 
     if (fault !== undefined && !found.some((other) => other.fault === fault))
       found.push({ fault, seen: [value] })
   }
-  return found.sort((a, b) => ORDER.indexOf(a.fault) - ORDER.indexOf(b.fault))
+  return found.sort((a, b) => FAULTS.indexOf(a.fault) - FAULTS.indexOf(b.fault))
 }
 
-/** Two or more records that only together, in some order, make the value. */
+/** Two or more records that together, in some order, make the value. */
 export function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   let steps = 0
   const search = (rest: string, left: readonly string[]): string[] | undefined => {
     if (rest === '') return []
     for (const [index, part] of left.entries()) {
-      // A hostile set of records could make this exponential.
+      // A hostile set of records would take exponential time.
       steps += 1
       if (steps > 5000) return undefined
       if (part === '' || !rest.startsWith(part)) continue

@@ -6,10 +6,7 @@ import { resolverFindings } from './findings-resolver.ts'
 import { serverFindings } from './findings-server.ts'
 import type { Verdict } from './report.ts'
 
-/**
- * What the observations mean: pure, and in the order in which a person should read them. Errors come first, then warnings,
- * then remarks; within each, causes before consequences.
- */
+/** The verdict and the findings: errors first, then warnings, then remarks; within each, causes before consequences. */
 export function diagnose(observations: Observations): { verdict: Verdict; findings: Finding[] } {
   const findings = [
     ...causeFindings(observations),
@@ -30,13 +27,13 @@ const WAITING: readonly Finding['code'][] = [
 ]
 
 function verdictOf(observations: Observations, findings: readonly Finding[]): Verdict {
-  const { matching, without } = groupByOutcome(observations.servers)
+  const { withRecord, withoutRecord } = groupByOutcome(observations.servers)
   const errors = findings.filter((finding) => finding.severity === 'error')
   if (errors.some((finding) => finding.certain !== false)) return 'fix'
   if (errors.length > 0) return 'unknown'
   if (findings.some((finding) => WAITING.includes(finding.code) && finding.severity === 'warning'))
     return 'wait'
-  const throughResolver = observations.resolvers.some((resolver) => resolver.outcome === 'match')
-  if (matching.length === 0 && !throughResolver) return without.length > 0 ? 'fix' : 'unknown'
+  const isSeenByResolver = observations.resolvers.some((resolver) => resolver.outcome === 'match')
+  if (withRecord.length === 0 && !isSeenByResolver) return withoutRecord.length > 0 ? 'fix' : 'unknown'
   return findings.some((finding) => finding.severity === 'warning') ? 'ready_with_warning' : 'ready'
 }

@@ -5,11 +5,11 @@ import { isWithin } from '../wire/name.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Observation } from './observations.ts'
 
-/** Copies of one zone have one alias at a name; a server may lie differently each time. */
-const MOST_PATHS = 4
+/** Copies of one zone have the same alias at a name; hostile servers may each have another one. */
+const MAX_PATHS = 4
 
-/** Follows aliases that leave what a server could tell by itself, and classifies those servers by where they lead. */
-export async function throughAliases(
+/** Follows the aliases that lead out of a server's own zone, and classifies each such server by where its alias ends. */
+export async function resolveAliases(
   servers: readonly Observation[],
   located: Located,
   name: string,
@@ -29,25 +29,20 @@ export async function throughAliases(
         ttl: server.ttl,
         negativeTtl: server.negativeTtl,
       }
-      // A server speaks for its own zone only: what it says of targets elsewhere is not authoritative.
+      // What a server says about targets outside its zone is not authoritative.
       const isOwn = server.aliases.every((target) => isWithin(target, located.delegation.zone))
       const final = known.end === 'loop' || (isOwn && known.end !== 'unknown')
       const key = server.aliases.join(' ')
-      if (!final && !paths.has(key) && paths.size >= MOST_PATHS)
-        return { ...server, outcome: 'not_checked' as const }
-      const path = final
-        ? known
-        : await (paths.get(key) ?? remember(paths, key, followAlias([name, ...server.aliases], context)))
+      if (!final && !paths.has(key)) {
+        if (paths.size >= MAX_PATHS) return { ...server, outcome: 'not_checked' as const }
+        paths.set(key, followAlias([name, ...server.aliases], context))
+      }
+      const path = (final ? undefined : await paths.get(key)) ?? known
       alias ??= path
       return classifyByAlias(server, path, expected)
     }),
   )
   return { servers: resolved, alias }
-}
-
-export function remember<T>(map: Map<string, Promise<T>>, key: string, value: Promise<T>): Promise<T> {
-  map.set(key, value)
-  return value
 }
 
 function classifyByAlias(server: Observation, path: AliasPath, expected: string): Observation {

@@ -1,10 +1,10 @@
 import type { DnsAddress } from '../../context.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
-import { unique } from '../resolution/host-addresses.ts'
+import { uniqueAddresses } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
-import { throughAliases } from './aliased-servers.ts'
+import { resolveAliases } from './aliased-servers.ts'
 import { probeMisplacedRecords, probeWildcard } from './misplaced-records.ts'
 import { surveyNameServers } from './name-server-survey.ts'
 import {
@@ -19,15 +19,16 @@ import { observeResolver } from './observe-resolver.ts'
 import { findStaleGlue } from './stale-glue.ts'
 import { findUnansweredSignatures } from './unanswered-signatures.ts'
 
-/** After this, resolvers are asked even while some server is still silent. */
-const PATIENCE_MS = 2500
-/** Silence of one server ends here, so that a dead one among several costs five seconds and no more … */
-const SERVER_MS = 4700
-/** … of the whole check, as long as every server is given this much. */
+/** Resolvers are asked after this even if some server is still silent. */
+const RESOLVERS_AFTER_MS = 2500
+/** The longest wait for one server. */
+const MAX_SERVER_MS = 4700
+/** The shortest, however late the survey starts. */
+const MIN_SERVER_MS = 3500
+/** Between those two, the wait for a dead server ends this long after the check began. */
 const DEAD_SERVER_END_MS = 5000
-const SERVER_LEAST_MS = 3500
 
-/** What the observations are about: the record, and whom to ask about it. */
+/** The record to look for, and the resolvers to ask about it. */
 export interface ObservedRecord {
   /** The name in its ASCII form. */
   readonly name: string
@@ -39,10 +40,10 @@ export interface ObservedRecord {
 }
 
 /**
- * Asks everybody who has to be asked, each kind of question as soon as its condition holds.
+ * Queries the name servers, the resolvers, other names and DNSSEC records, each as soon as its condition holds.
  *
- * @param context for the name servers, with its share of the questions.
- * @param effects for what is asked beside them.
+ * @param context for the name servers, with their share of the queries.
+ * @param effects for all other queries.
  */
 export async function gatherObservations(
   located: Located,
@@ -51,28 +52,28 @@ export async function gatherObservations(
   effects: DnsEffects,
 ): Promise<Observations> {
   const { clock } = context.effects
-  const rest: ResolutionContext = { ...context, effects }
+  const otherContext: ResolutionContext = { ...context, effects }
   const { zone } = located.delegation
   const spent = clock.monotonic() - start
-  const serverMs = Math.max(SERVER_LEAST_MS, Math.min(SERVER_MS, DEAD_SERVER_END_MS - spent))
+  const serverMs = Math.max(MIN_SERVER_MS, Math.min(MAX_SERVER_MS, DEAD_SERVER_END_MS - spent))
   const survey = surveyNameServers(located, { name, expected, serverMs }, context)
   survey.done.catch(() => undefined)
-  const signers = observeDelegationSigners(located, rest)
+  const signers = observeDelegationSigners(located, otherContext)
   signers.catch(() => undefined)
   const askResolvers = () => {
-    // A server that drops questions is why a resolver is slow; waiting longer for it tells nothing new.
+    // A server that drops queries explains a slow resolver; waiting longer for it tells nothing new.
     const isExplained = survey.seen().some((server) => server.dropped !== undefined)
-    const patienceMs = isExplained ? undefined : context.deadline - clock.monotonic()
-    const question = { name, zone, expected, patienceMs }
-    return Promise.all(resolvers.map((resolver) => observeResolver(resolver, question, rest)))
+    const responsiveMs = isExplained ? undefined : context.deadline - clock.monotonic()
+    const question = { name, zone, expected, responsiveMs }
+    return Promise.all(resolvers.map((resolver) => observeResolver(resolver, question, otherContext)))
   }
 
-  const patience = linkedAbort(context.effects.signal)
+  const timer = linkedAbort(context.effects.signal)
   let early: Promise<ResolverObservation[]> | undefined
   try {
     const late = await Promise.race([
       survey.done.then(() => false),
-      clock.sleep(PATIENCE_MS, patience.signal).then(() => true),
+      clock.sleep(RESOLVERS_AFTER_MS, timer.signal).then(() => true),
     ])
     if (late && isVisible(survey.seen())) {
       early = askResolvers()
@@ -80,52 +81,48 @@ export async function gatherObservations(
     }
     await survey.done
   } finally {
-    patience.end()
+    timer.end()
   }
 
-  const seen = await throughAliases(survey.seen(), located, name, expected, context)
+  const seen = await resolveAliases(survey.seen(), located, name, expected, context)
   const servers = seen.servers.toSorted(byHost)
-  const { matching, without, silent } = groupByOutcome(servers)
-  const [withRecord] = matching
-  const [withoutRecord] = without
+  const { withRecord, withoutRecord, silent } = groupByOutcome(servers)
   const probeOtherNames = async () => {
-    if (withRecord !== undefined)
-      return name === zone ? undefined : await probeWildcard(withRecord, name, zone, rest)
-    return withoutRecord === undefined
-      ? undefined
-      : await probeMisplacedRecords(withoutRecord, name, zone, expected, rest)
+    const [server] = withRecord
+    if (server !== undefined)
+      return name === zone ? undefined : await probeWildcard(server, name, zone, otherContext)
+    const [other] = withoutRecord
+    return other && (await probeMisplacedRecords(other, name, zone, expected, otherContext))
   }
   const probes = probeOtherNames()
   probes.catch(() => undefined)
   const checkSignatures = async () => {
-    const answering = [...matching, ...without].flatMap(({ server }) => server ?? [])
-    const [best, ...others] = unique(answering)
-    const known = best === undefined ? undefined : await signers
-    return known === undefined || best === undefined
-      ? undefined
-      : await observeDnssec(zone, known, [best, ...others], rest)
+    const answering = [...withRecord, ...withoutRecord].flatMap(({ server }) => server ?? [])
+    const [best, ...others] = uniqueAddresses(answering)
+    const known = best && (await signers)
+    return known && (await observeDnssec(zone, known, [best, ...others], otherContext))
   }
   const dnssec = checkSignatures()
   dnssec.catch(() => undefined)
-  // A cut answer proves that there are TXT records at the name: no cache can learn that there are none.
+  // A truncated answer proves that the name has TXT records, so no cache will store that there are none.
   const unreadable =
-    matching.length === 0 && without.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
+    withRecord.length === 0 && withoutRecord.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
   const asking = isVisible(servers) || unreadable ? (early ?? askResolvers()) : Promise.resolve([])
-  const suspects = findUnansweredSignatures(matching, zone, asking, rest)
-  suspects.catch(() => undefined)
-  const glue = findStaleGlue(located, matching, without, rest)
+  const signatureDrops = findUnansweredSignatures(withRecord, zone, asking, otherContext)
+  signatureDrops.catch(() => undefined)
+  const glue = findStaleGlue(located, withRecord, withoutRecord, otherContext)
   glue.catch(() => undefined)
   const seenByResolvers = await asking
-  const unanswered = await suspects
+  const droppingDo = await signatureDrops
   return {
     name,
     expected,
     zone,
-    servers: servers.map((server) => (unanswered.includes(server) ? { ...server, dropped: 'do' } : server)),
+    servers: servers.map((server) => (droppingDo.includes(server) ? { ...server, dropped: 'do' } : server)),
     parent: located.parent,
     recursionAbove: located.recursionAbove ?? false,
     childHosts: survey.childHosts(),
-    staleGlue: without.length > 0 ? await glue : [],
+    staleGlue: withoutRecord.length > 0 ? await glue : [],
     alias: seen.alias,
     resolvers: seenByResolvers,
     probes: await probes,
@@ -133,8 +130,8 @@ export async function gatherObservations(
   }
 }
 
-/** At least one authoritative server has the record, and none says otherwise. */
+/** At least one authoritative server has the record, and none lacks it. */
 function isVisible(servers: readonly Observation[]): boolean {
-  const { matching, without } = groupByOutcome(servers)
-  return matching.length > 0 && without.length === 0
+  const { withRecord, withoutRecord } = groupByOutcome(servers)
+  return withRecord.length > 0 && withoutRecord.length === 0
 }

@@ -5,40 +5,39 @@ import { isAskable, isWithin } from '../wire/name.ts'
 import { hasValue, readTxt, type TxtValue } from '../wire/txt-answer.ts'
 import type { Observation } from './observations.ts'
 
-/** How a record came to a wrong name. */
+/** How a record ended up at the wrong name. */
 export type Misplacement = 'wildcard' | 'doubled' | 'at_sign' | 'other'
 
-/** What was found where the record does not belong. */
-export interface Misplaced {
+/** What was found at a name where the record doesn't belong. */
+export interface MisplacedRecord {
   readonly name: string
   readonly how: Misplacement
   readonly values: readonly TxtValue[]
-  /** The target, where there is an alias instead of TXT records. */
+  /** The target if there is an alias instead of TXT records. */
   readonly alias: string | undefined
 }
 
-/** Names with many labels have as many parents, and each would be two more questions. */
-const MOST_PARENTS = 5
-/** The whole check stays well below 120 questions. */
-const MOST_PLACES = 50
+/** A name with many labels has as many parents, and each costs two queries. */
+const MAX_PARENTS = 5
+/** Keeps the whole check well below its limit of 120 queries. */
+const MAX_CANDIDATES = 50
 
 export interface ProbeResult {
-  readonly places: readonly Misplaced[]
-  /** The TXT set that any unused name beside this one has, by a wildcard; empty without one. */
+  readonly misplaced: readonly MisplacedRecord[]
+  /** The TXT set of the wildcard that covers unused names next to this one; empty without a wildcard. */
   readonly wildcard: readonly TxtValue[]
-  /** The alias that any unused name beside this one has, by a wildcard. */
+  /** The target if that wildcard is an alias. */
   readonly wildcardAlias: string | undefined
-  /** Whether that wildcard speaks for the name as well, which it does only where the name has no record of its own. */
+  /** Whether that wildcard covers the name as well, which it does only if the name has no record of its own. */
   readonly coversName: boolean
 }
 
 /**
- * The places where records end up by mistake, the most telling first. A wildcard above or below the name (asked for as
- * it is written) comes before what it may speak for. Providers append the zone to what is typed, so a full name doubles,
- * a first label repeats, and an "@" that is not understood becomes a label; people choose www, a parent, or a label that
- * another service asked for.
+ * The names where records end up by mistake, the most telling first. A wildcard above or below the name (queried
+ * literally) comes before the names it covers. Providers append the zone to what is typed, so a full name doubles, a first
+ * label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or a label that another service uses.
  */
-export function wrongPlaces(
+export function candidateNames(
   name: string,
   zone: string,
   expected: string,
@@ -46,7 +45,7 @@ export function wrongPlaces(
   const [first = ''] = name.split('.')
   const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected)?.[0].toLowerCase()
   const parents: string[] = []
-  for (let rest = name; rest !== zone && rest.includes('.') && parents.length < MOST_PARENTS; ) {
+  for (let rest = name; rest !== zone && rest.includes('.') && parents.length < MAX_PARENTS; ) {
     rest = rest.slice(rest.indexOf('.') + 1)
     if (isWithin(rest, zone)) parents.push(rest)
   }
@@ -65,8 +64,9 @@ export function wrongPlaces(
     'send',
     'mail',
   ]
-  const at = (how: Misplacement, names: readonly string[]) => names.map((place) => ({ name: place, how }))
-  const places = [
+  const at = (how: Misplacement, names: readonly string[]) =>
+    names.map((candidate) => ({ name: candidate, how }))
+  const candidates = [
     ...at(
       'wildcard',
       [...parents.toReversed(), name].map((level) => `*.${level}`),
@@ -83,16 +83,17 @@ export function wrongPlaces(
     ]),
   ]
   const known = new Set([name])
-  return places
-    .filter((place) => {
-      if (known.has(place.name) || !isAskable(place.name) || !isWithin(place.name, zone)) return false
-      known.add(place.name)
+  return candidates
+    .filter((candidate) => {
+      if (known.has(candidate.name) || !isAskable(candidate.name) || !isWithin(candidate.name, zone))
+        return false
+      known.add(candidate.name)
       return true
     })
-    .slice(0, MOST_PLACES)
+    .slice(0, MAX_CANDIDATES)
 }
 
-/** Looks at the wrong places, and for a wildcard, at one authoritative server. */
+/** Looks for the record at the names where it may be by mistake, and for a wildcard, at one authoritative server. */
 export async function probeMisplacedRecords(
   at: Observation,
   name: string,
@@ -103,20 +104,20 @@ export async function probeMisplacedRecords(
   const txtAt = txtReader(at, context)
   const [wildcard, ...found] = await Promise.all([
     probeWildcard(at, name, zone, context),
-    ...wrongPlaces(name, zone, expected).map(async (place) => {
-      const answer = await txtAt(place.name)
+    ...candidateNames(name, zone, expected).map(async (candidate) => {
+      const answer = await txtAt(candidate.name)
       const alias = answer?.aliases[0]
-      return { ...place, values: alias === undefined ? (answer?.values ?? []) : [], alias }
+      return { ...candidate, values: alias === undefined ? (answer?.values ?? []) : [], alias }
     }),
   ])
-  const places = found.filter((place) => place.values.length > 0 || place.alias !== undefined)
-  return { ...wildcard, places }
+  const misplaced = found.filter(({ values, alias }) => values.length > 0 || alias !== undefined)
+  return { ...wildcard, misplaced }
 }
 
 /**
- * Looks for a wildcard that covers names beside this one: under the same closest encloser (RFC 4592). Whether it covers
- * the name too shows below the name: no wildcard reaches past a name that exists (section 3.3.1), even where a record of
- * its own says the very same.
+ * Looks for a wildcard that covers names next to this one, under the same closest encloser (RFC 4592). A query below the
+ * name shows whether it covers the name too: a wildcard doesn't reach past a name that exists (section 3.3.1), even if the
+ * name's own record has the same value.
  */
 export async function probeWildcard(
   at: Observation,
@@ -137,7 +138,7 @@ export async function probeWildcard(
     belowName.aliases[0] === wildcardAlias &&
     belowName.values.length === wildcard.length &&
     belowName.values.every((value) => hasValue(wildcard, value.bytes))
-  return { places: [], wildcard, wildcardAlias, coversName }
+  return { misplaced: [], wildcard, wildcardAlias, coversName }
 }
 
 function txtReader({ server }: Observation, context: ResolutionContext) {

@@ -1,29 +1,29 @@
 import type { DnsAddress } from '../../context.ts'
-import { MOST_HOSTS } from '../resolution/delegation.ts'
+import { MAX_HOSTS } from '../resolution/delegation.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
-import { askForHost, type HostAddresses, unique } from '../resolution/host-addresses.ts'
+import { askServersForHost, type HostAddresses, uniqueAddresses } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { isWithin } from '../wire/name.ts'
 import type { Observation } from './observations.ts'
 import { observeServer, type SurveyQuestion, withoutAddress } from './observe-server.ts'
 
-/** Each is asked three questions and more; the rest of a zone with so many servers tells nothing new. */
-const MOST_ADDRESSES = 24
-/** So long the survey waits for more addresses of a host that has some. */
+/** Each gets at least three queries; more servers of a zone tell nothing new. */
+const MAX_ADDRESSES = 24
+/** How long to wait for more addresses of a host that has some. */
 const MORE_ADDRESSES_MS = 2500
 
-/** Every server of a zone, from both sides of the delegation, while the answers come in. */
+/** The name servers of a zone, by the parent's and by its own NS records, while their answers come in. */
 export interface NameServerSurvey {
-  /** What has been seen so far. */
+  /** The answers so far. */
   readonly seen: () => Observation[]
-  /** The zone's own NS set, all servers' answers together; undefined where none gave one. */
+  /** The zone's own NS set, merged from all servers; undefined if none gave one. */
   readonly childHosts: () => string[] | undefined
   readonly done: Promise<void>
 }
 
 /**
- * Observes every address of every name server: those the walk came to, those the resolvers know, and those the zone
- * itself names. Each address is asked once.
+ * Queries every address of every name server, each once: those found by the walk, those the resolvers know, and those in
+ * the zone itself.
  */
 export function surveyNameServers(
   located: Located,
@@ -31,9 +31,9 @@ export function surveyNameServers(
   context: ResolutionContext,
 ): NameServerSurvey {
   const question = { ...asked, zone: located.delegation.zone, zoneFound: located.standIn !== true }
-  const servers = unique([...located.delegation.hosts.values()].flat())
+  const servers = uniqueAddresses([...located.delegation.hosts.values()].flat())
   const observations = new Map<string, Observation>()
-  // Two hosts at one address: it is asked once, and both are shown.
+  // Two hosts may share an address: it is queried once, and both are shown.
   const alsoKnownAs = new Map<string, Set<string>>()
   const started = new Map<string, Promise<void>>()
   const hosts = new Map<string, Promise<void>>()
@@ -41,28 +41,30 @@ export function surveyNameServers(
 
   const pending: Promise<void>[] = []
   const track = (...tasks: Promise<void>[]) => {
-    // They are awaited one after the other: a rejection must not count as unhandled before its turn.
+    // They are awaited one after the other, and a rejection must not count as unhandled until then.
     for (const task of tasks) task.catch(() => undefined)
     pending.push(...tasks)
   }
 
-  // A resolver that fails says nothing where the whole network may fail; with a registry within reach, it does not. And
-  // where the registry has no address for servers inside the zone, nobody can find one.
-  const isAFact = ({ lack }: HostAddresses, host: string) =>
-    lack === 'none' ||
+  // A failed lookup may be the network's fault, unless the registry could be reached. And if the registry has no glue for
+  // servers inside the zone, nobody can find their addresses.
+  const isCertain = ({ failure }: HostAddresses, host: string) =>
+    failure === 'no-address' ||
     (located.parent !== undefined &&
-      (lack === 'failed' || (servers.length === 0 && isWithin(host, question.zone))))
+      (failure === 'lookup-failed' || (servers.length === 0 && isWithin(host, question.zone))))
 
   const { clock, signal } = context.effects
-  const withPatience = (looked: Promise<HostAddresses>): Promise<HostAddresses> =>
+  const withTimeLimit = (looked: Promise<HostAddresses>): Promise<HostAddresses> =>
     Promise.race([
       looked,
-      clock.sleep(MORE_ADDRESSES_MS, signal).then((): HostAddresses => ({ addresses: [], lack: 'silence' })),
+      clock
+        .sleep(MORE_ADDRESSES_MS, signal)
+        .then((): HostAddresses => ({ addresses: [], failure: 'timeout' })),
     ])
 
   const observe = (host: string, server: DnsAddress): Promise<void> => {
     const key = `${server.address} ${server.port}`
-    if (!started.has(key) && started.size >= MOST_ADDRESSES) {
+    if (!started.has(key) && started.size >= MAX_ADDRESSES) {
       observations.set(key, { ...withoutAddress(host, 'not_checked'), server })
       return Promise.resolve()
     }
@@ -79,20 +81,20 @@ export function surveyNameServers(
   }
   const observeHost = (host: string, known: readonly DnsAddress[]): Promise<void> => {
     const running = hosts.get(host)
-    if (running !== undefined || hosts.size >= MOST_HOSTS) return running ?? Promise.resolve()
-    // Two servers may name each other: nothing here waits for a host that waits for it.
+    if (running !== undefined || hosts.size >= MAX_HOSTS) return running ?? Promise.resolve()
+    // Two servers may name each other, so no host waits for another one.
     const task = (async () => {
       track(...known.map((server) => observe(host, server)))
       const found = await (known.length > 0
-        ? withPatience(context.resolveHost(host))
+        ? withTimeLimit(context.resolveHost(host))
         : context.resolveHost(host))
-      const addresses = unique([
+      const addresses = uniqueAddresses([
         ...known,
         ...found.addresses,
-        ...(found.addresses.length + known.length > 0 ? [] : await askForHost(host, servers, context)),
+        ...(found.addresses.length + known.length > 0 ? [] : await askServersForHost(host, servers, context)),
       ])
       if (addresses.length === 0)
-        observations.set(host, withoutAddress(host, isAFact(found, host) ? 'unreachable' : 'timeout'))
+        observations.set(host, withoutAddress(host, isCertain(found, host) ? 'unreachable' : 'timeout'))
       track(...addresses.map((server) => observe(host, server)))
     })()
     hosts.set(host, task)

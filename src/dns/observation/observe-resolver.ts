@@ -8,36 +8,36 @@ import { isDnsData, type Observation, type ResolverObservation, type ZoneView } 
 import { classifyResolver } from './observe-server.ts'
 
 const RESOLVER_MS = 3000
-/** Less time than this is not enough to say that a resolver does not answer. */
-const FAIR_MS = 1500
-/** After this, a TTL that is counted down is smaller. */
+/** With less time than this, silence doesn't count as a timeout. */
+const MIN_RESOLVER_MS = 1500
+/** A TTL in a cache is smaller after this. */
 const COUNTDOWN_MS = 1100
-/** The zone's SOA and NS records are in the resolver's cache already, or close to it. */
+/** Enough: the resolver has most likely cached the zone's SOA and NS records. */
 const ZONE_MS = 2000
 
-/** Whom a resolver is asked about. */
+/** What a resolver is asked about. */
 export interface ResolverQuestion {
   readonly name: string
   readonly zone: string
   /** The whole TXT value. */
   readonly expected: string
-  /** How long a resolver that has answered before may take, in milliseconds. */
-  readonly patienceMs: number | undefined
+  /** The time limit for a resolver that has answered before, in milliseconds. */
+  readonly responsiveMs: number | undefined
 }
 
 /**
- * Asks a resolver about the record; where it fails, without validation, and once more to see whether that was all; where
- * it lacks the record, how it sees the zone. One that has answered in this check may take as long as is left: with a cold
- * cache and slow servers it has to ask all the way down.
+ * Asks a resolver for the record. If it answers SERVFAIL, asks again with checking disabled; if it lacks the record, asks
+ * how it sees the zone. A resolver that has answered in this check may take all the time that is left: with a cold cache,
+ * it has to resolve everything from the root.
  */
 export async function observeResolver(
   resolver: DnsAddress,
-  { name, zone, expected, patienceMs = RESOLVER_MS }: ResolverQuestion,
+  { name, zone, expected, responsiveMs = RESOLVER_MS }: ResolverQuestion,
   context: ResolutionContext,
 ): Promise<ResolverObservation> {
   const { clock } = context.effects
   const start = clock.monotonic()
-  const allowed = context.heard.has(resolver) ? patienceMs : RESOLVER_MS
+  const allowed = context.responsive.has(resolver) ? responsiveMs : RESOLVER_MS
   const deadline = Math.min(context.deadline, start + allowed)
   let authenticated = false
   const observe = async (checkingDisabled: boolean): Promise<Observation> => {
@@ -50,23 +50,23 @@ export async function observeResolver(
     ...observation,
     resolver,
     authenticated,
-    unchecked: undefined,
+    withCheckingDisabled: undefined,
     zoneView: undefined,
     ...more,
   })
   const first = await observe(false)
-  if (first.outcome === 'timeout' && deadline - start < FAIR_MS)
+  if (first.outcome === 'timeout' && deadline - start < MIN_RESOLVER_MS)
     return seen({ ...first, outcome: 'not_checked' })
   if (first.outcome === 'servfail') {
-    const unchecked = await observe(true)
-    // A resolver may also have failed because a server was slow: then it has the answer by now, and no signature is bad.
-    const last = isDnsData(unchecked.outcome) ? await observe(false) : first
-    return isDnsData(last.outcome) ? seen(last) : seen(first, { unchecked })
+    const withCheckingDisabled = await observe(true)
+    // It may also have failed because a server was slow: then it has the answer by now, and no signature is bad.
+    const last = isDnsData(withCheckingDisabled.outcome) ? await observe(false) : first
+    return isDnsData(last.outcome) ? seen(last) : seen(first, { withCheckingDisabled })
   }
   if (!isDnsData(first.outcome) || first.outcome === 'match' || first.authoritative) return seen(first)
   const zoneView = await viewZone(zone, resolver, context)
   const isSteady = async () => {
-    // What has no TTL is in no cache.
+    // Without a TTL, it isn't cached.
     if (ttlOf(first) === undefined) return false
     if (clock.monotonic() + COUNTDOWN_MS + 200 > context.deadline) return false
     await clock.sleep(COUNTDOWN_MS, context.effects.signal)
@@ -79,7 +79,7 @@ export async function observeResolver(
 const ttlOf = ({ values, ttl, negativeTtl }: Observation) =>
   (values.length > 0 ? (ttl ?? undefined) : negativeTtl) || undefined
 
-/** Both records exist, so no cache learns of an absence. */
+/** Both records exist, so asking for them doesn't poison the cache with a negative answer. */
 async function viewZone(
   zone: string,
   resolver: DnsAddress,

@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd } from '../resolution/alias.ts'
 import { isFromAbove } from '../resolution/delegation-walk.ts'
-import { firstUseful } from '../resolution/race.ts'
+import { firstDefined } from '../resolution/race.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { answersUdp, ask, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
@@ -9,25 +9,25 @@ import { MAX_NAME_LENGTH } from '../wire/name.ts'
 import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
 import { isDnsData, type Observation, type Outcome } from './observations.ts'
 
-/** What a server is asked about. */
+/** What a name server is asked about. */
 export interface SurveyQuestion {
   readonly name: string
   readonly zone: string
-  /** Whether the zone was found, so that a server that answers from one above does not serve it. */
+  /** Whether the zone was found: then a server that answers from a zone above doesn't serve it. */
   readonly zoneFound: boolean
   readonly expected: string
-  /** How long one server may be silent. */
+  /** The time limit for one server, in milliseconds. */
   readonly serverMs: number
 }
 
-/** Longer than one silent question may last, so that nothing is asked a second time. */
+/** Longer than any time limit here, so the query isn't repeated. */
 const NO_RETRY_MS = 60_000
 /** A server that has just answered answers again within this. */
 const PROBE_MS = 1000
 
 /**
- * Asks one server everything at once: the name's TXT set, the zone's SOA and NS set. The last two are asked again only
- * once the first has been answered.
+ * Asks one server for the name's TXT set and the zone's SOA and NS set, all at once. Only a server that has answered the
+ * first is asked again for the other two.
  */
 export async function observeServer(
   host: string,
@@ -39,9 +39,9 @@ export async function observeServer(
   const { clock } = context.effects
   const now = clock.monotonic()
   const deadline = Math.min(context.deadline, now + serverMs)
-  const aboutZone = (type: 'SOA' | 'NS', retryAfterMs: number) =>
+  const askZone = (type: 'SOA' | 'NS', retryAfterMs: number) =>
     ask(server, { name: zone, type }, { deadline, retryAfterMs }, context.effects)
-  const early = { SOA: aboutZone('SOA', NO_RETRY_MS), NS: aboutZone('NS', NO_RETRY_MS) }
+  const early = { SOA: askZone('SOA', NO_RETRY_MS), NS: askZone('NS', NO_RETRY_MS) }
   let answersFirstTries = false
   for (const reply of Object.values(early))
     reply.then(
@@ -52,14 +52,14 @@ export async function observeServer(
     )
   const txt = await ask(server, { name, type: 'TXT' }, { deadline }, context.effects)
   const needsSecondTry = txt.kind === 'answer' && txt.secondTry !== undefined && !answersFirstTries
-  // Only a server that is alive is asked again, so that a dead one costs few questions.
-  const insist = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
+  // A dead server isn't asked again, to save queries.
+  const askAgain = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
     if (txt.kind !== 'answer') return await early[type]
     const again = async () => {
       await clock.sleep(needsSecondTry ? 0 : RETRY_AFTER_MS, context.effects.signal)
-      return await aboutZone(type, needsSecondTry ? 0 : NO_RETRY_MS)
+      return await askZone(type, needsSecondTry ? 0 : NO_RETRY_MS)
     }
-    return await firstUseful(
+    return await firstDefined(
       [() => early[type], again].map((task) => async () => {
         const reply = await task()
         return reply.kind === 'answer' ? reply : undefined
@@ -67,20 +67,20 @@ export async function observeServer(
     )
   }
   const [soa, ns, dropped] = await Promise.all([
-    insist('SOA'),
-    insist('NS'),
+    askAgain('SOA'),
+    askAgain('NS'),
     needsSecondTry ? droppedBy(server, zone, txt.secondTry === 'udp', context) : undefined,
   ])
   const zoneSoa = soa?.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
   const observation = classifyAuthoritative(host, server, txt, name, expected)
-  const isElsewhere =
+  const isAnswerFromAbove =
     zoneFound &&
     txt.kind === 'answer' &&
     txt.message.answers.length === 0 &&
     isFromAbove(soaOf(txt.message), zone)
   return {
     ...observation,
-    ...(isElsewhere && isDnsData(observation.outcome) ? { outcome: 'lame' as const } : {}),
+    ...(isAnswerFromAbove && isDnsData(observation.outcome) ? { outcome: 'lame' as const } : {}),
     soa: zoneSoa?.zone === zone ? zoneSoa : undefined,
     nsSet: ns?.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
     dropped,
@@ -88,9 +88,9 @@ export async function observeServer(
 }
 
 /**
- * What a server leaves unanswered that has answered second tries alone; undefined where it was only slow or far away.
+ * Which queries a server drops that only answered second tries; undefined if it was only slow or far away.
  *
- * @param answersPlain whether it has answered a datagram without EDNS already.
+ * @param answersPlain whether it has already answered a datagram without EDNS.
  */
 async function droppedBy(
   server: DnsAddress,
@@ -111,7 +111,7 @@ function nsHosts(message: Message, zone: string): string[] | undefined {
   return hosts.length > 0 ? hosts : undefined
 }
 
-const NOTHING = {
+const EMPTY = {
   authoritative: false,
   values: [],
   ttl: null,
@@ -129,12 +129,12 @@ const NOTHING = {
   dropped: undefined,
 } as const satisfies Partial<Observation>
 
-/** A host without an address, or (`timeout`) one for which nobody could say whether it has any. */
+/** A host without an address, or (`timeout`) one whose addresses couldn't be looked up. */
 export function withoutAddress(
   host: string,
   outcome: 'unreachable' | 'timeout' | 'not_checked',
 ): Observation {
-  return { ...NOTHING, host, server: undefined, outcome, ms: null }
+  return { ...EMPTY, host, server: undefined, outcome, ms: null }
 }
 
 /** What the TXT reply of an authoritative server means. */
@@ -145,12 +145,12 @@ function classifyAuthoritative(
   name: string,
   expected: string,
 ): Observation {
-  const base = { ...NOTHING, host, server }
+  const base = { ...EMPTY, host, server }
   if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
   const answer = classifyAnswer(reply.message, name, expected)
   const observation = { ...base, ...answer, ms: reply.ms, tcpFailure: reply.tcpFailure }
   if (!reply.message.aa && isDnsData(answer.outcome)) return { ...observation, outcome: 'lame' }
-  return cutShort(observation, reply.message)
+  return classifyTruncated(observation, reply.message)
 }
 
 /** What a recursive resolver's reply means. */
@@ -160,22 +160,22 @@ export function classifyResolver(
   name: string,
   expected: string,
 ): Observation {
-  const base = { ...NOTHING, host: server.address, server }
+  const base = { ...EMPTY, host: server.address, server }
   if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
   const answer = classifyAnswer(reply.message, name, expected)
-  // Neither recursion nor authority: it was of use on the way to the zone, but of this name it knows nothing.
-  // Nor does one without recursion know where an alias leads to that it does not follow.
-  const isStranger =
+  // Without recursion or authority, it helped to find the zone but knows nothing about this name. Nor does a resolver
+  // without recursion know where an alias leads that it doesn't follow.
+  const knowsNothing =
     !reply.message.ra &&
     ((!reply.message.aa && reply.message.rcode === 'NOERROR') || answer.aliasEnd === 'unknown')
   const observation = {
     ...base,
     ...answer,
-    ...(isStranger ? { outcome: 'not_checked' as const } : {}),
+    ...(knowsNothing ? { outcome: 'not_checked' as const } : {}),
     ms: reply.ms,
     tcpFailure: reply.tcpFailure,
   }
-  return cutShort(observation, reply.message)
+  return classifyTruncated(observation, reply.message)
 }
 
 function failureMs({ kind, ms }: Reply): number | null {
@@ -187,8 +187,8 @@ function failureOutcome(kind: Exclude<Reply['kind'], 'answer'>): Outcome {
   return kind === 'silent' ? 'timeout' : 'unreachable'
 }
 
-/** An answer of which TCP would have brought the rest says nothing, unless the record is in the part that came. */
-function cutShort(observation: Observation, { tc }: Message): Observation {
+/** An answer that TCP would have completed says nothing, unless the record is in the part that came. */
+function classifyTruncated(observation: Observation, { tc }: Message): Observation {
   if (!tc || observation.tcpFailure === undefined) return observation
   if (observation.outcome === 'match')
     return observation.tcpFailure === 'over-limit' ? { ...observation, tcpFailure: undefined } : observation
@@ -219,7 +219,7 @@ function classifyAnswer(message: Message, name: string, expected: string) {
   if (last === undefined) return { ...common, aliasEnd: undefined, outcome }
   if (loop) return { ...common, aliasEnd: 'loop' as const, outcome: 'absent' as const }
   if (values.length > 0) return { ...common, aliasEnd: 'txt' as const, outcome }
-  // RFC 6604 section 3: the code speaks of the end of the chain, where the server knows it.
+  // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
   const isMissing = message.rcode === 'NXDOMAIN' || last.length > MAX_NAME_LENGTH
   const end: AliasEnd = isMissing ? 'nxdomain' : negative !== undefined ? 'absent' : 'unknown'
   return { ...common, aliasEnd: end, outcome: 'absent' as const }

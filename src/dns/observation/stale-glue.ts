@@ -1,13 +1,13 @@
 import type { Located } from '../resolution/delegation-walk.ts'
-import { askForHost } from '../resolution/host-addresses.ts'
+import { askServersForHost } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { isWithin } from '../wire/name.ts'
 import type { Observation } from './observations.ts'
 
-/** Two questions each. */
-const MOST_HOSTS = 4
+/** Each costs two queries. */
+const MAX_HOSTS = 4
 
-/** An address of a name server in the parent zone (glue) that the zone itself does not give for this host. */
+/** A name server's address in the parent zone (glue) that differs from those in the zone itself. */
 export interface StaleGlue {
   readonly host: string
   /** The address in the parent zone. */
@@ -17,26 +17,28 @@ export interface StaleGlue {
 }
 
 /**
- * Which servers without the record are asked only because the parent zone still has an old address of theirs. What the
- * zone says about its hosts is asked at a server that has the record: the other one may serve the zone of before.
+ * Which servers without the record are in use only because the parent zone still has an old address. The addresses in the
+ * zone itself come from a server with the record: the other one may serve an older version of the zone.
  */
 export async function findStaleGlue(
   { delegation, parent }: Located,
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
   context: ResolutionContext,
 ): Promise<readonly StaleGlue[]> {
-  const good = matching[0]?.server
-  if (good === undefined || parent === undefined) return []
-  const suspects = without.flatMap(({ host, server }) => {
+  const serverWithRecord = withRecord[0]?.server
+  if (serverWithRecord === undefined || parent === undefined) return []
+  const suspects = withoutRecord.flatMap(({ host, server }) => {
     const glue = delegation.hosts.get(host)?.some(({ address }) => address === server?.address)
     return glue === true && server !== undefined && isWithin(host, delegation.zone)
       ? [{ host, glue: server.address }]
       : []
   })
   const found = await Promise.all(
-    suspects.slice(0, MOST_HOSTS).map(async (suspect) => {
-      const own = (await askForHost(suspect.host, [good], context)).map(({ address }) => address)
+    suspects.slice(0, MAX_HOSTS).map(async (suspect) => {
+      const own = (await askServersForHost(suspect.host, [serverWithRecord], context)).map(
+        ({ address }) => address,
+      )
       return { ...suspect, own }
     }),
   )

@@ -7,13 +7,13 @@ import { isFailure, type Observation, type ResolverObservation } from './observa
 const LATE_MS = 1000
 /** A server that has just answered answers again within this. */
 const PROBE_MS = 1000
-const MOST_SERVERS = 3
+const MAX_SERVERS = 3
 
 /**
- * Which servers leave questions unanswered that ask for signatures, as validating resolvers do in each of theirs
- * (RFC 4035 section 3.2.1). They are asked only where a resolver fails or is late.
+ * Which servers drop queries that ask for signatures, as validating resolvers always do (RFC 4035 section 3.2.1). Looks
+ * only if a resolver fails or is late.
  *
- * @param servers those that answer other questions.
+ * @param servers that answer other queries.
  */
 export async function findUnansweredSignatures(
   servers: readonly Observation[],
@@ -22,21 +22,21 @@ export async function findUnansweredSignatures(
   context: ResolutionContext,
 ): Promise<readonly Observation[]> {
   const { clock, signal } = context.effects
-  const patience = linkedAbort(signal)
+  const timer = linkedAbort(signal)
   try {
     const isSuspect = await Promise.race([
       resolvers.then((seen) => seen.some(isFailure)),
-      clock.sleep(LATE_MS, patience.signal).then(() => true),
+      clock.sleep(LATE_MS, timer.signal).then(() => true),
     ])
     if (!isSuspect) return []
   } finally {
-    patience.end()
+    timer.end()
   }
   const prompt = servers.filter(({ dropped, ms }) => dropped === undefined && ms !== null && ms < PROBE_MS)
   const deadline = Math.min(context.deadline, clock.monotonic() + PROBE_MS)
   if (deadline - clock.monotonic() < PROBE_MS) return []
   const found = await Promise.all(
-    prompt.slice(0, MOST_SERVERS).map(async (observation) => {
+    prompt.slice(0, MAX_SERVERS).map(async (observation) => {
       const { server } = observation
       if (server === undefined) return []
       const question = { name: zone, type: 'SOA' } as const

@@ -2,14 +2,14 @@ import { ask } from '../wire/exchange.ts'
 import { soaOf } from '../wire/message.ts'
 import { checkName } from '../wire/name.ts'
 import { MAX_ALIASES, readTxt, type TxtValue } from '../wire/txt-answer.ts'
-import { firstUseful } from './race.ts'
+import { firstDefined } from './race.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 import { locateZone } from './zone-search.ts'
 
-/** Where a chain of aliases from the name ends. */
+/** How a chain of aliases ends. */
 export type AliasEnd = 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown'
 
-/** Where the aliases from the name lead, looked up from zone to zone at the authoritative servers. */
+/** Where the aliases from a name lead, as the authoritative servers of each zone say. */
 export interface AliasPath {
   readonly targets: readonly string[]
   readonly end: AliasEnd
@@ -18,12 +18,12 @@ export interface AliasPath {
   readonly negativeTtl: number | undefined
 }
 
-/** Finding the zone of a target may take so long. */
+/** The time limit for finding the zone of a target. */
 const LOCATE_MS = 4000
 
 /**
- * Looks up the end of a chain at the authoritative servers of its zones. The target may not exist yet either, so no
- * resolver is asked about it.
+ * Follows a chain of aliases to its end at the authoritative servers of its zones. The target may not exist yet either, so
+ * no resolver is asked about it.
  */
 export async function followAlias(
   visited: readonly string[],
@@ -34,20 +34,20 @@ export async function followAlias(
   const nothing = { targets, values: [], ttl: null, negativeTtl: undefined }
   if (targets.length > MAX_ALIASES) return { ...nothing, end: 'loop' }
   if (!checkName(target).ok) return { ...nothing, end: 'nxdomain' }
-  const until = Math.min(context.deadline, context.effects.clock.monotonic() + LOCATE_MS)
-  const location = await locateZone(target, { ...context, deadline: until })
+  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LOCATE_MS)
+  const location = await locateZone(target, { ...context, deadline: deadline })
   if (location.kind === 'lost') return { ...nothing, end: 'unknown' }
   if (location.kind === 'no-domain')
     return { ...nothing, end: 'nxdomain', negativeTtl: location.soa?.negativeTtl }
   const known = [...location.delegation.hosts.values()].flat()
-  const looked =
+  const lookups =
     known.length > 0
       ? []
       : await Promise.all([...location.delegation.hosts.keys()].slice(0, 3).map(context.resolveHost))
-  const servers = [...known, ...looked.flatMap((host) => host.addresses)]
-  const message = await firstUseful(
+  const servers = [...known, ...lookups.flatMap((host) => host.addresses)]
+  const message = await firstDefined(
     servers.slice(0, 4).map((server) => async () => {
-      const reply = await ask(server, { name: target, type: 'TXT' }, { deadline: until }, context.effects)
+      const reply = await ask(server, { name: target, type: 'TXT' }, { deadline: deadline }, context.effects)
       if (reply.kind !== 'answer' || !reply.message.aa) return undefined
       const { rcode } = reply.message
       return ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(rcode) ? reply.message : undefined

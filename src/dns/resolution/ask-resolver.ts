@@ -3,21 +3,21 @@ import { ask, type Reply } from '../wire/exchange.ts'
 import type { Question } from '../wire/message.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
-/** A resolver that does not know the CD bit may take it for an error. */
+/** A resolver that doesn't know the CD bit may answer one of these. */
 const REFUSALS = ['FORMERR', 'NOTIMP', 'REFUSED']
 
 /**
- * Asks a resolver on the way to a zone. Checking is disabled, so that a zone with broken DNSSEC is found as well; where
- * that is refused, the resolver is asked as usual.
+ * Asks a resolver during the search for a zone. Checking is disabled in order to find zones with broken DNSSEC as well; a
+ * resolver that refuses that is asked again with checking.
  */
 export async function askResolver(
   resolver: DnsAddress,
   question: Question,
-  context: Pick<ResolutionContext, 'deadline' | 'effects' | 'heard'>,
+  context: Pick<ResolutionContext, 'deadline' | 'effects' | 'responsive'>,
 ): Promise<Reply> {
   const options = { recursionDesired: true, deadline: context.deadline }
   const unchecked = await ask(resolver, question, { ...options, checkingDisabled: true }, context.effects)
-  if (unchecked.kind === 'answer') context.heard.add(resolver)
+  if (unchecked.kind === 'answer') context.responsive.add(resolver)
   if (unchecked.kind !== 'answer' || !unchecked.message.ra || !REFUSALS.includes(unchecked.message.rcode))
     return unchecked
   const checked = await ask(resolver, question, options, context.effects)

@@ -3,25 +3,25 @@ import type { Message } from '../wire/message.ts'
 import { isWithin, labelCount } from '../wire/name.ts'
 import { addressesIn } from './host-addresses.ts'
 
-/** A zone and its name servers, as one side tells it: host names in the order given, with the addresses known so far. */
+/** A zone and its name servers by the parent's or the zone's NS records: hosts in that order, with the addresses known so far. */
 export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
 }
 
-/** No zone that works has more; a hostile one could name thousands. */
-export const MOST_HOSTS = 26
+/** Working zones have fewer; a hostile one could name thousands. */
+export const MAX_HOSTS = 26
 
-/** NS records of exactly this zone, in the answer or, from a server without recursion, as a referral. */
+/** The NS records of exactly this zone, from the answer or from a referral. */
 export function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const answer = [...message.answers, ...message.authority].filter((r) => r.type === 'NS' && r.name === zone)
-  const hosts = answer.slice(0, MOST_HOSTS).flatMap((record) => (record.type === 'NS' ? [record.target] : []))
+  const hosts = answer.slice(0, MAX_HOSTS).flatMap((record) => (record.type === 'NS' ? [record.target] : []))
   if (hosts.length === 0) return undefined
   return { zone, hosts: new Map(hosts.map((host) => [host, addressesIn(message, host, port)])) }
 }
 
-/** A referral: NS records of a zone below the one that was asked, on the way to the name (RFC 1034 section 4.3.2). */
+/** A referral: NS records of a zone further down towards the name (RFC 1034 section 4.3.2). */
 export function referralFrom(
   message: Message,
   zone: string,

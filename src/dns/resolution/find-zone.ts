@@ -5,10 +5,10 @@ import { createResolutionContext } from './resolution-context.ts'
 import { locateZone } from './zone-search.ts'
 
 /**
- * The zone that holds a name, or undefined where DNS does not lead to one in time. No recursive resolver is asked about
- * the name itself unless nothing else is left (see `locateZone`).
+ * The zone that holds a name, or undefined if none is found in time. Recursive resolvers are asked about the name itself
+ * only as a last resort (see `locateZone`).
  *
- * @param timeoutMs the whole search, in milliseconds.
+ * @param timeoutMs the time limit of the whole search.
  */
 export async function findZone(
   name: string,
@@ -29,7 +29,7 @@ export async function findZone(
       effects: { ...effects, signal: search.signal },
     })
     const location = await locateZone(name, context)
-    // A server that stands in for an unknown zone, or the zone of a registry, is not where the record goes.
+    // The record doesn't go into the root, nor to a server that stands in for an unknown zone.
     return location.kind === 'located' && location.standIn !== true && location.delegation.zone !== '.'
       ? location.delegation.zone
       : undefined

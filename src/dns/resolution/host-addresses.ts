@@ -6,27 +6,24 @@ import { askResolver } from './ask-resolver.ts'
 import { bestOf } from './race.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
-/** How long the servers of one zone may take before the walk goes on without them. */
+/** The time limit for the servers of one zone. */
 export const LEVEL_MS = 1500
 
 export interface HostAddresses {
   readonly addresses: readonly DnsAddress[]
-  /**
-   * Without an address: whether there is `none`, a resolver tried and `failed` (missing glue, name servers in a circle, a
-   * zone that is down), or nobody answered in time.
-   */
-  readonly lack: 'none' | 'failed' | 'silence' | undefined
+  /** Why there is no address; `lookup-failed`: missing glue, name servers in a circle, a zone that is down. */
+  readonly failure: 'no-address' | 'lookup-failed' | 'timeout' | undefined
 }
 
-/** A resolver with a cold cache may need as long for a zone with slow servers. */
+/** A resolver with a cold cache may need this long for a zone with slow servers. */
 const LOOKUP_MS = 5500
 
-/** Addresses of a name server host, v4 and v6, through the resolvers. */
+/** The IPv4 and IPv6 addresses of a name server host, from the resolvers. */
 export async function queryHostAddresses(
   host: string,
   context: Omit<ResolutionContext, 'resolveHost'>,
 ): Promise<HostAddresses> {
-  if (!isAskable(host)) return { addresses: [], lack: 'none' }
+  if (!isAskable(host)) return { addresses: [], failure: 'no-address' }
   const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LOOKUP_MS)
   const families = await Promise.all(
     (['A', 'AAAA'] as const).map((type) =>
@@ -37,7 +34,7 @@ export async function queryHostAddresses(
           const { rcode, ra } = reply.message
           const found =
             rcode === 'NOERROR' ? answeredAddresses(reply.message, host, context.authoritativePort) : []
-          // Without recursion on offer, it does not know what is elsewhere.
+          // Without recursion, it knows only its own zones.
           if (found.length > 0 || !ra) return found.length > 0 ? found : undefined
           return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? found : ('failed' as const)
         }),
@@ -46,14 +43,14 @@ export async function queryHostAddresses(
       ),
     ),
   )
-  const addresses = unique(families.flatMap((found) => (found === 'failed' ? [] : (found ?? []))))
-  if (addresses.length > 0) return { addresses, lack: undefined }
-  if (families.includes(undefined)) return { addresses, lack: 'silence' }
-  return { addresses, lack: families.includes('failed') ? 'failed' : 'none' }
+  const addresses = uniqueAddresses(families.flatMap((found) => (found === 'failed' ? [] : (found ?? []))))
+  if (addresses.length > 0) return { addresses, failure: undefined }
+  if (families.includes(undefined)) return { addresses, failure: 'timeout' }
+  return { addresses, failure: families.includes('failed') ? 'lookup-failed' : 'no-address' }
 }
 
-/** Addresses of a host inside a zone, from the zone's own servers: where no resolver knows the zone, they still do. */
-export async function askForHost(
+/** The addresses of a host inside a zone, from the zone's own servers, which know them even if no resolver does. */
+export async function askServersForHost(
   host: string,
   servers: readonly DnsAddress[],
   context: ResolutionContext,
@@ -70,10 +67,10 @@ export async function askForHost(
       }),
     ),
   )
-  return unique(found.flat())
+  return uniqueAddresses(found.flat())
 }
 
-/** The addresses that a message carries for a host, glue included. */
+/** The addresses of a host in a message, glue included. */
 export function addressesIn(message: Message, host: string, port: number): DnsAddress[] {
   return toAddresses(
     [...message.answers, ...message.additional].filter((record) => record.name === host),
@@ -82,21 +79,21 @@ export function addressesIn(message: Message, host: string, port: number): DnsAd
 }
 
 /**
- * The addresses that a message answers for a host. They may be under another name in the answer, behind an alias;
- * beside the answer, other names belong to other hosts: servers add their own addresses there, or glue of a referral.
+ * The addresses that a message gives for a host. In the answer section, an alias may put them under another name; in the
+ * additional section, other names are other hosts.
  */
 function answeredAddresses(message: Message, host: string, port: number): DnsAddress[] {
-  return unique([...toAddresses(message.answers, port), ...addressesIn(message, host, port)])
+  return uniqueAddresses([...toAddresses(message.answers, port), ...addressesIn(message, host, port)])
 }
 
 function toAddresses(records: readonly ResourceRecord[], port: number): DnsAddress[] {
-  return unique(
+  return uniqueAddresses(
     records.flatMap((record) =>
       record.type === 'A' || record.type === 'AAAA' ? [{ address: record.address, port }] : [],
     ),
   )
 }
 
-export function unique(addresses: readonly DnsAddress[]): DnsAddress[] {
+export function uniqueAddresses(addresses: readonly DnsAddress[]): DnsAddress[] {
   return [...new Map(addresses.map((server) => [`${server.address} ${server.port}`, server])).values()]
 }

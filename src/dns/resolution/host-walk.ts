@@ -1,27 +1,27 @@
 import type { DnsAddress } from '../../context.ts'
-import { askForHost, type HostAddresses, queryHostAddresses } from './host-addresses.ts'
-import { firstUseful } from './race.ts'
+import { askServersForHost, type HostAddresses, queryHostAddresses } from './host-addresses.ts'
+import { firstDefined } from './race.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 import { locateZone } from './zone-search.ts'
 
-/** A resolver with a cold cache and slow servers to ask may need longer than asking those servers directly. */
+/** A resolver with a cold cache may take longer than querying slow servers directly. */
 const OWN_WALK_AFTER_MS = 1500
 const OWN_WALK_MS = 4500
 
-/** Addresses of a name server host: from the resolvers, and where they take long, from the servers of its own zone as well. */
+/** The addresses of a name server host, from the resolvers and, if they are slow, also from the servers of its zone. */
 export async function findHostAddresses(host: string, context: ResolutionContext): Promise<HostAddresses> {
   const { clock, signal } = context.effects
   const asked = queryHostAddresses(host, context)
   const early = await Promise.race([asked, clock.sleep(OWN_WALK_AFTER_MS, signal).then(() => undefined)])
   if (early !== undefined) return early
-  const found = await firstUseful<HostAddresses>([
+  const found = await firstDefined<HostAddresses>([
     async () => {
       const answer = await asked
-      return answer.lack === undefined || answer.lack === 'none' ? answer : undefined
+      return answer.failure === undefined || answer.failure === 'no-address' ? answer : undefined
     },
     async () => {
       const addresses = await walkToHost(host, context)
-      return addresses.length > 0 ? { addresses, lack: undefined } : undefined
+      return addresses.length > 0 ? { addresses, failure: undefined } : undefined
     },
   ])
   return found ?? (await asked)
@@ -31,5 +31,8 @@ async function walkToHost(host: string, context: ResolutionContext): Promise<Dns
   const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + OWN_WALK_MS)
   const location = await locateZone(host, { ...context, deadline })
   if (location.kind !== 'located') return []
-  return await askForHost(host, [...location.delegation.hosts.values()].flat(), { ...context, deadline })
+  return await askServersForHost(host, [...location.delegation.hosts.values()].flat(), {
+    ...context,
+    deadline,
+  })
 }

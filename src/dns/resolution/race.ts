@@ -1,19 +1,19 @@
 import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
 
-/** A lesser answer is taken when nobody has had a better one for so long. */
+/** How long to wait for a better result. */
 const BETTER_ANSWER_MS = 500
 
 /**
- * Starts all at once; the first result of rank 0 wins, a lesser one only where no better one comes soon. Resolvers see
- * different parts of DNS (that of a VPN beside a public one), and who denies or refuses is often the quicker.
+ * Starts all tasks at once. The first result of rank 0 wins; any other wins only if no better one comes soon. Resolvers see
+ * different parts of DNS (a VPN's and a public one), and a denial or refusal often comes first.
  */
 export async function bestOf<T>(
   tasks: readonly (() => Promise<T | undefined>)[],
   rank: (result: T) => number,
   { clock, signal }: DnsEffects,
 ): Promise<T | undefined> {
-  const patience = linkedAbort(signal)
+  const grace = linkedAbort(signal)
   let best: T | undefined
   const running = tasks.map((task) => task())
   const ended = Promise.allSettled(running)
@@ -21,18 +21,18 @@ export async function bestOf<T>(
     const result = await task
     if (result === undefined) return undefined
     if (best === undefined || rank(result) < rank(best)) best = result
-    if (rank(result) > 0) await Promise.race([ended, clock.sleep(BETTER_ANSWER_MS, patience.signal)])
+    if (rank(result) > 0) await Promise.race([ended, clock.sleep(BETTER_ANSWER_MS, grace.signal)])
     return best
   })
   try {
-    return await firstUseful(ranked)
+    return await firstDefined(ranked)
   } finally {
-    patience.end()
+    grace.end()
   }
 }
 
-/** Starts all at once; the first result that is not undefined wins. Undefined when all have ended without one. */
-export async function firstUseful<T>(
+/** Starts all tasks at once. The first result that isn't undefined wins; undefined if there is none. */
+export async function firstDefined<T>(
   tasks: readonly (() => Promise<T | undefined>)[],
 ): Promise<T | undefined> {
   if (tasks.length === 0) return undefined

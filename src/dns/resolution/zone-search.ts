@@ -13,7 +13,7 @@ import type { ResolutionContext } from './resolution-context.ts'
 export type Location =
   | Located
   | NoDomain
-  /** Neither resolvers nor servers led to a zone. */
+  /** No zone was found, from resolvers or servers. */
   | { readonly kind: 'lost'; readonly resolverReplies: readonly ResolverReply[] }
 
 export interface ResolverReply {
@@ -22,36 +22,36 @@ export interface ResolverReply {
   readonly reply: Reply
 }
 
-/** Silence of the resolver, or of a zone's servers, for so long starts the next way beside it. */
-const NEXT_WAY_AFTER_MS = 600
+/** The next level is tried in parallel if there is no result after this. */
+const NEXT_LEVEL_AFTER_MS = 600
 
-/** What is deep below a registry may not exist yet: a resolver is asked about it only after a longer wait. */
-const LATE_WAY_AFTER_MS = 1500
+/** A name deep below a registry may not exist yet, so resolvers are asked about it only after a longer wait. */
+const DEEP_LEVEL_AFTER_MS = 1500
 
 /**
  * Finds the zone that holds a name and its servers, from the top down.
  *
- * A resolver is only asked for the NS records of ancestors, the topmost first; from there on the authoritative servers
- * are asked directly, without recursion, so that no cache learns that the name does not exist (RFC 2308). Where an
- * ancestor leads nowhere (private DNS without a root, servers that are not reachable from here), the next one down is
- * tried; the name itself comes last. Checking is disabled in these questions: a zone with broken DNSSEC is found as well.
+ * Resolvers are only asked for the NS records of ancestors, the topmost first; from there on, authoritative servers are
+ * asked directly, without recursion, which won't poison caches with a negative answer (RFC 2308). If an ancestor leads
+ * nowhere (private DNS without a root, servers that can't be reached from here), the next one down is tried; the name itself
+ * comes last. Checking is disabled in these queries in order to find zones with broken DNSSEC as well.
  */
 export async function locateZone(name: string, context: ResolutionContext): Promise<Location> {
   const { clock } = context.effects
-  const withdrawn = linkedAbort(context.effects.signal)
-  const inner: ResolutionContext = { ...context, effects: { ...context.effects, signal: withdrawn.signal } }
+  const search = linkedAbort(context.effects.signal)
+  const inner: ResolutionContext = { ...context, effects: { ...context.effects, signal: search.signal } }
 
-  const ways = [...ancestors(name), name]
+  const levels = [...ancestors(name), name]
   const running = new Set<Promise<Location | undefined>>()
   const replies: ResolverReply[] = []
   let candidate: Located | undefined
   let noDomain: Location | undefined
   let nextAt = clock.monotonic()
-  // Once the domain's servers are known, resolvers have nothing more to tell: what is below may not exist yet.
+  // Once the domain's servers are known, resolvers aren't asked any more: what is below may not exist yet.
   let reached: Located | undefined
   const onDelegation: WalkProgress['onDelegation'] = (delegation, parent) => {
     if (delegation.zone === '.' || isRegistry(delegation.zone)) return
-    ways.length = 0
+    levels.length = 0
     reached = { kind: 'located', delegation, soa: undefined, parent, verified: false }
   }
   const recursing = new Set<string>()
@@ -60,22 +60,22 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   }
   try {
     while (clock.monotonic() < context.deadline) {
-      const next = ways[0]
+      const next = levels[0]
       if (next !== undefined && (running.size === 0 || clock.monotonic() >= nextAt)) {
-        ways.shift()
-        const way = tryWay(name, next, inner, { replies, onDelegation, onRecursion })
-        // It may be withdrawn while nobody waits for it any more.
-        way.catch(() => undefined)
-        running.add(way)
-        const isDeep = labelCount(ways[0] ?? name) > 2
-        nextAt = clock.monotonic() + (isDeep ? LATE_WAY_AFTER_MS : NEXT_WAY_AFTER_MS)
+        levels.shift()
+        const attempt = searchFrom(name, next, inner, { replies, onDelegation, onRecursion })
+        // If it is aborted after the search has ended, nobody else handles that.
+        attempt.catch(() => undefined)
+        running.add(attempt)
+        const isDeep = labelCount(levels[0] ?? name) > 2
+        nextAt = clock.monotonic() + (isDeep ? DEEP_LEVEL_AFTER_MS : NEXT_LEVEL_AFTER_MS)
       }
       if (running.size === 0) break
-      const until = ways.length > 0 ? Math.min(nextAt, context.deadline) : context.deadline
+      const until = levels.length > 0 ? Math.min(nextAt, context.deadline) : context.deadline
       const outcome = await firstOf(running, until, inner)
       if (outcome === 'time' || outcome === undefined) continue
       if (outcome.kind === 'located') {
-        // Who serves the zone is known then, even where those servers say nothing.
+        // The zone's servers are known then, even if they don't answer.
         if (outcome.standIn === undefined) {
           const { zone } = outcome.delegation
           return { ...outcome, recursionAbove: [...recursing].some((above) => above !== zone) }
@@ -84,45 +84,45 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
         noDomain = outcome
-        // Nothing is below a name that does not exist (RFC 8020).
+        // If a name doesn't exist, neither does anything below it (RFC 8020).
         if (running.size === 0) break
       }
     }
-    // The time is over before its servers were found or have answered.
+    // The time is over before the zone's servers were found or have answered.
     return reached ?? candidate ?? noDomain ?? { kind: 'lost', resolverReplies: replies }
   } finally {
-    withdrawn.end()
+    search.end()
   }
 }
 
-/** The first of the running ways to end, taken out of the set; or `time`. */
+/** The first of the running attempts to end, which is removed from the set; or `time`. */
 async function firstOf(
   running: Set<Promise<Location | undefined>>,
   until: number,
   context: ResolutionContext,
 ): Promise<Location | undefined | 'time'> {
   const { clock, signal } = context.effects
-  const alarm = linkedAbort(signal)
+  const timer = linkedAbort(signal)
   try {
     const ended = await Promise.race([
-      ...[...running].map((way) => way.then((outcome) => ({ way, outcome }))),
-      clock.sleep(Math.max(0, until - clock.monotonic()), alarm.signal).then(() => 'time' as const),
+      ...[...running].map((attempt) => attempt.then((outcome) => ({ attempt, outcome }))),
+      clock.sleep(Math.max(0, until - clock.monotonic()), timer.signal).then(() => 'time' as const),
     ])
     if (ended === 'time') return 'time'
-    running.delete(ended.way)
+    running.delete(ended.attempt)
     return ended.outcome
   } finally {
-    alarm.end()
+    timer.end()
   }
 }
 
-/** What the ways tell while they are under way. */
+/** What the attempts report on their way. */
 interface SearchProgress extends WalkProgress {
   readonly replies: ResolverReply[]
 }
 
-/** One way down: the NS records of `level` from the resolvers, then from server to server to the name. */
-async function tryWay(
+/** Asks the resolvers for the NS records of `level`, and walks from there to the name. */
+async function searchFrom(
   name: string,
   level: string,
   context: ResolutionContext,
@@ -138,7 +138,7 @@ async function tryWay(
         ? await primaryServer(level, resolver, context)
         : readResolver(level, resolver, message, context)
     }),
-    worth,
+    rankOf,
     context.effects,
   )
   if (found === undefined) return undefined
@@ -153,13 +153,12 @@ async function tryWay(
   }
   progress.onDelegation(found.delegation, undefined)
   const end = await walkDelegations(name, found.delegation, context, progress)
-  if (end === 'useless') {
+  if (end === 'dead-end') {
     if (found.delegation.zone !== '.' || found.refused === true) return undefined
   } else if (end !== undefined || found.delegation.zone !== '.') return end
-  const stand = { zone: name, hosts: found.delegation.hosts }
   return {
     kind: 'located',
-    delegation: stand,
+    delegation: { zone: name, hosts: found.delegation.hosts },
     soa: undefined,
     parent: undefined,
     verified: false,
@@ -167,39 +166,39 @@ async function tryWay(
   }
 }
 
-type Start =
+type StartingPoint =
   | { readonly kind: 'delegation'; readonly delegation: Delegation; readonly refused?: boolean }
   | { readonly kind: 'nxdomain'; readonly soa: Soa | undefined }
 
-/** Which of several resolvers' answers to go by, the lowest: name servers, then a denial or a start, then a refusal. */
-function worth(start: Start): number {
+/** Lower is better: name servers, then a denial or an authoritative server, then a refusal. */
+function rankOf(start: StartingPoint): number {
   if (start.kind === 'delegation' && start.delegation.zone !== '.') return 0
   return start.kind === 'delegation' && start.refused ? 2 : 1
 }
 
-/** Where a resolver refuses NS questions, its SOA record names at least one server of a zone: the primary. */
+/** If a resolver refuses NS queries, the SOA record gives at least one server of the zone: the primary. */
 async function primaryServer(
   level: string,
   resolver: DnsAddress,
   context: ResolutionContext,
-): Promise<Start | undefined> {
+): Promise<StartingPoint | undefined> {
   const reply = await askResolver(resolver, { name: level, type: 'SOA' }, context)
   const soa = reply.kind === 'answer' ? soaOf(reply.message) : undefined
   if (soa?.zone !== level) return undefined
   return { kind: 'delegation', delegation: { zone: level, hosts: new Map([[soa.primary, []]]) } }
 }
 
-/** What a resolver's answer about the NS records of an ancestor is good for. */
+/** Where a resolver's answer about the NS records of an ancestor leads. */
 function readResolver(
   level: string,
   resolver: DnsAddress,
   message: Message,
   context: ResolutionContext,
-): Start | undefined {
+): StartingPoint | undefined {
   const delegation = delegationFrom(message, level, context.authoritativePort)
   if (delegation !== undefined) return { kind: 'delegation', delegation }
-  // No recursion on offer: an authoritative server was named as the resolver. It is where the walk starts, then.
-  // One that refuses may only be closed to us: it is asked for the name itself, but does not count as a name server.
+  // No recursion: an authoritative server was given as the resolver, and the walk starts there. One that refuses may
+  // still answer for the name itself, but doesn't count as a name server.
   if (!message.ra) {
     const delegation = { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) }
     return {

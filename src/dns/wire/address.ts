@@ -1,22 +1,22 @@
 import { BlockList, isIP } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
 
-/** The port of DNS, where none is given. */
+/** The default port of DNS. */
 export const DNS_PORT = 53
 
-/** Shows an address as `--resolver` takes it; the usual port is left out. */
+/** An address as `--resolver` takes it, without the default port. */
 export function formatDnsAddress({ address, port }: DnsAddress): string {
   if (port === DNS_PORT) return address
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** One spelling per address (RFC 5952), so that the same server learned twice is asked once. */
+/** One spelling per address (RFC 5952), so a server found twice is asked once. */
 export function canonicalAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
-/** Addresses of networks that the rest of the internet has no way to (RFC 1918, RFC 6598, RFC 4193, link-local). */
+/** Networks without a route from the internet (RFC 1918, RFC 6598, RFC 4193, link-local). */
 const PRIVATE = new BlockList()
 PRIVATE.addSubnet('10.0.0.0', 8)
 PRIVATE.addSubnet('172.16.0.0', 12)

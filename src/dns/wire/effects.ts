@@ -1,6 +1,6 @@
 import type { Clock, Context, DnsNetwork, Random } from '../../context.ts'
 
-/** The effects that asking DNS takes. */
+/** The effects that DNS queries need. */
 export interface DnsEffects {
   readonly clock: Clock
   readonly random: Random
@@ -8,8 +8,11 @@ export interface DnsEffects {
   readonly signal: AbortSignal
 }
 
-/** The part of the context that DNS takes. */
-export function dnsEffects(context: Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>): DnsEffects {
-  const { clock, random, dns, interrupts } = context
+export function dnsEffects({
+  clock,
+  random,
+  dns,
+  interrupts,
+}: Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>): DnsEffects {
   return { clock, random, dns, signal: interrupts.signal }
 }

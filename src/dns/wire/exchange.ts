@@ -7,39 +7,39 @@ import { decodeAnswer, encodeQuery, type Message, type Question } from './messag
 export interface AskOptions {
   readonly recursionDesired?: boolean
   readonly checkingDisabled?: boolean
-  /** Asks for the signatures as well. */
+  /** Asks for signatures as well (the DO bit, RFC 3225). */
   readonly dnssecOk?: boolean
-  /** When the wait is over at the latest, on `clock.monotonic()`. */
+  /** On `clock.monotonic()`. */
   readonly deadline: number
-  /** Silence for so long starts a second try, in milliseconds; two seconds where not given. */
+  /** How long to wait for an answer before the second try, in milliseconds; two seconds by default. */
   readonly retryAfterMs?: number
 }
 
-/** What became of one question to one server. `ms` counts from the first datagram to the answer. */
+/** The result of one question to one server. `ms` counts from the first datagram to the answer. */
 export type Reply =
   | {
       readonly kind: 'answer'
       readonly message: Message
       readonly ms: number
-      /** Set where the answer did not fit UDP and TCP did not work: the message lacks records then, unless TC is clear. */
+      /** Set if the answer didn't fit UDP and TCP failed: the message then lacks records, unless TC is clear. */
       readonly tcpFailure: DnsTransportError['kind'] | undefined
-      /** Set where the first question stayed silent: what answered the second try, UDP without EDNS or TCP. */
+      /** Set if the first query got no answer: what answered the second try, UDP without EDNS or TCP. */
       readonly secondTry: 'udp' | 'tcp' | undefined
     }
-  /** `not-asked`: the check has asked all the questions that it may ask. */
+  /** `not-asked`: the check has used all its queries. */
   | { readonly kind: 'silent' | 'unreachable' | 'no-route' | 'not-asked'; readonly ms: number }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
-/** What is tried where TCP is closed: fragments may still come through. */
+/** Tried if TCP is closed: fragments may still come through. */
 const LARGE_UDP_SIZE = 4096
-/** Silence for so long starts a second try; the first one goes on listening. */
+/** After this long without an answer, a second try starts; the first one keeps listening. */
 export const RETRY_AFTER_MS = 2000
 
 /**
- * Asks one server one question: UDP with EDNS; after two silent seconds (or as told) once more without EDNS, and over TCP
- * beside it; over TCP where the answer is cut. Servers that choke on EDNS are asked without. Never rejects but for the
- * caller's own signal: silence, refusals and junk are results.
+ * Asks one server one question over UDP with EDNS. Without an answer after `retryAfterMs`, asks again without EDNS and at
+ * the same time over TCP; asks over TCP if the answer is truncated, and without EDNS if the server rejects it. Rejects only
+ * if the caller's signal aborts: silence, refusals and junk are results.
  */
 export async function ask(
   server: DnsAddress,
@@ -49,13 +49,13 @@ export async function ask(
 ): Promise<Reply> {
   const start = effects.clock.monotonic()
   const withEdns = await askOnce(server, question, options, effects, UDP_SIZE)
-  if (withEdns.kind !== 'answer' || !chokedOnEdns(withEdns.message, options)) return withEdns
+  if (withEdns.kind !== 'answer' || !rejectedEdns(withEdns.message, options)) return withEdns
   const plain = await askOnce(server, question, options, effects, undefined)
   return plain.kind === 'answer' ? { ...plain, ms: Math.round(effects.clock.monotonic() - start) } : withEdns
 }
 
-/** RFC 6891 section 7, and servers older than it that fail in their own ways. */
-function chokedOnEdns(message: Message, options: AskOptions): boolean {
+/** RFC 6891 section 7, and how older servers fail. */
+function rejectedEdns(message: Message, options: AskOptions): boolean {
   if (message.rcode === 'FORMERR' || message.rcode === 'NOTIMP' || message.rcode === 'BADVERS') return true
   return message.rcode === 'SERVFAIL' && !message.edns && options.recursionDesired !== true
 }
@@ -70,7 +70,7 @@ async function askOnce(
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
-  // Whatever still waits when the answer is there is withdrawn with this.
+  // Cancels whatever is still waiting once the answer is there.
   const round = linkedAbort(effects.signal)
   const via = (transport: 'udp' | 'tcp', size: number | undefined) =>
     send(transport, server, question, options, { ...effects, signal: round.signal }, size)
@@ -88,19 +88,21 @@ async function askOnce(
         ),
         clock.sleep(options.retryAfterMs ?? RETRY_AFTER_MS, round.signal).then(() => 'retry' as const),
       ])
-      const over = (transport: 'udp' | 'tcp', size: number | undefined) =>
+      const retryVia = (transport: 'udp' | 'tcp', size: number | undefined) =>
         via(transport, size).then((message) => ({ message, secondTry: transport }))
       if (early === 'answered') return await firstTry
-      // A closed UDP port or a missing route is an answer of its own; TCP may still be open where UDP is not.
+      // A closed UDP port or a missing route needs no wait; TCP may still be open if UDP isn't.
       if (early !== 'retry')
-        return transportErrorKind(early) === 'no-route' ? await firstTry : await over('tcp', udpSize)
-      return await Promise.any([over('udp', undefined), over('tcp', udpSize)])
+        return transportErrorKind(early) === 'no-route' ? await firstTry : await retryVia('tcp', udpSize)
+      return await Promise.any([retryVia('udp', undefined), retryVia('tcp', udpSize)])
     })()
-    // Without a handler of its own, a race lost by rejection would count as unhandled.
+    // If it rejects after losing the race, nobody else handles that.
     second.catch(() => {})
     const { message, secondTry } = await Promise.any([firstTry, second])
     const reply = { kind: 'answer', secondTry } as const
-    const whole = message.tc ? await askWhole(message, via, udpSize) : { message, tcpFailure: undefined }
+    const whole = message.tc
+      ? await askUntruncated(message, via, udpSize)
+      : { message, tcpFailure: undefined }
     return { ...reply, ...whole, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
@@ -110,29 +112,29 @@ async function askOnce(
   }
 }
 
-/** The answer was cut (TC): TCP has it whole; where TCP is closed, a larger datagram may. */
-async function askWhole(
-  cut: Message,
+/** The answer was truncated (TC): TCP has all of it; if TCP is closed, a larger datagram may. */
+async function askUntruncated(
+  truncated: Message,
   via: (transport: 'udp' | 'tcp', size: number | undefined) => Promise<Message>,
   udpSize: number | undefined,
 ): Promise<{ message: Message; tcpFailure: DnsTransportError['kind'] | undefined }> {
-  // Without EDNS where the server choked on it.
+  // Without EDNS if the server rejected it.
   const tcp = await via('tcp', udpSize).catch((error: unknown) => transportErrorKind(error))
   if (typeof tcp !== 'string') return { message: tcp, tcpFailure: undefined }
-  // No question left: what the rest says is not known, and nothing is wrong with TCP.
-  if (tcp === 'timeout' || tcp === 'over-limit') return { message: cut, tcpFailure: tcp }
+  // `over-limit`: no query is left. The rest of the answer is unknown, but nothing is wrong with TCP.
+  if (tcp === 'timeout' || tcp === 'over-limit') return { message: truncated, tcpFailure: tcp }
   const large = await via('udp', LARGE_UDP_SIZE).catch(() => undefined)
-  return { message: large ?? cut, tcpFailure: tcp }
+  return { message: large ?? truncated, tcpFailure: tcp }
 }
 
-/** As many datagrams are hardly all lost, even on a bad path. */
+/** Even on a bad path, this many datagrams are hardly all lost. */
 const UDP_TRIES = 3
 
 /**
- * Whether a server answers one of a few datagrams, all sent at once. True as well where no question may be asked any more:
- * silence was not seen then.
+ * Whether a server answers at least one of a few datagrams, all sent at once. Also true if the check has used all its
+ * queries: then silence was not seen.
  *
- * @param edns whether the questions have EDNS, and with it whether they ask for signatures.
+ * @param edns whether the queries have EDNS, and if so whether they ask for signatures.
  */
 export async function answersUdp(
   server: DnsAddress,
@@ -160,7 +162,7 @@ export async function answersUdp(
   }
 }
 
-/** One message out, its answer in. Rejects with a `DnsTransportError`. */
+/** Sends one query and returns its answer. Rejects with a `DnsTransportError`. */
 async function send(
   transport: 'udp' | 'tcp',
   server: DnsAddress,
@@ -204,7 +206,7 @@ function transportErrorKind(error: unknown): DnsTransportError['kind'] {
   throw error
 }
 
-/** A machine without IPv6 is usual and says nothing about the server; without a route over IPv4 it is offline. */
+/** Many machines have no IPv6 route, which says nothing about the server; without an IPv4 route, the machine is offline. */
 function replyKind(error: unknown, ipv6: boolean): Exclude<Reply['kind'], 'answer'> {
   const kind = transportErrorKind(error)
   if (kind === 'over-limit') return 'not-asked'

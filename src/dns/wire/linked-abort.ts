@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events'
 
-/** Work that can be aborted by itself, and is aborted with the work it is a part of. */
+/** Work that can be aborted by itself, and is aborted with the work it is part of. */
 export interface LinkedAbort {
   readonly signal: AbortSignal
-  /** Aborts what still runs and lets go of the outer signal. To be called in every case, at the end. */
+  /** Aborts what is still running and stops listening to the outer signal. Always call it at the end. */
   end(): void
 }
 
-/** A signal that follows another one. Questions are asked by the dozen, so many listeners on it are not a leak. */
+/** A signal that follows another one. Dozens of queries listen to it, so Node's warning about a leak is turned off. */
 export function linkedAbort(outer: AbortSignal): LinkedAbort {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)

@@ -4,7 +4,7 @@ import { canonicalAddress } from './address.ts'
 export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'CNAME' | 'DS' | 'DNSKEY'
 
 export interface Question {
-  /** Lower-case, without the trailing dot; the root is `.`. */
+  /** Lowercase, without the trailing dot; the root is `.`. */
   readonly name: string
   readonly type: QuestionType
 }
@@ -14,9 +14,9 @@ export interface Soa {
   /** The zone's first server (RFC 1035 section 3.3.13): copies of one zone have the same. */
   readonly primary: string
   readonly serial: number
-  /** Seconds after which a copy asks for changes by itself. */
+  /** Seconds after which a secondary server looks for changes without being notified. */
   readonly refresh: number
-  /** RFC 2308 section 5: a negative answer lives for the smaller of the SOA's own TTL and its last field. */
+  /** Seconds to cache a negative answer: the smaller of the SOA's own TTL and its last field (RFC 2308 section 5). */
   readonly negativeTtl: number
 }
 
@@ -25,7 +25,7 @@ interface Base {
   readonly ttl: number
 }
 
-/** What the check reads; other types are left out of a message. Names are lower-case, without the trailing dot. */
+/** The types that the check reads; others are dropped. Names are lowercase, without the trailing dot. */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
@@ -71,7 +71,7 @@ export interface Message {
   readonly ad: boolean
   /** Whether the answer has an OPT record (RFC 6891). */
   readonly edns: boolean
-  /** RFC 8914, the first one. */
+  /** The first one (RFC 8914). */
   readonly extendedError: { readonly code: number; readonly text: string } | undefined
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
@@ -82,9 +82,9 @@ export interface Message {
 
 export interface QueryFlags {
   readonly recursionDesired: boolean
-  /** RFC 4035 section 3.2.2: hand the data over without validating it. */
+  /** Asks for the data without validation (RFC 4035 section 3.2.2). */
   readonly checkingDisabled: boolean
-  /** Asks for signatures (RFC 3225). Only queries with EDNS can. */
+  /** Asks for signatures (RFC 3225); takes a query with EDNS. */
   readonly dnssecOk?: boolean
   /** The largest UDP answer asked for, or undefined for a query without EDNS. */
   readonly udpSize: number | undefined
@@ -98,7 +98,7 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
     type: 'query',
     id,
     flags:
-      // RFC 6840 section 5.7: a resolver says whether it validated only to those who show that they want to know.
+      // With AD set, a resolver says whether it validated the answer (RFC 6840 section 5.7).
       (flags.recursionDesired ? packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA : 0) |
       (flags.checkingDisabled ? packet.CHECKING_DISABLED : 0),
     questions: [{ type: question.type, name: question.name, class: 'IN' }],
@@ -121,8 +121,8 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
 }
 
 /**
- * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. A
- * truncated answer whose records cannot be read still counts, without its records: the header says what to do next.
+ * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. If the
+ * records of a truncated answer can't be read, it comes without records: its header is enough to go on.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   if (wire.length < 12) return undefined
@@ -142,15 +142,15 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   const empty = { edns: false, extendedError: undefined, answers: [], authority: [], additional: [] }
 
   const questions = buffer.readUInt16BE(4)
-  // A server that cannot parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
-  // unbound does so where it refuses a client.
+  // A server that can't parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
+  // unbound does so when it refuses a client.
   if (questions === 0 && (rcode === 1 || rcode === 4 || rcode === 5))
     return { ...header, ...empty, rcode: rcodeName(rcode) }
   if (questions !== 1) return undefined
   if (!asksSame(buffer, question)) return undefined
   try {
     const decoded = packet.decode(buffer)
-    // dns-packet reads past the end without complaint (and then counts to NaN); a message must end where it says.
+    // dns-packet reads past the end of a message without an error, and its byte count becomes NaN.
     if (!(packet.decode.bytes <= buffer.length)) throw new RangeError('records run past the end')
     return { ...header, ...readRecords(decoded, rcode) }
   } catch {
@@ -195,7 +195,7 @@ function section(records: readonly packet.Answer[] | undefined): ResourceRecord[
 
 function toRecord(record: packet.Answer): ResourceRecord | undefined {
   if (record.type === 'OPT' || (record.class ?? 'IN') !== 'IN') return undefined
-  // RFC 2181 section 8: a TTL with the highest bit set is to be taken as 0.
+  // A TTL with the highest bit set counts as 0 (RFC 2181 section 8).
   const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
   const base = { name: canonicalName(record.name), ttl }
   switch (record.type) {
@@ -238,7 +238,7 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
   }
 }
 
-/** DNS names compare without regard to ASCII case (RFC 4343). */
+/** DNS names are case-insensitive in ASCII (RFC 4343). */
 function canonicalName(name: string): string {
   const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
   return lower === '.' || lower === '' ? '.' : lower.replace(/\.$/, '')

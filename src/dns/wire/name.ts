@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 
-/** Of a name's text form without the trailing dot: 255 octets on the wire (RFC 1035 section 2.3.4). */
+/** In characters without the trailing dot, which makes 255 octets on the wire (RFC 1035 section 2.3.4). */
 export const MAX_NAME_LENGTH = 253
 
 export type NameCheck =
@@ -10,7 +10,7 @@ export type NameCheck =
 
 /**
  * Reads a domain name as a person types it. IDNs become their ASCII form (RFC 5891); a trailing dot and underscore
- * labels are fine. A pasted address is named as what it is, with the name that was probably meant.
+ * labels are allowed. For a pasted web or e-mail address, the fix suggests the name that was probably meant.
  */
 export function checkName(input: string): NameCheck {
   const text = input.trim()
@@ -24,7 +24,7 @@ export function checkName(input: string): NameCheck {
     return refuse(`"${text}" is a web address, not a domain name`, meant(hostOf(text)))
   if (text === '@')
     return refuse(
-      '"@" stands for the domain itself in a host field, and is not a domain name',
+      `"@" stands for the domain itself in a host field; it isn't a domain name`,
       'Give the domain name itself, such as example.com',
     )
   if (text.includes('@'))
@@ -48,7 +48,7 @@ export function checkName(input: string): NameCheck {
     )
   const ascii = domainToASCII(bare).toLowerCase()
   const unicode = domainToUnicode(ascii)
-  // Newer releases of Node let an IDN label pass that stands for nothing, as it is.
+  // Newer releases of Node return an invalid IDN label unchanged.
   if (ascii === '' || isIP(ascii) !== 0 || /(^|\.)xn--/.test(unicode))
     return refuse(`"${text}" is not a valid domain name`, 'Give a domain name such as example.com')
   const labels = ascii.split('.')
@@ -63,8 +63,8 @@ export function checkName(input: string): NameCheck {
   const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))
   if (odd !== undefined)
     return refuse(
-      `The label "${odd}" has characters that no domain name has`,
-      'Labels have letters, digits, underscores and, inside, hyphens',
+      `The label "${odd}" has characters that aren't allowed in a domain name`,
+      'Use letters, digits, underscores, and hyphens (not at the start or end of a label)',
     )
   if (labels.length < 2)
     return refuse(`"${text}" is a single label`, 'Give the whole name, such as example.com')
@@ -76,7 +76,7 @@ function hostOf(text: string): string {
   return rest.slice(rest.lastIndexOf('@') + 1).replace(/:\d+$/, '')
 }
 
-/** `a.b.example.com` → `com`, `example.com`, `b.example.com`: the strict ancestors below the root, from the top down. */
+/** The names above this one, without the root, from the top down: for `a.b.example.com`, `com`, `example.com`, `b.example.com`. */
 export function ancestors(name: string): string[] {
   const labels = name.split('.')
   return labels.slice(1).map((_, index) => labels.slice(labels.length - 1 - index).join('.'))
@@ -97,7 +97,7 @@ export function relativeName(name: string, zone: string): string {
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
 }
 
-/** Whether a name out of a DNS message can be asked for again: the wire allows bytes that our text form cannot hold. */
+/** Whether a name from a DNS message can be queried: the wire format allows bytes that the text form can't hold. */
 export function isAskable(name: string): boolean {
   return (
     name.length <= MAX_NAME_LENGTH &&

@@ -4,14 +4,14 @@ import { connect, isIPv6 } from 'node:net'
 import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import { parseServerAddress } from '../../settings/addresses.ts'
 
-/** The real network. Sockets live for one exchange each, so that every query leaves from a port of its own. */
+/** The real network. Each exchange has its own socket, so every query comes from a different port. */
 export function createDnsNetwork(): DnsNetwork {
   return {
     udp: exchangeUdp,
     tcp: exchangeTcp,
     systemResolvers: async () =>
       getServers()
-        // What the system is configured with may hold anything; what cannot be used is as good as not there.
+        // The system's configuration may hold anything; ignore what can't be used.
         .flatMap((text) => {
           try {
             return [parseServerAddress(text, 'system resolver')]
@@ -22,7 +22,7 @@ export function createDnsNetwork(): DnsNetwork {
   }
 }
 
-/** Node's error codes, as the check tells them apart. */
+/** What Node's error codes mean to the check. */
 function failureKind(code: string | undefined, ipv6: boolean): DnsTransportError['kind'] {
   switch (code) {
     case 'ECONNREFUSED':
@@ -54,7 +54,7 @@ function toTransportError(error: NodeJS.ErrnoException, server: DnsAddress): Dns
   )
 }
 
-/** Settles once: clears the timer, the abort listener and the socket, whichever of them ends the exchange. */
+/** Settles once, and then clears the timer, the abort listener and the socket. */
 function settleOnce<T>(
   exchange: DnsExchange,
   close: () => void,
@@ -71,7 +71,7 @@ function settleOnce<T>(
     then()
   }
   const fail = (error: DnsTransportError) => finish(() => reject(error))
-  const onAbort = () => fail(new DnsTransportError('aborted', 'the question was withdrawn'))
+  const onAbort = () => fail(new DnsTransportError('aborted', 'canceled'))
   const timer = setTimeout(
     () => fail(new DnsTransportError('timeout', `${exchange.server.address}: no answer`)),
     Math.max(1, exchange.timeoutMs),
@@ -95,7 +95,7 @@ function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
         if (error) fail(toTransportError(error, server))
       })
     })
-    // A connected socket lets the kernel drop datagrams of any other source, and reports a closed port.
+    // With a connected socket, the kernel drops datagrams from any other source and reports a closed port.
     socket.connect(server.port, server.address)
   })
 }

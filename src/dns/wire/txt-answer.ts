@@ -16,7 +16,7 @@ export function hasText(values: readonly TxtValue[], text: string): boolean {
   return hasValue(values, Buffer.from(text))
 }
 
-/** Bytes as text: UTF-8 where they are, else one character a byte, so that nothing gets lost. */
+/** Bytes as text: UTF-8 if valid, otherwise Latin-1, which keeps every byte. */
 export function decodeValue(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -25,26 +25,30 @@ export function decodeValue(bytes: Uint8Array): string {
   }
 }
 
-/** Byte for byte: a TXT value has no case, no encoding and no trimming of its own. */
+export function decodeValues(values: readonly TxtValue[]): string[] {
+  return values.map(({ bytes }) => decodeValue(bytes))
+}
+
+/** Byte for byte: TXT values are case-sensitive, and nothing is trimmed. */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, index) => byte === b[index])
 }
 
 export interface TxtAnswer {
   readonly aliases: readonly string[]
-  /** The DNAME that made the first alias. */
+  /** The owner of the DNAME behind the first alias. */
   readonly dname: string | undefined
-  /** The aliases lead in a circle, below themselves, or on for longer than resolvers follow. */
+  /** The aliases lead in a circle, below themselves, or further than resolvers follow. */
   readonly loop: boolean
   readonly values: readonly TxtValue[]
   readonly ttl: number | null
 }
 
-/** As many aliases as the most patient resolvers follow. */
+/** The most that any common resolver follows. */
 export const MAX_ALIASES = 16
 
 /**
- * Reads the TXT set out of an answer, along CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). Ends after
+ * Reads the TXT set from an answer, following CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). Stops after
  * `MAX_ALIASES`, or at an alias whose name is too long to exist: a DNAME below itself makes a longer name each time.
  */
 export function readTxt(message: Message, name: string): TxtAnswer {
@@ -78,7 +82,7 @@ export function readTxt(message: Message, name: string): TxtAnswer {
 
 type DnameRecord = Extract<ResourceRecord, { target: string }>
 
-/** The DNAME that an answer carries for a name; the CNAME beside it is made up by the server (RFC 6672 section 3.1). */
+/** The DNAME for a name in an answer; the server synthesizes the CNAME next to it (RFC 6672 section 3.1). */
 function dnameAbove(message: Message, name: string): DnameRecord | undefined {
   return message.answers.find(
     (record): record is DnameRecord =>

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { exitErrorOf } from '../../../src/dns/diagnosis/exit-status.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 
-it('keeps a value with a line break from writing a line of its own', () => {
+it('the hint stays on one line if a value has a line break', () => {
   const fix = 'Add a TXT record: value p=a\nerror: forged'
   const report: CheckReport = {
     name: 'example.com',

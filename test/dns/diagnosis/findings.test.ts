@@ -3,6 +3,7 @@ import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.t
 import type { Verdict } from '../../../src/dns/diagnosis/report.ts'
 import { findingJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
+import type { MisplacedRecord, ProbeResult } from '../../../src/dns/observation/misplaced-records.ts'
 import {
   isDnsData,
   type Observation,
@@ -25,7 +26,7 @@ function observation(more: Partial<Observation> = {}): Observation {
     authoritative: true,
     values: [],
     ttl: null,
-    // Who serves the zone not, or says nothing, has none.
+    // A server that doesn't serve the zone, or doesn't answer, has none.
     soa: isDnsData(more.outcome ?? 'absent') ? SOA : undefined,
     negativeTtl: 60,
     ms: 10,
@@ -49,6 +50,16 @@ const second = { host: 'ns2.example.com', server: { address: '192.0.2.2', port: 
 const seen = (...values: string[]) =>
   observation({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300 })
 
+const probes = (more: Partial<ProbeResult> = {}): ProbeResult => ({
+  misplaced: [],
+  wildcard: [],
+  wildcardAlias: undefined,
+  coversName: false,
+  ...more,
+})
+const recordAt = (name: string, more: Partial<MisplacedRecord> = {}) =>
+  probes({ misplaced: [{ name, how: 'other', values: [txt(EXPECTED)], alias: undefined, ...more }] })
+
 function observations(more: Partial<Observations> = {}): Observations {
   return {
     name: 'example.com',
@@ -58,7 +69,7 @@ function observations(more: Partial<Observations> = {}): Observations {
     parent: undefined,
     childHosts: undefined,
     alias: undefined,
-    probes: { places: [], wildcard: [], wildcardAlias: undefined, coversName: false },
+    probes: probes(),
     resolvers: [],
     dnssec: undefined,
     ...more,
@@ -69,7 +80,7 @@ function resolver(more: Partial<ResolverObservation>): ResolverObservation {
   const cache = {
     authoritative: false,
     recursionAvailable: true,
-    unchecked: undefined,
+    withCheckingDisabled: undefined,
     authenticated: false,
     zoneView: undefined,
   }
@@ -87,7 +98,12 @@ const alias = (end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown') => ({
   alias: { targets: ['web.example.com'], end, values: [], ttl: 300, negativeTtl: undefined },
 })
 
-const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observations>])[] = [
+const ROWS: readonly (readonly [
+  code: FindingCode,
+  severity: Severity,
+  verdict: Verdict,
+  seen: Partial<Observations>,
+])[] = [
   ['missing', 'error', 'fix', { servers: [observation()] }],
   ['missing', 'error', 'fix', { servers: [seen('v=spf1 -all')] }],
   ['missing', 'error', 'fix', { servers: [observation({ outcome: 'nxdomain' })] }],
@@ -127,12 +143,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     'fix',
     {
       servers: [observation()],
-      probes: {
-        places: [{ name: 'www.example.com', how: 'other', values: [], alias: 'prefix=token123' }],
-        wildcard: [],
-        wildcardAlias: undefined,
-        coversName: false,
-      },
+      probes: recordAt('www.example.com', { values: [], alias: 'prefix=token123' }),
     },
   ],
   [
@@ -141,14 +152,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     'fix',
     {
       servers: [observation()],
-      probes: {
-        places: [
-          { name: 'example.com.example.com', how: 'doubled', values: [txt(EXPECTED)], alias: undefined },
-        ],
-        wildcard: [],
-        wildcardAlias: undefined,
-        coversName: false,
-      },
+      probes: recordAt('example.com.example.com', { how: 'doubled' }),
     },
   ],
   [
@@ -157,12 +161,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     'fix',
     {
       servers: [observation()],
-      probes: {
-        places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)], alias: undefined }],
-        wildcard: [],
-        wildcardAlias: undefined,
-        coversName: false,
-      },
+      probes: recordAt('www.example.com'),
     },
   ],
   [
@@ -172,15 +171,10 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     {
       name: 'a.example.com',
       servers: [seen('v=spf1 -all')],
-      probes: { places: [], wildcard: [txt('v=spf1 -all')], wildcardAlias: undefined, coversName: true },
+      probes: probes({ wildcard: [txt('v=spf1 -all')], coversName: true }),
     },
   ],
-  [
-    'wildcard_answer',
-    'info',
-    'ready',
-    { probes: { places: [], wildcard: [txt(EXPECTED)], wildcardAlias: undefined, coversName: true } },
-  ],
+  ['wildcard_answer', 'info', 'ready', { probes: probes({ wildcard: [txt(EXPECTED)], coversName: true }) }],
   ['cname_at_name', 'error', 'fix', alias('absent')],
   ['cname_dangling', 'error', 'fix', alias('nxdomain')],
   ['cname_loop', 'error', 'fix', alias('loop')],
@@ -254,7 +248,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
     'dnssec_bogus',
     'error',
     'fix',
-    { resolvers: [resolver({ outcome: 'servfail', rcode: 'SERVFAIL', unchecked: match() })] },
+    { resolvers: [resolver({ outcome: 'servfail', rcode: 'SERVFAIL', withCheckingDisabled: match() })] },
   ],
   [
     'resolver_broken',
@@ -265,7 +259,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
         resolver({
           outcome: 'servfail',
           rcode: 'SERVFAIL',
-          unchecked: observation({ outcome: 'servfail' }),
+          withCheckingDisabled: observation({ outcome: 'servfail' }),
         }),
       ],
     },
@@ -321,7 +315,7 @@ const ROWS: readonly (readonly [FindingCode, Severity, Verdict, Partial<Observat
   ['too_many_txt', 'warning', 'ready_with_warning', { servers: [match({ size: 5000 })] }],
 ]
 
-test.each(ROWS)('%s is an %s, the verdict %s', (code, severity, verdict, more) => {
+test.each(ROWS)('%s has the severity %s and leads to the verdict %s', (code, severity, verdict, more) => {
   const { verdict: given, findings } = diagnosed(observations(more))
   const finding = findings.find((candidate) => candidate.code === code)
   expect(finding?.severity).toBe(severity)
@@ -332,12 +326,12 @@ test.each(ROWS)('%s is an %s, the verdict %s', (code, severity, verdict, more) =
   expect(others).toEqual([])
 })
 
-describe('what a person reads', () => {
-  test('nothing where nothing is wrong', () => {
+describe('the report', () => {
+  test('has no findings if nothing is wrong', () => {
     expect(diagnosed(observations({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
   })
 
-  test('expected and found values are in the message', () => {
+  test('names the expected value and the one found', () => {
     const [finding] = diagnosed(observations({ servers: [seen('prefix=older')] })).findings
     expect(finding?.message).toContain(`expected "${EXPECTED}"`)
     expect(finding?.message).toContain('found "prefix=older"')
@@ -347,7 +341,7 @@ describe('what a person reads', () => {
     })
   })
 
-  test('who runs the zone, where the record may have been added elsewhere, and only there', () => {
+  test('says who hosts the zone if the record may have been added elsewhere, and only then', () => {
     const hosts = { host: 'ns-42.awsdns-05.com' }
     const missing = diagnosed(observations({ servers: [observation(hosts)] })).findings
     expect(missing.at(-1)).toMatchObject({
@@ -360,16 +354,11 @@ describe('what a person reads', () => {
     expect(quoted.map((finding) => finding.code)).toEqual(['quoted'])
   })
 
-  test('the place where the value is comes before an older token', () => {
+  test('names the place where the value is before an older token', () => {
     const { findings } = diagnosed(
       observations({
         servers: [seen('prefix=older')],
-        probes: {
-          places: [{ name: 'www.example.com', how: 'other', values: [txt(EXPECTED)], alias: undefined }],
-          wildcard: [],
-          wildcardAlias: undefined,
-          coversName: false,
-        },
+        probes: recordAt('www.example.com'),
       }),
     )
     expect(findings.map((finding) => [finding.code, finding.severity])).toEqual([
@@ -378,7 +367,7 @@ describe('what a person reads', () => {
     ])
   })
 
-  test('how long a cache still remembers, which is the last of its evidence', () => {
+  test('ends the evidence with the seconds that a cache keeps the old state', () => {
     const [finding] = diagnosed(
       observations({ resolvers: [resolver({ outcome: 'absent', negativeTtl: 42 })] }),
     ).findings
@@ -389,20 +378,20 @@ describe('what a person reads', () => {
     ])
   })
 
-  test('a right value beside an older one is ready', () => {
+  test('is ready with the right value next to an older one', () => {
     const servers = [match({ values: [txt('prefix=older'), txt(EXPECTED)] })]
     expect(diagnosed(observations({ servers }))).toEqual({ verdict: 'ready', findings: [] })
   })
 })
 
-describe('the advice fits the case', () => {
+describe('the fix', () => {
   const lame = observation({ ...second, outcome: 'refused', rcode: 'REFUSED', authoritative: false })
 
   test.each([
     ['a registered domain', 'example.com', 'com', 'at the registrar'],
     ['a domain of a country’s registry', 'example.co.uk', 'co.uk', 'at the registrar'],
     ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
-  ])('the delegation of %s is fixed where it is kept', (_says, zone, parent, place) => {
+  ])('for the delegation of %s says where to change it', (_title, zone, parent, place) => {
     const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
     const [finding] = diagnosed(observations({ ...delegated, servers: [lame] })).findings
     expect(finding?.fix).toContain(`from the NS records of ${zone}, ${place} and in the zone itself`)
@@ -411,7 +400,7 @@ describe('the advice fits the case', () => {
     expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
   })
 
-  test('nobody is told to add a record to the zone of a registry', () => {
+  test('never tells anyone to add a record to the zone of a registry', () => {
     const domain = { name: 'app.example.ws', zone: 'ws' }
     const { verdict, findings } = diagnosed(observations({ ...domain, servers: [observation()] }))
     expect(verdict).toBe('fix')
@@ -423,9 +412,9 @@ describe('the advice fits the case', () => {
     expect(cut.findings).toMatchObject([{ code: 'truncated' }])
   })
 
-  test('signatures that are not valid may be those of the zone where an alias leads', () => {
-    const unchecked = match()
-    const bogus = resolver({ outcome: 'servfail', rcode: 'SERVFAIL', values: [], unchecked })
+  test('for invalid signatures includes the zone that an alias leads to', () => {
+    const failing = { outcome: 'servfail', rcode: 'SERVFAIL', values: [] } as const
+    const bogus = resolver({ ...failing, withCheckingDisabled: match() })
     const led = { ...match(), aliases: ['proof.other.net'], aliasEnd: 'txt' as const }
     const path = {
       targets: led.aliases,
@@ -437,13 +426,13 @@ describe('the advice fits the case', () => {
     const [finding] = diagnosed(observations({ servers: [led], alias: path, resolvers: [bogus] })).findings
     expect(finding).toMatchObject({
       code: 'dnssec_bogus',
-      fix: expect.stringContaining('Repair DNSSEC of example.com, or of the zone of proof.other.net: '),
+      fix: expect.stringContaining('Fix the DNSSEC of example.com, or of the zone of proof.other.net: '),
     })
     const [own] = diagnosed(observations({ resolvers: [bogus] })).findings
-    expect(own?.fix).toMatch(/^Repair DNSSEC of example\.com: /)
+    expect(own?.fix).toMatch(/^Fix the DNSSEC of example\.com: /)
   })
 
-  test('a name server host without an address is said to have none', () => {
+  test('for a name server without an address is preceded by saying so', () => {
     const nobody = observation({ ...second, server: undefined, outcome: 'unreachable', rcode: undefined })
     const { findings } = diagnosed(observations({ servers: [match(), nobody] }))
     expect(findings).toMatchObject([
@@ -462,18 +451,21 @@ describe('the advice fits the case', () => {
     ['the same', 9, 9, /^Wait a few minutes/],
     ['newer', 8, 9, /have a newer version of the zone: it was removed there/],
     ['newer, across the end of the numbers', 4_294_967_290, 1, /have a newer version of the zone/],
-  ])('servers without the record whose zone is %s', (_says, serial, other, fix) => {
-    const soa = (number: number) => ({
-      soa: { ...SOA, serial: number },
-    })
-    const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
-    expect(diagnosed(observations({ servers })).findings).toMatchObject([
-      { code: 'partial_propagation', fix: expect.stringMatching(fix) },
-    ])
-  })
+  ])(
+    'for servers without the record depends on whether their zone is older: it is %s',
+    (_title, serial, other, fix) => {
+      const soa = (number: number) => ({
+        soa: { ...SOA, serial: number },
+      })
+      const servers = [match(soa(serial)), observation({ ...second, ...soa(other) })]
+      expect(diagnosed(observations({ servers })).findings).toMatchObject([
+        { code: 'partial_propagation', fix: expect.stringMatching(fix) },
+      ])
+    },
+  )
 })
 
-describe('a near value is described so that it can be seen', () => {
+describe('an almost right value', () => {
   const messageFor = (value: string, expected = 'mc-verify=Q7dX2kV9pLr4TzB8nW') =>
     diagnosed(observations({ expected, servers: [seen(value)] })).findings[0]?.message
 
@@ -494,16 +486,16 @@ describe('a near value is described so that it can be seen', () => {
     ['mc-verify\\=Q7dX2kV9pLr4TzB8nW', 'includes a backslash'],
     ['mc-verify%3DQ7dX2kV9pLr4TzB8nW', 'in encoded form, URL encoding (%3D for "=")'],
     ['mc-verify=Q7dX2kV9pLr4TzB8nWmc-verify=Q7dX2kV9pLr4TzB8nW', 'holds the value more than once'],
-  ])('%s: %s', (value, words) => {
-    expect(messageFor(value)).toContain(words)
+  ])('%s is described: %s', (value, text) => {
+    expect(messageFor(value)).toContain(text)
   })
 
-  test('a value of another script is shown as it is written', () => {
+  test('is not assumed of a value in another script, which is shown as it is', () => {
     const [finding] = diagnosed(observations({ servers: [seen('ключ=значение')] })).findings
     expect(finding?.message).toContain('found another TXT record: "ключ=значение"')
   })
 
-  test('what is worth copying ends the advice', () => {
+  test('has a fix that ends with the value to copy', () => {
     for (const value of [
       'prefix＝token123',
       'prefix%3Dtoken123',
@@ -515,10 +507,10 @@ describe('a near value is described so that it can be seen', () => {
   })
 })
 
-describe('servers that differ', () => {
+describe('servers with different answers', () => {
   const older = { soa: { ...SOA, serial: 41 } }
 
-  test('are told by their addresses and serials', () => {
+  test('are listed with their addresses and serials', () => {
     const [finding] = diagnosed(
       observations({ servers: [match(), observation({ ...second, ...older })] }),
     ).findings
@@ -527,7 +519,7 @@ describe('servers that differ', () => {
     )
   })
 
-  test('at two addresses of one host may be the fault of an old glue record', () => {
+  test('at two addresses of one host may be due to an old glue record', () => {
     const sameHost = observation({ server: { address: '192.0.2.9', port: 53 }, ...older })
     const [finding] = diagnosed(
       observations({ servers: [match(), sameHost], parent: { zone: 'com', hosts: ['ns1.example.com'] } }),
@@ -541,7 +533,7 @@ describe('servers that differ', () => {
     const stale = { host: 'ns2.example.com', glue: '192.0.2.2', own: ['192.0.2.22'] }
     const third = { host: 'ns3.example.com', server: { address: '192.0.2.3', port: 53 } }
 
-    test('are no matter of waiting, and both addresses are told', () => {
+    test('are not worth waiting for, and both addresses are named', () => {
       const servers = [match(), observation({ ...second, ...older })]
       const { verdict, findings } = diagnosed(observations({ servers, staleGlue: [stale] }))
       expect(verdict).toBe('fix')
@@ -552,7 +544,7 @@ describe('servers that differ', () => {
       expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
     })
 
-    test('do not hide another one that lags behind', () => {
+    test('do not hide another server that lags behind', () => {
       const servers = [
         match({ soa: { ...SOA, serial: 42 } }),
         observation({ ...second, ...older }),
@@ -564,14 +556,14 @@ describe('servers that differ', () => {
     })
   })
 
-  test('because one has the value with a mistake, which is shown', () => {
+  test('include the mistake in a value that is almost right', () => {
     const quoted = { ...second, outcome: 'mismatch' as const, values: [txt(`"${EXPECTED}"`)] }
     const [finding] = diagnosed(observations({ servers: [match(), observation(quoted)] })).findings
     expect(finding?.message).toContain(`, which has ""${EXPECTED}"" [quoted]`)
   })
 })
 
-test('a CNAME at the top of a zone is said to be not allowed there', () => {
+test('the message about a CNAME at the top of a zone says that it is not allowed there', () => {
   for (const end of ['absent', 'nxdomain', 'loop'] as const) {
     const [finding] = diagnosed(observations(alias(end))).findings
     expect(finding?.message).toContain("A CNAME isn't allowed at the top of a zone")
@@ -580,7 +572,7 @@ test('a CNAME at the top of a zone is said to be not allowed there', () => {
   }
 })
 
-test('nobody is told to add a record at the name of a registry', () => {
+test('the fix for a missing record at the name of a registry is to check another domain', () => {
   const registry = { name: 'co.uk', zone: 'co.uk', servers: [observation()] }
   const { findings } = diagnosed(observations(registry))
   expect(findings.map((finding) => finding.code)).toEqual(['domain_not_found'])
@@ -588,8 +580,8 @@ test('nobody is told to add a record at the name of a registry', () => {
   expect(findings[0]?.fix).toBe('Check your registered domain instead, such as example.co.uk')
 })
 
-describe('silence is no answer', () => {
-  test('an alias whose end nobody told is not "missing"', () => {
+describe('silence is not an answer:', () => {
+  test('an alias that could not be followed is not "missing"', () => {
     const { verdict, findings } = diagnosed(
       observations({
         ...alias('unknown'),
@@ -600,7 +592,7 @@ describe('silence is no answer', () => {
     expect(findings).toMatchObject([{ code: 'cname_at_name', evidence: { end: 'unknown' } }])
   })
 
-  test('IPv6 that is silent everywhere is blamed on this machine', () => {
+  test('if no IPv6 address answers, this machine may be the cause', () => {
     const silent = match({
       server: { address: '2001:db8::1', port: 53 },
       outcome: 'timeout',
@@ -613,7 +605,7 @@ describe('silence is no answer', () => {
     })
   })
 
-  test('IPv6 that cannot be asked is no finding', () => {
+  test('an IPv6 address without a route is not a finding', () => {
     const unchecked = match({ server: { address: '2001:db8::1', port: 53 }, outcome: 'not_checked' })
     expect(diagnosed(observations({ servers: [match(), unchecked] }))).toEqual({
       verdict: 'ready',
@@ -621,7 +613,7 @@ describe('silence is no answer', () => {
     })
   })
 
-  test('hosts that nobody could look up are not "no name servers"', () => {
+  test('name servers whose addresses could not be looked up are not "no_nameservers"', () => {
     const unknown = observation({ server: undefined, outcome: 'timeout', rcode: undefined })
     expect(diagnosed(observations({ servers: [unknown] }))).toMatchObject({
       verdict: 'unknown',
@@ -630,7 +622,7 @@ describe('silence is no answer', () => {
   })
 })
 
-describe('who is at fault', () => {
+describe('the cause', () => {
   const refused = observation({
     outcome: 'refused',
     rcode: 'REFUSED',
@@ -638,7 +630,7 @@ describe('who is at fault', () => {
     recursionAvailable: true,
   })
 
-  test('a resolver in the place of all servers, the registry’s included, is an interception', () => {
+  test('is interception if a resolver answers instead of all servers, including the registry’s', () => {
     const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: true }))
     expect({ verdict, codes: findings.map(({ code }) => code) }).toEqual({
       verdict: 'unknown',
@@ -646,7 +638,7 @@ describe('who is at fault', () => {
     })
   })
 
-  test('a resolver in the place of this server alone is a lame server', () => {
+  test('is a lame server if a resolver answers instead of this server only', () => {
     const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: false }))
     expect({ verdict, codes: findings.map(({ code }) => code) }).toEqual({
       verdict: 'fix',
@@ -654,7 +646,7 @@ describe('who is at fault', () => {
     })
   })
 
-  test('a resolver that fails where the server drops its questions is not broken', () => {
+  test('is not the resolver if the server drops its queries', () => {
     const { findings } = diagnosed(
       observations({
         servers: [match({ dropped: 'udp' })],
@@ -664,7 +656,7 @@ describe('who is at fault', () => {
     expect(findings).toMatchObject([{ code: 'udp_dropped', severity: 'error' }])
   })
 
-  test('a server that drops questions without harm to a resolver is a warning', () => {
+  test('is only a warning if a server drops queries but the resolver gets the record', () => {
     const { verdict } = diagnosed(
       observations({ servers: [match({ dropped: 'edns' })], resolvers: [resolver({ outcome: 'match' })] }),
     )
@@ -672,21 +664,15 @@ describe('who is at fault', () => {
   })
 })
 
-test('an IP address entered as a name server is said to be none', () => {
+test('an IP address entered as a name server is explained', () => {
   const host = { host: '192.0.2.1', server: undefined, outcome: 'unreachable' as const, rcode: undefined }
   const { findings } = diagnosed(observations({ servers: [observation(host)] }))
   expect(findings).toMatchObject([{ code: 'no_nameservers' }])
   expect(findings[0]?.message).toContain('given by its name, not by its IP address')
 })
 
-test('the prefix as the host and the rest as the value is recognized', () => {
-  const place = {
-    name: 'prefix.example.com',
-    how: 'other' as const,
-    values: [txt('token123')],
-    alias: undefined,
-  }
-  const probes = { places: [place], wildcard: [], wildcardAlias: undefined, coversName: false }
+test('a prefix entered as the host, with the rest as the value, is recognized', () => {
+  const probes = recordAt('prefix.example.com', { values: [txt('token123')] })
   const [finding] = diagnosed(observations({ servers: [observation()], probes })).findings
   expect(finding).toMatchObject({
     code: 'other_name',
@@ -694,22 +680,22 @@ test('the prefix as the host and the rest as the value is recognized', () => {
   })
 })
 
-describe('servers that are slow', () => {
+describe('slow servers', () => {
   const failing = resolver({ outcome: 'timeout', rcode: undefined })
   const adviceAt = (...times: number[]) =>
     diagnosed(observations({ servers: times.map((ms) => match({ ms })), resolvers: [failing] })).findings[0]
 
-  test('are why a resolver has no answer yet', () => {
-    expect(adviceAt(1300, 1400)?.message).toContain('need 1.3 seconds or more for an answer')
+  test('explain why a resolver has no answer yet', () => {
+    expect(adviceAt(1300, 1400)?.message).toContain('take 1.3 seconds or more to answer')
     expect(adviceAt(1300, 1400)?.fix).not.toContain('repaired')
   })
 
-  test('explain nothing beside one that is quick', () => {
+  test('explain nothing if one of them is fast', () => {
     expect(adviceAt(1300, 20)?.fix).toContain('repaired')
   })
 })
 
-describe('what is no cache is not waited for', () => {
+describe('a resolver without the record', () => {
   const current = { soa: SOA, nsSet: undefined, steadyTtl: false }
   const lacking = (zoneView: ResolverObservation['zoneView'], more: Partial<ResolverObservation> = {}) =>
     diagnosed(
@@ -719,27 +705,27 @@ describe('what is no cache is not waited for', () => {
       }),
     )
 
-  test('an absence that is counted down is a cache', () => {
+  test('has cached the absence if its TTL is counted down', () => {
     const { verdict, findings } = lacking(current)
     expect(verdict).toBe('wait')
     expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 900 } }])
   })
 
   test.each([
-    ['another primary server', { ...current, soa: { ...SOA, primary: 'dc1.example.com' } }],
+    ['another primary server in the SOA record', { ...current, soa: { ...SOA, primary: 'dc1.example.com' } }],
     ['a TTL that stays the same', { ...current, steadyTtl: true }],
     [
       'name servers in a private network',
       { ...current, nsSet: { hosts: ['dc1.example.com'], ttl: 3600, isPrivate: true } },
     ],
-  ])('%s is split DNS', (_what, zoneView) => {
+  ])('uses split DNS if there is %s', (_what, zoneView) => {
     const { verdict, findings } = lacking(zoneView)
     expect(verdict).toBe('ready_with_warning')
     expect(findings).toMatchObject([{ code: 'split_dns' }])
     expect(findings[0]?.fix).not.toMatch(/^Wait/)
   })
 
-  test('other name servers are those of before a move, for as long as their NS set is held', () => {
+  test('uses the previous name servers as long as their NS set is cached', () => {
     const zoneView = { ...current, nsSet: { hosts: ['ns.old.net'], ttl: 80_000, isPrivate: false } }
     const { verdict, findings } = lacking(zoneView)
     expect(verdict).toBe('wait')
@@ -747,18 +733,21 @@ describe('what is no cache is not waited for', () => {
   })
 
   test.each([
-    ['absent', 'is known otherwise', SOA],
-    ['absent', 'is not known either', undefined],
-    ['nxdomain', 'is known otherwise', SOA],
-    ['nxdomain', 'is not known either', undefined],
-  ] as const)('%s without an SOA record is a filter where that of the zone %s', (outcome, _says, soa) => {
-    const { verdict, findings } = lacking({ ...current, soa }, { outcome, negativeTtl: undefined })
-    expect(verdict).toBe('ready_with_warning')
-    expect(findings).toMatchObject([{ code: 'txt_filtered' }])
-    expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
-  })
+    ['absent', 'returns', SOA],
+    ['absent', 'does not return', undefined],
+    ['nxdomain', 'returns', SOA],
+    ['nxdomain', 'does not return', undefined],
+  ] as const)(
+    'is filtered if it answers %s without an SOA record and %s the zone’s',
+    (outcome, _title, soa) => {
+      const { verdict, findings } = lacking({ ...current, soa }, { outcome, negativeTtl: undefined })
+      expect(verdict).toBe('ready_with_warning')
+      expect(findings).toMatchObject([{ code: 'txt_filtered' }])
+      expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
+    },
+  )
 
-  test('an alias of before is held for as long as its TTL', () => {
+  test('has cached an old alias for as long as its TTL', () => {
     const old = {
       aliases: ['old.example.net'],
       aliasEnd: 'unknown' as const,
@@ -770,7 +759,7 @@ describe('what is no cache is not waited for', () => {
     expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 77 } }])
   })
 
-  test('the advice for an absence whose TTL stays the same fits a filter that makes up the SOA record', () => {
+  test('may be behind a filter that makes up an SOA record, if the TTL stays the same', () => {
     const { findings } = lacking({ ...current, steadyTtl: true })
     expect(findings[0]?.fix).toContain('allow it in the filter')
   })
@@ -784,10 +773,10 @@ describe('DNSSEC', () => {
   })
 
   test.each([
-    ['no-key', /not signed/, /Remove the DS record/],
+    ['no-key', /says that the zone is signed, but it isn't/, /Remove the DS record/],
     ['wrong-ds', /matches no key/, /Replace the DS record/],
     ['expired', /expired on 2023-11-14/, /sign the zone example\.com again/],
-  ] as const)('%s says what is the matter and what to do', (state, message, fix) => {
+  ] as const)('%s has a message and a fix', (state, message, fix) => {
     const { verdict, findings } = diagnosed(observations({ dnssec: dnssec(state) }))
     expect(verdict).toBe('fix')
     expect(findings).toMatchObject([{ code: 'dnssec_bogus' }])
@@ -795,7 +784,7 @@ describe('DNSSEC', () => {
     expect(findings[0]?.fix).toMatch(fix)
   })
 
-  test('a single server with expired signatures is named in a warning', () => {
+  test('expired signatures at one server are a warning that names it', () => {
     const outdated = [
       { server: { address: '192.0.2.2', port: 53 }, state: 'expired' as const, date: 1_700_000_000 },
     ]
@@ -809,20 +798,20 @@ describe('DNSSEC', () => {
     expect(findings[0]?.message).toContain('at ns2.example.com (192.0.2.2) expired on 2023-11-14')
   })
 
-  test('a resolver that gives the record is not overlooked', () => {
+  test('a resolver that returns the record is mentioned', () => {
     const { findings } = diagnosed(
       observations({ dnssec: dnssec('wrong-ds'), resolvers: [resolver({ outcome: 'match' })] }),
     )
     expect(findings[0]?.message).toMatch(
-      /^The record is there, and 9\.9\.9\.9 gives it, but resolvers that validate may reject it/,
+      /^The record is there, and 9\.9\.9\.9 returns it, but validating resolvers may reject it/,
     )
   })
 
-  test('what an extended error says is passed on where nothing else shows the cause', () => {
+  test('an extended error is shown if nothing else explains the failure', () => {
     const rejecting = resolver({
       outcome: 'servfail',
       rcode: 'SERVFAIL',
-      unchecked: match(),
+      withCheckingDisabled: match(),
       extendedError: { code: 7, text: '' },
     })
     const { findings } = diagnosed(observations({ resolvers: [rejecting] }))
@@ -830,7 +819,7 @@ describe('DNSSEC', () => {
     expect(findings[0]?.message).toContain('a signature has expired')
   })
 
-  test('a signed zone that nobody has validated is a remark, and one that somebody has is none', () => {
+  test('a signed zone that no resolver has validated is a remark', () => {
     const seenBy = (authenticated: boolean) =>
       diagnosed(
         observations({ dnssec: dnssec('ok'), resolvers: [resolver({ outcome: 'match', authenticated })] }),
@@ -843,7 +832,7 @@ describe('DNSSEC', () => {
   })
 })
 
-test('nobody is told to add a record to the zone of a company that lets others have names', () => {
+test('the fix in a company’s zone that is open to everyone is to check the registration first', () => {
   const { findings } = diagnosed(
     observations({ name: 'nobody.uk.com', zone: 'uk.com', servers: [observation({ outcome: 'nxdomain' })] }),
   )

@@ -37,7 +37,7 @@ const render = (given: CheckReport) =>
 
 const childrenOf = (token: Token): Token[] => ('tokens' in token ? (token.tokens ?? []) : [])
 
-/** Every token of a document, those inside others as well. */
+/** All tokens of a document, including nested ones. */
 function everyToken(tokens: readonly Token[]): Token[] {
   return tokens.flatMap((token) => {
     const cells = token.type === 'table' ? [token.header, ...token.rows].flat() : []
@@ -81,7 +81,7 @@ const hostile = fc
   .map((pieces) => pieces.join(''))
 
 describe('a Markdown report', () => {
-  test('makes no link, image, mention or markup of what others wrote, wherever it is', () => {
+  test('never turns text that others wrote into a link, image, mention or markup', () => {
     fc.assert(
       fc.property(hostile, fc.array(hostile, { minLength: 1, maxLength: 3 }), (name, values) => {
         const message = `Expected "${values[0]}", seen "${values.join('", "')}" at ${name}, which (${name}) is other`
@@ -91,7 +91,7 @@ describe('a Markdown report', () => {
         const markup = all.filter(({ type }) => type === 'html')
         expect(markup.filter(({ raw }) => raw !== '<br>')).toEqual([])
 
-        // What GitHub turns into links only after rendering, and not in code.
+        // GitHub turns these into links after rendering, except in code.
         const plain = all.filter((token) => token.type === 'text' && childrenOf(token).length === 0)
         for (const { raw } of plain) {
           expect(raw).not.toMatch(/@|#|www\.|:\/\/|\bGH-|\b[0-9a-f]{7}|:[a-z]\w*:/i)
@@ -101,7 +101,7 @@ describe('a Markdown report', () => {
     )
   })
 
-  test('shows each value whole, in a code span of its cell', () => {
+  test('shows each value in full, in a code span', () => {
     const readable = hostile.filter((value) => sanitizeLine(value).trim() !== '')
     fc.assert(
       fc.property(fc.array(readable, { minLength: 1, maxLength: 3 }), (values) => {
@@ -119,7 +119,7 @@ describe('a Markdown report', () => {
     )
   })
 
-  test('leaves sentences readable', () => {
+  test('keeps sentences readable', () => {
     const message =
       'There is no record at mail.example.com: expected "prefix=token", seen "v=spf1 -all" (1 of 3 servers, ns1.example.com; it’s not the name’s). See https://example.com/?'
     expect(render(report('example.com', ['v'], message))).toContain(

@@ -6,7 +6,7 @@ import { decodeValue } from '../../../src/dns/wire/txt-answer.ts'
 
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 
-describe('a wrong value is told by what is wrong with it', () => {
+describe('the explanation of a wrong value', () => {
   test.each([
     [`"${EXPECTED}"`, 'quoted'],
     [`'${EXPECTED}'`, 'quoted'],
@@ -89,30 +89,30 @@ describe('a wrong value is told by what is wrong with it', () => {
     ['other-verify=another', undefined],
     ['', undefined],
     [EXPECTED, undefined],
-  ])('%j is %s', (seen, fault) => {
+  ])('for %j is %s', (seen, fault) => {
     expect(explainValue(EXPECTED, seen, 'example.com')).toBe(fault)
   })
 
-  test('padding of base64 that got lost makes it shorter', () => {
+  test('for base64 without its padding is "truncated"', () => {
     expect(explainValue('cGF5bG9hZA==', 'cGF5bG9hZA')).toBe('truncated')
     expect(explainValue('mc-verify=cGF5bG9hZA==', 'mc-verify=cGF5bG9hZA=')).toBe('truncated')
   })
 
-  test('the best explanation of several comes first', () => {
+  test('is the first of several', () => {
     const found = explainValues(EXPECTED, ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`])
     expect(found.map((explained) => explained.fault)).toEqual(['quoted', 'stale_token'])
   })
 })
 
-/** Values as services make them, and any other text without what the mistakes themselves put in. */
+/** Values as services make them, and other texts. */
 const token = fc.string({ minLength: 8, maxLength: 300, unit: fc.constantFrom(...'abcXYZ0189-_.+/') })
 const value = fc
   .tuple(fc.stringMatching(/^[a-z][a-z-]{1,15}[a-z]$/), token)
   .map(([prefix, rest]) => `${prefix}=${rest}`)
 const anyText = fc.string({ minLength: 1, maxLength: 300, unit: 'grapheme' })
 
-describe('any value survives a mistake being named', () => {
-  test('quoting', () => {
+describe('for any value, the check recognizes', () => {
+  test('quotation marks', () => {
     fc.assert(
       fc.property(anyText, fc.constantFrom('"', "'", '“', '`'), (expected, mark) => {
         expect(explainValue(expected, `${mark}${expected}${mark === '“' ? '”' : mark}`)).toBe('quoted')
@@ -121,7 +121,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  test('padding with what cannot be seen', () => {
+  test('invisible characters', () => {
     const blank = fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u200b', '\ufeff', '\u3000', '\u00ad')
     fc.assert(
       fc.property(value, blank, fc.nat(), (expected, character, place) => {
@@ -134,7 +134,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  test('splitting into records, in any order and among others', () => {
+  test('a value split into records, in any order and among others', () => {
     fc.assert(
       fc.property(
         value,
@@ -160,7 +160,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  test('cutting, as long as enough is left to know it by', () => {
+  test('a truncated value, as long as enough is left', () => {
     fc.assert(
       fc.property(value, fc.double({ min: 0.5, max: 0.99, noNaN: true }), (expected, share) => {
         const seen = expected.slice(
@@ -174,7 +174,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  /** A value with a hyphen and a token long enough to know it by, although some characters differ. */
+  /** A value with a hyphen and a token long enough to recognize even if some characters differ. */
   const long = fc
     .tuple(
       fc.stringMatching(/^[a-z]{2,8}-[a-z]{2,8}$/),
@@ -209,7 +209,7 @@ describe('any value survives a mistake being named', () => {
         return value.replaceAll(letter, alike)
       }),
     ],
-    ['one character lost', 'characters_changed', fc.constant((value, at) => replaceAt(value, at, 1, ''))],
+    ['a missing character', 'characters_changed', fc.constant((value, at) => replaceAt(value, at, 1, ''))],
     [
       'one character twice',
       'characters_changed',
@@ -221,7 +221,7 @@ describe('any value survives a mistake being named', () => {
       pick('#', 'q', '$').map((c) => (value, at) => replaceAt(value, at, 1, c)),
     ],
     [
-      'two characters exchanged',
+      'two swapped characters',
       'characters_changed',
       fc.constant((value, at) => replaceAt(value, at, 2, `${value[at + 1]}${value[at]}`)),
     ],
@@ -242,7 +242,7 @@ describe('any value survives a mistake being named', () => {
     ['base64', 'encoded', fc.constant((value) => Buffer.from(value).toString('base64'))],
     ['backslashes', 'quoted', fc.constant((value) => value.replace(/[=-]/g, '\\$&'))],
     [
-      'the halves swapped',
+      'swapped halves',
       'swapped',
       pick('=', ':', ': ', ' ').map((sign) => (value) => value.split('=').reverse().join(sign)),
     ],
@@ -261,7 +261,7 @@ describe('any value survives a mistake being named', () => {
       ).map((text) => (value) => value.replace(/=.*/, () => `=${text}`)),
     ],
     [
-      'the name in front',
+      'the name before the value',
       'pasted_line',
       pick('example.com ', 'example.com. ', 'Example.com: ').map((name) => (value) => name + value),
     ],
@@ -269,10 +269,10 @@ describe('any value survives a mistake being named', () => {
   ])('%s: %s', (_what, fault, mutation) => {
     fc.assert(
       fc.property(long, mutation, fc.nat(), (expected, mutate, place) => {
-        // Not at the ends, where it would be a value that was cut.
+        // Not at the ends, where it would be a truncated value.
         const seen = mutate(expected, 1 + (place % (expected.length - 3)))
         fc.pre(seen.toLowerCase() !== expected.toLowerCase())
-        // A letter more or less among equal ones at an end is text around the value, or a value that was cut.
+        // A doubled or missing letter among equal ones at an end is extra text, or a truncated value.
         if (fault === 'characters_changed')
           fc.pre(
             ![expected.startsWith(seen), expected.endsWith(seen), seen.includes(expected)].includes(true),
@@ -282,7 +282,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  test('nothing is ever said of the value itself, and nothing throws', () => {
+  test('nothing wrong with the value itself, and never throws', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary' }),
@@ -296,7 +296,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  test('the difference and what is around it make the value again', () => {
+  test('the difference between two values', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (expected, seen) => {
         const parts = difference(expected, seen)
@@ -306,7 +306,7 @@ describe('any value survives a mistake being named', () => {
     )
   })
 
-  test('no byte is lost on the way to text', () => {
+  test('every byte of a value in its text', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const text = decodeValue(bytes)
@@ -317,7 +317,7 @@ describe('any value survives a mistake being named', () => {
   })
 })
 
-describe('what belongs to somebody else is never called a mistake', () => {
+describe('the check never reports as a mistake', () => {
   const letters = (alphabet: string, length: number) =>
     fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(...alphabet) })
   const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -368,7 +368,7 @@ describe('what belongs to somebody else is never called a mistake', () => {
     )
   })
 
-  test('another token of the same service is not a misspelling', () => {
+  test('a different token of the same service as a typo', () => {
     fc.assert(
       fc.property(mine, letters(ALPHANUMERIC, 24), (expected, token) => {
         const seen = `${expected.slice(0, expected.indexOf('='))}=${token}`
@@ -379,14 +379,14 @@ describe('what belongs to somebody else is never called a mistake', () => {
   })
 })
 
-test('a value as long as an answer can be is compared in no time', () => {
+test('a value as long as an answer can be is compared within two seconds', () => {
   const start = performance.now()
   for (const filling of ['-', 'a', '%3D', '=', '\\', '“', '<', ' '])
     explainValue(EXPECTED, `mc-verify=${filling.repeat(65_000 / filling.length)}x`, 'example.com')
   expect(performance.now() - start).toBeLessThan(2000)
 })
 
-test('many records that look like parts do not take for ever', () => {
+test('many records that look like parts of a value do not take forever', () => {
   const seen = Array.from({ length: 200 }, () => 'a')
   expect(splitRecords(`${'a'.repeat(150)}b`, seen)).toBeUndefined()
 })

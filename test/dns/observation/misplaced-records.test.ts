@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { wrongPlaces } from '../../../src/dns/observation/misplaced-records.ts'
+import { candidateNames } from '../../../src/dns/observation/misplaced-records.ts'
 import { isWithin } from '../../../src/dns/wire/name.ts'
 
 const namesOf = (name: string, zone: string) =>
-  wrongPlaces(name, zone, 'mc-verify=token').map((place) => place.name)
+  candidateNames(name, zone, 'mc-verify=token').map((candidate) => candidate.name)
 
-describe('the places to look at', () => {
-  test('for the top of a zone are where providers put what people type', () => {
+describe('the names to search for a misplaced record', () => {
+  test('for the top of a zone are those that providers make of what people type', () => {
     expect(namesOf('example.com', 'example.com')).toEqual(
       expect.arrayContaining([
         '*.example.com',
@@ -23,7 +23,7 @@ describe('the places to look at', () => {
     )
   })
 
-  test('for a name in the zone are its parents and the top as well', () => {
+  test('for a name in a zone include its parents and the top of the zone', () => {
     expect(namesOf('shop.eu.example.com', 'example.com')).toEqual(
       expect.arrayContaining([
         'shop.shop.eu.example.com',
@@ -35,7 +35,7 @@ describe('the places to look at', () => {
     )
   })
 
-  test('are few, each named once, in the zone, and never the name itself', () => {
+  test('are few, distinct, in the zone, and never the name itself', () => {
     const label = fc.stringMatching(/^[a-z0-9_]{1,20}$/)
     fc.assert(
       fc.property(
@@ -44,10 +44,10 @@ describe('the places to look at', () => {
         (below, top) => {
           const zone = top.join('.')
           const name = [...below, zone].join('.')
-          const places = namesOf(name, zone)
-          expect(places.length).toBeLessThanOrEqual(50)
-          expect(new Set(places).size).toBe(places.length)
-          expect(places.every((place) => isWithin(place, zone) && place !== name)).toBe(true)
+          const names = namesOf(name, zone)
+          expect(names.length).toBeLessThanOrEqual(50)
+          expect(new Set(names).size).toBe(names.length)
+          expect(names.every((candidate) => isWithin(candidate, zone) && candidate !== name)).toBe(true)
         },
       ),
     )

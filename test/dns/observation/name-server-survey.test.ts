@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { surveyNameServers } from '../../../src/dns/observation/name-server-survey.ts'
-import { limitQuestions } from '../../../src/dns/wire/question-limit.ts'
+import { limitQueries } from '../../../src/dns/wire/query-limit.ts'
 import { type Asked, type FakeReply, RCODE } from '../fake-dns.ts'
 import { type FakeZone, fakeInternet, txt } from '../fake-internet.ts'
 import { timedContext } from '../timed-check.ts'
@@ -13,7 +13,7 @@ const hosts = (count: number) =>
 async function survey(
   servers: FakeZone['servers'],
   odd?: (asked: Asked) => FakeReply | undefined,
-  most = Number.POSITIVE_INFINITY,
+  maxQueries = Number.POSITIVE_INFINITY,
 ) {
   const zones = [
     { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
@@ -28,7 +28,7 @@ async function survey(
     verified: true,
   } as const
   const question = { name: 'shop.com', expected: 'prefix=token', serverMs: 4700 }
-  const effects = { ...context.effects, dns: limitQuestions(context.effects.dns, most) }
+  const effects = { ...context.effects, dns: limitQueries(context.effects.dns, maxQueries) }
   const running = surveyNameServers(located, question, { ...context, effects })
   await running.done
   const seen = running.seen()
@@ -37,8 +37,8 @@ async function survey(
 
 const toServers = (asked: readonly Asked[], address: string) => asked.filter((one) => one.server === address)
 
-describe('the survey of the name servers', () => {
-  test('asks each server for the TXT set, the SOA record and the NS set, once', async () => {
+describe('the name server survey', () => {
+  test('asks each server once for the TXT set, the SOA record, and the NS set', async () => {
     const { outcomes, asked, childHosts } = await survey(hosts(3))
     expect(outcomes).toEqual(['match', 'match', 'match'])
     expect(childHosts).toEqual(Object.keys(hosts(3)))
@@ -49,7 +49,7 @@ describe('the survey of the name servers', () => {
     ).toEqual(['NS', 'SOA', 'TXT'])
   })
 
-  test('spends five questions at most on a server that is silent', async () => {
+  test('sends at most five queries to a silent server', async () => {
     const { outcomes, asked } = await survey(hosts(2), ({ server }) =>
       server === '192.0.2.12' ? 'silent' : undefined,
     )
@@ -57,21 +57,21 @@ describe('the survey of the name servers', () => {
     expect(toServers(asked, '192.0.2.12').length).toBeLessThanOrEqual(5)
   })
 
-  test('sees that a server answers without EDNS alone', async () => {
+  test('notices a server that only answers without EDNS', async () => {
     const { seen } = await survey(hosts(1), ({ server, edns }) =>
       server === '192.0.2.11' && edns !== undefined ? 'silent' : undefined,
     )
     expect(seen).toMatchObject([{ outcome: 'match', dropped: 'edns', soa: { zone: 'shop.com' } }])
   })
 
-  test('sees that a server answers over TCP alone', async () => {
+  test('notices a server that only answers over TCP', async () => {
     const { seen } = await survey(hosts(1), ({ server, transport }) =>
       server === '192.0.2.11' && transport === 'udp' ? 'silent' : undefined,
     )
     expect(seen).toMatchObject([{ outcome: 'match', dropped: 'udp', soa: { zone: 'shop.com' } }])
   })
 
-  test('takes a lost datagram for a lost datagram', async () => {
+  test('does not blame a server for a lost datagram', async () => {
     let lost = 0
     const { seen } = await survey(hosts(1), ({ server, type }) =>
       server === '192.0.2.11' && type === 'TXT' && ++lost === 1 ? 'silent' : undefined,
@@ -79,7 +79,7 @@ describe('the survey of the name servers', () => {
     expect(seen).toMatchObject([{ outcome: 'match', dropped: undefined }])
   })
 
-  test('takes a path that loses six datagrams in a row for a bad path', async () => {
+  test('does not blame a server for six lost datagrams in a row', async () => {
     let lost = 0
     const { seen } = await survey(hosts(1), ({ server, transport }) =>
       server === '192.0.2.11' && transport === 'udp' && ++lost <= 6 ? 'silent' : undefined,
@@ -87,21 +87,21 @@ describe('the survey of the name servers', () => {
     expect(seen).toMatchObject([{ outcome: 'match', dropped: undefined }])
   })
 
-  test('knows a server of the zone that refuses TXT questions by its SOA record', async () => {
+  test('keeps the SOA record of a server that refuses TXT queries', async () => {
     const { seen } = await survey(hosts(1), ({ server, type }) =>
       server === '192.0.2.11' && type === 'TXT' ? { flags: RCODE.REFUSED } : undefined,
     )
     expect(seen).toMatchObject([{ outcome: 'refused', soa: { zone: 'shop.com' } }])
   })
 
-  test('takes a host that resolvers fail to look up for one without an address, where the registry answered', async () => {
+  test('reports a host that resolvers fail to look up as without an address if the registry answered', async () => {
     const { seen } = await survey({ 'ns1.shop.com': [] }, ({ server, type }) =>
       server === '192.0.2.53' && type !== 'NS' ? { flags: 0x80 | RCODE.SERVFAIL } : undefined,
     )
     expect(seen).toMatchObject([{ outcome: 'unreachable', server: undefined }])
   })
 
-  test('calls nobody silent whom it could not ask any more', async () => {
+  test('never reports a server as silent that it could not query within the limit', async () => {
     const { outcomes } = await survey(hosts(20), undefined, 50)
     expect(outcomes).toContain('match')
     expect(outcomes).toContain('not_checked')

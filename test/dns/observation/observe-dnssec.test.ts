@@ -2,7 +2,7 @@ import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { observeDnssec } from '../../../src/dns/observation/observe-dnssec.ts'
 import type { DelegationSigner } from '../../../src/dns/wire/message.ts'
-import { AA, type Asked, type FakeReply } from '../fake-dns.ts'
+import { AA, type Asked, EDNS, type FakeReply } from '../fake-dns.ts'
 import { timedContext } from '../timed-check.ts'
 
 /** The example of RFC 4034 section 5.4. */
@@ -33,7 +33,7 @@ const soa: packet.Answer = {
   },
 }
 
-/** Virtual time begins in 1970: dates are seconds from then on. */
+/** Virtual time starts in 1970, so dates are seconds from the start. */
 const signature = (inception: number, expiration: number): packet.Answer => ({
   type: 'RRSIG',
   name: ZONE,
@@ -52,19 +52,9 @@ const signature = (inception: number, expiration: number): packet.Answer => ({
 })
 
 function server(signatures: packet.Answer[], keys = true): (asked: Asked) => FakeReply {
-  const edns: packet.Answer = {
-    type: 'OPT',
-    name: '.',
-    udpPayloadSize: 1232,
-    extendedRcode: 0,
-    ednsVersion: 0,
-    flags: 0,
-    flag_do: true,
-    options: [],
-  }
   return ({ type }) => ({
     flags: AA,
-    additionals: [edns],
+    additionals: [EDNS],
     answers:
       type === 'SOA'
         ? [soa, ...signatures]
@@ -93,12 +83,12 @@ async function observe(
   return await observeDnssec(ZONE, signers, addresses, context)
 }
 
-describe('DNSSEC, as DS records, keys and dates show it', () => {
-  test('a DS record that fits the key, and a signature of today', async () => {
+describe('DNSSEC observed from DS records, keys and dates:', () => {
+  test('a DS record that matches the key, and a valid signature', async () => {
     expect(await observe(server([signature(-DAY, DAY)]))).toMatchObject({ state: 'ok', keyTags: [60485] })
   })
 
-  test('one signature of today is enough', async () => {
+  test('one valid signature is enough', async () => {
     expect(await observe(server([signature(-2 * DAY, -DAY), signature(-DAY, DAY)]))).toMatchObject({
       state: 'ok',
     })
@@ -108,24 +98,24 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
     expect(await observe(() => 'silent', [])).toMatchObject({ state: 'unsigned' })
   })
 
-  test('signatures that have expired', async () => {
+  test('expired signatures', async () => {
     const seen = await observe(server([signature(-3 * DAY, -2 * DAY), signature(-3 * DAY, -DAY)]))
     expect(seen).toMatchObject({ state: 'expired', date: -DAY })
   })
 
-  test('signatures of tomorrow', async () => {
+  test('signatures that become valid tomorrow', async () => {
     expect(await observe(server([signature(DAY, 3 * DAY)]))).toMatchObject({
       state: 'not-yet-valid',
       date: DAY,
     })
   })
 
-  test('a DS record of another key', async () => {
+  test('a DS record for another key', async () => {
     const other = { ...SIGNER, digest: Buffer.alloc(20, 1) }
     expect(await observe(server([signature(-DAY, DAY)]), [other])).toMatchObject({ state: 'wrong-ds' })
   })
 
-  test('the DS record of the next key beside the present one', async () => {
+  test('a DS record for the next key next to the current one', async () => {
     const next = { ...SIGNER, keyTag: 1, digest: Buffer.alloc(20, 1) }
     expect(await observe(server([signature(-DAY, DAY)]), [next, SIGNER])).toMatchObject({ state: 'ok' })
   })
@@ -142,7 +132,7 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
   test.each([
     ['first', ['192.0.2.9', '192.0.2.2']],
     ['second', ['192.0.2.2', '192.0.2.9']],
-  ] as const)('expired signatures of the %s server alone are told as its own', async (_which, hosts) => {
+  ] as const)('expired signatures at only the %s server are reported as its own', async (_which, hosts) => {
     const fresh = server([signature(-DAY, DAY)])
     const old = server([signature(-3 * DAY, -2 * DAY)])
     const seen = await observe(
@@ -156,7 +146,7 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
     })
   })
 
-  test('a DS record that was left behind', async () => {
+  test('a DS record left behind', async () => {
     expect(await observe(server([], false))).toMatchObject({ state: 'no-key' })
   })
 
@@ -164,7 +154,7 @@ describe('DNSSEC, as DS records, keys and dates show it', () => {
     expect(await observe(server([]))).toMatchObject({ state: 'no-signature' })
   })
 
-  test('silence says nothing', async () => {
+  test('silence is not an observation', async () => {
     expect(await observe(() => 'silent')).toBeUndefined()
   })
 })

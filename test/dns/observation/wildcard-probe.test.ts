@@ -15,14 +15,14 @@ const AT: Observation = {
   server: { address: '192.0.2.11', port: 53 },
 }
 
-describe('the probes at one authoritative server', () => {
-  test('find the record at another name', async () => {
+describe('the search for misplaced records at one authoritative server', () => {
+  test('finds the record at another name', async () => {
     const { context } = timedContext(fakeInternet([zone(txt('www.app.shop.com', 'prefix=token'))]))
-    const { places } = await probeMisplacedRecords(AT, 'app.shop.com', 'shop.com', 'prefix=token', context)
-    expect(places.map(({ name }) => name)).toEqual(['www.app.shop.com'])
+    const { misplaced } = await probeMisplacedRecords(AT, 'app.shop.com', 'shop.com', 'prefix=token', context)
+    expect(misplaced.map(({ name }) => name)).toEqual(['www.app.shop.com'])
   })
 
-  test('take one round of questions, and ask that server alone', async () => {
+  test('takes one round of queries to that server only', async () => {
     const { context, asked } = timedContext(fakeInternet([zone()]))
     await probeMisplacedRecords(AT, 'app.shop.com', 'shop.com', 'prefix=token', context)
     expect(context.effects.clock.monotonic()).toBe(100)
@@ -30,7 +30,7 @@ describe('the probes at one authoritative server', () => {
     expect(asked.length).toBeLessThanOrEqual(50)
   })
 
-  test('find no wildcard where a name beside does not exist', async () => {
+  test('finds no wildcard if an unused name next to it does not exist', async () => {
     const { context } = timedContext(fakeInternet([zone(txt('app.shop.com', 'prefix=token'))]))
     const { wildcard, coversName } = await probeWildcard(AT, 'app.shop.com', 'shop.com', context)
     expect({ wildcard, coversName }).toEqual({ wildcard: [], coversName: true })

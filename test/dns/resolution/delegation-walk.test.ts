@@ -30,7 +30,7 @@ async function walk(
   return { end, seen, recursion, asked, ms: context.effects.clock.monotonic() }
 }
 
-describe('the walk from server to server', () => {
+describe('the delegation walk', () => {
   test('follows referrals to the zone that holds the name', async () => {
     const { end, seen } = await walk('new.id.me')
     expect(seen).toEqual(['id.me'])
@@ -42,18 +42,18 @@ describe('the walk from server to server', () => {
     })
   })
 
-  test('takes no company for a registry because of its name: NXDOMAIN below it is about the name alone', async () => {
+  test('does not take a company for a registry because of its name', async () => {
     const { end } = await walk('nobody.there.id.me')
     expect(end).toMatchObject({ kind: 'located', delegation: { zone: 'id.me' } })
   })
 
-  test('ends at the registry where it does not know the domain', async () => {
+  test('ends at the registry if it does not know the domain', async () => {
     const { end } = await walk('app.nobody.me')
     expect(end).toMatchObject({ kind: 'no-domain', domain: 'nobody.me', saidBy: 'me' })
   })
 
   test.each(['192.0.2.1', '192.0.2.2'])(
-    'goes by the referral where %s does not know the domain yet',
+    'follows the referral if %s does not know the domain yet',
     async (old) => {
       const fresh = (asked: Asked): FakeReply | undefined =>
         asked.server === old ? fakeInternet([REGISTRY])(asked) : undefined
@@ -62,14 +62,14 @@ describe('the walk from server to server', () => {
     },
   )
 
-  test('tells who only recurses in the place of a registry', async () => {
+  test('notices a resolver that answers instead of a registry', async () => {
     const refused = () => ({ flags: RA | RCODE.REFUSED })
     const { end, recursion } = await walk('id.me', refused)
-    expect(end).toBe('useless')
+    expect(end).toBe('dead-end')
     expect(recursion).toEqual(['me'])
   })
 
-  test('knows the zone whose servers are silent, within four seconds', async () => {
+  test('finds a zone whose servers are silent within four seconds', async () => {
     const { end, ms } = await walk('id.me', ({ server }) => (server === '192.0.2.11' ? 'silent' : undefined))
     expect(end).toMatchObject({ kind: 'located', verified: false, delegation: { zone: 'id.me' } })
     expect(ms).toBeLessThanOrEqual(4000)

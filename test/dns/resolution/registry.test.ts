@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { isPrivateRegistry, isRegistry, registeredDomain } from '../../../src/dns/resolution/registry.ts'
 
-describe('registries', () => {
-  test.each(['com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])('%s is one', (zone) => {
+describe('a registry', () => {
+  test.each(['com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])('is %s', (zone) => {
     expect(isRegistry(zone)).toBe(true)
   })
 
@@ -13,11 +13,11 @@ describe('registries', () => {
     ['a domain below one', 'example.co.uk'],
     ['a company that lets others have names', 'uk.com'],
     ['the root', '.'],
-  ])('%s (%s) is none', (_what, zone) => {
+  ])('is not %s (%s)', (_what, zone) => {
     expect(isRegistry(zone)).toBe(false)
   })
 
-  test('companies that let others have names are known as such', () => {
+  test('is not a company that gives names to anyone, which is recognized as such', () => {
     expect(['uk.com', 'github.io'].every(isPrivateRegistry)).toBe(true)
     expect(['co.uk', 'com', 'id.me'].some(isPrivateRegistry)).toBe(false)
   })
@@ -30,6 +30,6 @@ test.each([
   ['new.id.me', 'me', 'id.me'],
   ['app.nobody.pvt.k12.ma.us', 'us', 'nobody.pvt.k12.ma.us'],
   ['a.b.internal.test', 'test', 'internal.test'],
-])('%s, which %s does not know, is a matter of the domain %s', (name, zone, domain) => {
+])('the domain to register for %s below %s is %s', (name, zone, domain) => {
   expect(registeredDomain(name, zone)).toBe(domain)
 })

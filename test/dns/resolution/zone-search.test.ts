@@ -16,14 +16,14 @@ async function locate(name: string, odd?: (asked: Asked) => FakeReply | undefine
   return { location, atResolver, ms: context.effects.clock.monotonic() }
 }
 
-describe('the search for the zone', () => {
-  test('asks the resolver for the top-level domain alone', async () => {
+describe('the zone search', () => {
+  test('asks the resolver only for the top-level domain', async () => {
     const { location, atResolver } = await locate('a.b.web.de')
     expect(location).toMatchObject({ kind: 'located', delegation: { zone: 'web.de' } })
     expect(atResolver.filter((question) => question.endsWith(' NS'))).toEqual(['de NS'])
   })
 
-  test('behind a firewall, ends at a delegated zone, whatever its name looks like', async () => {
+  test('ends at a delegated zone behind a firewall, even if its name looks like a registry’s', async () => {
     const { location, atResolver } = await locate('a.b.web.de', ({ server }) =>
       server === RESOLVER ? undefined : 'silent',
     )
@@ -33,28 +33,28 @@ describe('the search for the zone', () => {
     ).toEqual([])
   })
 
-  test('starts at the primary server where the resolver refuses NS questions', async () => {
+  test('starts at the primary server if the resolver refuses NS queries', async () => {
     const { location } = await locate('app.web.de', ({ server, type }) =>
       server === RESOLVER && type === 'NS' ? { flags: RA | RCODE.REFUSED } : undefined,
     )
     expect(location).toMatchObject({ kind: 'located', delegation: { zone: 'web.de' } })
   })
 
-  test('does without the CD bit where the resolver takes it for an error', async () => {
+  test('does without the CD bit if the resolver rejects it', async () => {
     const { location } = await locate('app.web.de', ({ server, checkingDisabled }) =>
       server === RESOLVER && checkingDisabled ? { flags: RA | RCODE.FORMERR } : undefined,
     )
     expect(location).toMatchObject({ kind: 'located', delegation: { zone: 'web.de' } })
   })
 
-  test('says that a resolver answers in the place of the registry', async () => {
+  test('notices a resolver that answers instead of the registry', async () => {
     const { location } = await locate('app.web.de', ({ server }) =>
       server === RESOLVER ? undefined : { flags: RA | RCODE.REFUSED },
     )
     expect(location).toMatchObject({ kind: 'located', recursionAbove: true })
   })
 
-  test('says nothing of the kind where the domain is served by a resolver', async () => {
+  test('does not mistake a resolver that serves the domain for one that answers instead of the registry', async () => {
     const { location } = await locate('app.web.de', ({ server }) =>
       server === '192.0.2.11' ? { flags: RA | RCODE.REFUSED } : undefined,
     )

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { ask } from '../../../src/dns/wire/exchange.ts'
 import { realEffects } from '../real-effects.ts'
 
-/** A server that runs until it is stopped; what it wrote is kept for the error message. */
+/** A running server; its output is kept for error messages. */
 export interface ServerProcess {
   readonly output: () => string
   stop(): Promise<void>
@@ -12,10 +12,11 @@ export interface ServerProcess {
 
 const SYSTEM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`
 
-export function startProcess(command: string, args: readonly string[]): ServerProcess {
+export function startProcess(command: string, args: readonly string[], cwd?: string): ServerProcess {
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: SYSTEM_PATH },
+    ...(cwd === undefined ? {} : { cwd }),
   })
   let text = ''
   for (const stream of [child.stdout, child.stderr])
@@ -62,7 +63,7 @@ export async function untilAnswering(
   throw new Error(`${address}:${port} does not answer for ${name}:\n${server.output()}`)
 }
 
-/** A port that is free for UDP and TCP on every one of these addresses. */
+/** A port that is free for UDP and TCP at all these addresses. */
 export async function freePort(addresses: readonly string[]): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     const port = 20_000 + Math.floor(Math.random() * 30_000)

@@ -1,11 +1,11 @@
-/** The servers of the tests: where they are. `a` (Knot), `b`, `c` (NSD) and `bind` are real, the others stand before `a` or are none. */
+/** The addresses of the test servers. `a` (Knot), `b`, `c` (NSD) and `bind` are real; most of the others are relays. */
 export const HOSTS = {
   a: '127.0.53.11',
   b: '127.0.53.12',
   c: '127.0.53.13',
-  /** `a` once more. */
+  /** `a` at another address. */
   d: '127.0.53.14',
-  /** BIND, resolver and server in one: it listens on addresses that an interface has by name, of loopback this one. */
+  /** BIND, both resolver and server. It only listens on configured interface addresses: on loopback, this one. */
   bind: '127.0.0.1',
   /** `a` with TCP closed. */
   udponly: '127.0.53.21',
@@ -13,22 +13,22 @@ export const HOSTS = {
   slow: '127.0.53.22',
   /** `a`, which refuses EDNS. */
   noedns: '127.0.53.23',
-  /** `a` with forged and broken answers in front of the true ones. */
+  /** `a`, with forged and broken answers before the real ones. */
   noisy: '127.0.53.24',
-  /** Something on the way that answers in everybody's place. */
+  /** Something on the network that answers instead of the servers. */
   interceptor: '127.0.53.25',
-  /** `a`, which drops questions with EDNS. */
+  /** `a`, which drops queries with EDNS. */
   dropsEdns: '127.0.53.26',
-  /** `a`, which refuses TXT questions. */
+  /** `a`, which refuses TXT queries. */
   refusesTxt: '127.0.53.27',
-  /** A resolver that refuses questions without recursion, named as a server. */
+  /** A resolver that refuses queries without recursion, listed as a name server. */
   recursor: '127.0.53.28',
-  /** A router in front of the resolver that takes TXT and SOA records out of answers. */
+  /** A router that removes TXT and SOA records from the resolver's answers. */
   stripper: '127.0.53.29',
-  /** It takes questions and says nothing, over UDP and TCP. */
+  /** Accepts queries over UDP and TCP but never answers. */
   silent: '127.0.53.98',
   silent2: '127.0.53.97',
-  /** Nobody is there. */
+  /** Nothing listens here. */
   dead: '127.0.53.99',
 } as const
 
@@ -37,19 +37,19 @@ export type Holder = 'a' | 'b' | 'c' | 'bind'
 
 export interface TestZone {
   readonly domain: string
-  /** The records of the zone at each server that holds it, beside SOA, NS and the servers' addresses. */
+  /** The records of the zone at each server that holds it, except SOA, NS and the servers' addresses. */
   readonly on: Partial<Record<Holder, string>>
-  /** The NS set of the zone itself. A name with a dot is taken as it is. */
+  /** The NS set of the zone itself. A name with a dot is used unchanged. */
   readonly ns: readonly (Host | string)[]
-  /** The NS set that the parent gives, where it differs. */
+  /** The NS set in the parent, if it differs. */
   readonly parentNs?: readonly (Host | string)[]
-  /** A DS record that the parent has, without its owner. */
+  /** A DS record in the parent, without its owner. */
   readonly ds?: string
-  /** The parent gives no addresses. */
+  /** The parent has no glue. */
   readonly withoutGlue?: true
-  /** The first server that the SOA record names, where a holder's differs. */
+  /** The primary server in the SOA record of a holder, if it differs. */
   readonly primaries?: Partial<Record<Holder, string>>
-  /** Not delegated by `test.` but by a zone of the tests, or by none. */
+  /** Not delegated by `test.`, but by another test zone or not at all. */
   readonly undelegated?: true
   readonly serials?: Partial<Record<Holder, number>>
   readonly ttl?: number
@@ -58,7 +58,7 @@ export interface TestZone {
   /** AAAA records of `ns-a`. */
   readonly ipv6?: string
   readonly signed?: true
-  /** Where resolvers look instead of at the first holder. */
+  /** Which server resolvers use instead of the first holder. */
   readonly resolveAt?: Host
 }
 
@@ -75,8 +75,8 @@ function addressLines(zone: TestZone, hosts: readonly string[]): string[] {
     ])
 }
 
-/** The zone as a master file of one server. */
-export function masterFile(zone: TestZone, holder: Holder): string {
+/** The zone file for one server. */
+export function zoneFile(zone: TestZone, holder: Holder): string {
   const { domain, ttl = 300, soaTtl = 3600, minimum = 60 } = zone
   const serial = zone.serials?.[holder] ?? 1
   return [
@@ -90,7 +90,7 @@ export function masterFile(zone: TestZone, holder: Holder): string {
   ].join('\n')
 }
 
-/** The delegation as the parent has it, with glue. */
+/** The delegation in the parent, with glue. */
 export function delegation(zone: TestZone): string {
   const hosts = zone.parentNs ?? zone.ns
   return [

@@ -1,14 +1,14 @@
 import type { TestZone } from './zone-file.ts'
 
-/** The value that every scenario waits for. */
+/** The value that every scenario expects. */
 export const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 export const OTHER_TOKEN = 'mc-verify=A1b2C3d4E5f6G7h8J9'
 const SPF = '@ TXT "v=spf1 include:_spf.example.net ~all"'
 const RIGHT = `@ TXT "${EXPECTED}"`
 
-/** An easy mistake: the target is below the DNAME, which replaces it again. */
+/** An easy mistake: the target is below the DNAME, which applies again. */
 const BELOW_ITSELF = 'shop DNAME eu.shop'
-/** With 63 characters in front, the name that this makes has more than DNS allows. */
+/** Makes a name longer than DNS allows if 63 characters precede it. */
 const TOO_LONG = `far DNAME ${Array(3).fill('x'.repeat(60)).join('.')}`
 
 const onA = (domain: string, records: string, more: Partial<TestZone> = {}): TestZone => ({
@@ -48,7 +48,7 @@ const healthy: readonly TestZone[] = [
   onBoth('xn--bcher-kva.test', RIGHT),
   onA('dname.test', `old DNAME new\napp.new TXT "${EXPECTED}"`),
   onBoth('stalebeside.test', `@ TXT "${OTHER_TOKEN}"\n${RIGHT}`),
-  // A zone of its own below another one.
+  // A zone below another one.
   onA('outer.test', `team NS ns-b.team.outer.test.\nns-b.team A 127.0.53.12\nteam TXT "occluded"`),
   { domain: 'team.outer.test', on: { b: RIGHT }, ns: ['b'], undelegated: true },
   onA('large.test', `${RIGHT}\n${fillers(12)}`),
@@ -86,7 +86,7 @@ const causes: readonly TestZone[] = [
   onBoth('wildhigh.test', `* TXT "${EXPECTED}"\na.b A 192.0.2.1`),
   onBoth('wild.test', '* TXT "v=spf1 -all"'),
   onBoth('wildalias.test', '* CNAME web\nweb A 192.0.2.1'),
-  // Records of their own that say what the wildcard says.
+  // Records with the same value as the wildcard.
   onBoth('wildtwin.test', '@ TXT "v=spf1 -all"\napp TXT "v=spf1 -all"\n* TXT "v=spf1 -all"'),
   onBoth('wildtwinalias.test', '* CNAME web\napp CNAME web\nweb A 192.0.2.1'),
   onBoth('wildtwinmatch.test', `* TXT "${EXPECTED}"\napp TXT "${EXPECTED}"`),
@@ -135,7 +135,7 @@ const servers: readonly TestZone[] = [
     minimum: 90,
   },
   { domain: 'sameserial.test', on: { a: RIGHT, b: SPF }, ns: ['a', 'b'] },
-  // Moved by half: each provider names itself alone.
+  // Half moved: each provider lists only itself.
   {
     domain: 'moved.test',
     on: { a: `@ NS ns-a\n${RIGHT}`, b: `@ NS ns-b\n${SPF}` },
@@ -165,7 +165,7 @@ const servers: readonly TestZone[] = [
   { domain: 'intercepted.test', on: { a: RIGHT }, ns: ['interceptor'] },
   { domain: 'dropsedns.test', on: { a: RIGHT }, ns: ['dropsEdns'], resolveAt: 'dropsEdns' },
   { domain: 'refusestxt.test', on: { a: RIGHT }, ns: ['refusesTxt'], resolveAt: 'refusesTxt' },
-  // Named by mistake: it is a resolver, but nothing on the way answers in anybody's place.
+  // A resolver listed by mistake; nothing intercepts queries.
   { domain: 'recursor.test', on: { a: RIGHT }, ns: ['recursor'], resolveAt: 'a' },
   { domain: 'noglue.test', on: { a: RIGHT }, ns: ['a'], withoutGlue: true, resolveAt: 'dead' },
   onA('many.test', `${RIGHT}\n${fillers(60)}`),
@@ -175,7 +175,7 @@ const resolvers: readonly TestZone[] = [
   onA('cachedabsence.test', 'www A 192.0.2.1', { soaTtl: 3600, minimum: 77 }),
   onA('cachedapex.test', `${SPF}\n@ TXT "${OTHER_TOKEN}"`, { ttl: 222 }),
   onA('cachedbind.test', 'www A 192.0.2.1', { soaTtl: 88, minimum: 3600 }),
-  // Inside, resolvers are told to ask another server, which has a zone of its own.
+  // Inside, resolvers are configured to use another server, which has its own version of the zone.
   {
     domain: 'split.test',
     on: { a: RIGHT, b: '' },
@@ -184,7 +184,7 @@ const resolvers: readonly TestZone[] = [
     primaries: { b: 'dc1' },
     minimum: 900,
   },
-  // The resolver asks the servers of before a move.
+  // The resolver uses the servers from before a move.
   {
     domain: 'left.test',
     on: { a: `@ NS ns-a\n${RIGHT}`, b: `@ 86400 NS ns-b\nns-b A 127.0.53.12\n${SPF}` },

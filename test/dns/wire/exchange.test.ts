@@ -40,7 +40,7 @@ describe('one question to one server', () => {
     ])
   })
 
-  test('goes over TCP where the answer is cut', async () => {
+  test('goes over TCP if the answer is truncated', async () => {
     const { reply, asked } = await asking(({ transport }) =>
       transport === 'udp' ? { flags: AA | TC } : answer,
     )
@@ -48,7 +48,7 @@ describe('one question to one server', () => {
     expect(asked.map((one) => one.transport)).toEqual(['udp', 'tcp'])
   })
 
-  test('tries a larger datagram where TCP is closed, and says so', async () => {
+  test('is retried with a larger datagram if TCP is closed, which is reported', async () => {
     const { reply, asked } = await asking(({ transport, edns }) =>
       transport === 'tcp' ? 'refused' : edns === 4096 ? answer : { flags: AA | TC },
     )
@@ -63,12 +63,12 @@ describe('one question to one server', () => {
   test.each([
     ['FORMERR', RCODE.FORMERR],
     ['SERVFAIL without EDNS', RCODE.SERVFAIL],
-  ])('goes without EDNS after %s', async (_says, rcode) => {
+  ])('goes without EDNS after %s', async (_title, rcode) => {
     const { reply } = await asking(({ edns }) => (edns === undefined ? answer : { flags: rcode }))
     expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR' } })
   })
 
-  test('goes without EDNS over TCP as well, where the server chokes on it', async () => {
+  test('goes without EDNS over TCP as well if the server rejects it', async () => {
     const { reply } = await asking(({ transport, edns }) => {
       if (edns !== undefined) return { flags: RCODE.FORMERR }
       return transport === 'udp' ? { flags: AA | TC } : answer
@@ -76,7 +76,7 @@ describe('one question to one server', () => {
     expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR', tc: false } })
   })
 
-  test('is asked once more after two seconds, without EDNS, and over TCP beside it', async () => {
+  test('is retried after two seconds without EDNS, and at the same time over TCP', async () => {
     const { reply, asked } = await asking(({ transport, edns }) =>
       transport === 'udp' && edns === undefined ? answer : 'pending',
     )
@@ -88,7 +88,7 @@ describe('one question to one server', () => {
     ])
   })
 
-  test('tries TCP where UDP is refused', async () => {
+  test('goes over TCP if UDP is refused', async () => {
     const { reply } = await asking(({ transport }) => (transport === 'udp' ? 'refused' : answer))
     expect(reply).toMatchObject({ kind: 'answer' })
   })
@@ -98,17 +98,17 @@ describe('one question to one server', () => {
     ['unreachable', 'unreachable'],
     ['no-route', 'unreachable'],
     ['silent', 'silent'],
-  ] as const)('%s everywhere is %s', async (behaviour, kind) => {
-    const { reply } = await asking(() => behaviour)
+  ] as const)('%s everywhere ends as %s', async (behavior, kind) => {
+    const { reply } = await asking(() => behavior)
     expect(reply.kind).toBe(kind)
   })
 
-  test('IPv6 without a route is told apart', async () => {
+  test('ends as "no-route" if there is no IPv6 route', async () => {
     const { reply } = await asking(() => 'no-route', 5000, { address: '2001:db8::1', port: 53 })
     expect(reply.kind).toBe('no-route')
   })
 
-  test('has no time left where the deadline has passed', async () => {
+  test('is silent if the deadline has passed', async () => {
     const { reply, asked } = await asking(() => answer, 0)
     expect(reply.kind).toBe('silent')
     expect(asked).toEqual([])

@@ -2,6 +2,7 @@ import packet from 'dns-packet'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
+import { EDNS } from '../fake-dns.ts'
 
 const question: Question = { name: 'example.com', type: 'TXT' }
 
@@ -54,39 +55,30 @@ describe('an answer is read', () => {
 
   test('with the extended error of RFC 8914', () => {
     const data = Buffer.concat([Buffer.from([0, 6]), Buffer.from('bogus')])
-    const opt = {
-      type: 'OPT',
-      name: '.',
-      udpPayloadSize: 1232,
-      extendedRcode: 0,
-      ednsVersion: 0,
-      flags: 0,
-      flag_do: false,
-      options: [{ code: 15, data }],
-    } as unknown as packet.Answer
+    const opt = { ...EDNS, options: [{ code: 15, data }] } as unknown as packet.Answer
     expect(decodeAnswer(answerWith({ additionals: [opt] }), 7, question)).toMatchObject({
       edns: true,
       extendedError: { code: 6, text: 'bogus' },
     })
   })
 
-  test('where it is cut in the middle of a record and says so', () => {
+  test('if it is truncated in the middle of a record, with TC set', () => {
     const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
     expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true, answers: [] })
   })
 
-  test('where a server that cannot parse leaves the question out', () => {
+  test('if a server that cannot parse the query leaves the question out', () => {
     const bare = Buffer.from([0, 7, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0])
     expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'FORMERR' })
   })
 
-  test('where a server that refuses everything leaves the question out', () => {
+  test('if a server that refuses everything leaves the question out', () => {
     const bare = Buffer.from([0, 7, 0x81, 0x05, 0, 0, 0, 0, 0, 0, 0, 0])
     expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'REFUSED', answers: [] })
   })
 })
 
-describe('what is not the answer is dropped', () => {
+describe('anything but the answer is dropped', () => {
   test.each<[string, Buffer]>([
     ['another id', answerWith({ id: 8 })],
     ['a query', answerWith({ type: 'query' })],
@@ -101,7 +93,7 @@ describe('what is not the answer is dropped', () => {
       'a name that points at itself',
       Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
     ],
-  ])('%s', (_says, wire) => {
+  ])('%s', (_title, wire) => {
     expect(decodeAnswer(wire, 7, question)).toBeUndefined()
   })
 
@@ -114,7 +106,7 @@ describe('what is not the answer is dropped', () => {
     )
   })
 
-  test('true answers with random bytes changed never throw and never hang', () => {
+  test('answers with random bytes changed never throw and never hang', () => {
     const whole = answerWith({
       authorities: [{ name: 'example.com', type: 'NS', data: 'ns.example.com' }],
       additionals: [{ name: 'ns.example.com', type: 'A', data: '192.0.2.1' }],
@@ -131,7 +123,7 @@ describe('what is not the answer is dropped', () => {
   })
 })
 
-test('a query carries what was asked, and EDNS only where wanted', () => {
+test('a query has the question, and EDNS only if requested', () => {
   const flags = { recursionDesired: true, checkingDisabled: true, udpSize: 1232 }
   const query = packet.decode(Buffer.from(encodeQuery(513, question, flags)))
   expect(query).toMatchObject({

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { canonicalAddress, formatDnsAddress } from '../../../src/dns/wire/address.ts'
 import { ancestors, checkName, isAskable, isWithin, relativeName } from '../../../src/dns/wire/name.ts'
 
-describe('a name as people type it', () => {
+describe('a name that people type', () => {
   test.each([
     ['example.com', 'example.com'],
     ['Example.COM.', 'example.com'],
@@ -17,7 +17,7 @@ describe('a name as people type it', () => {
     expect(checkName(input)).toMatchObject({ ok: true, ascii })
   })
 
-  test('keeps the form that people read', () => {
+  test('keeps its Unicode form', () => {
     expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
   })
 
@@ -49,7 +49,7 @@ describe('a name as people type it', () => {
   })
 
   test.each(['https://user@www.example.com:8443/x', 'http://www.example.com', 'me@www.example.com'])(
-    '%s says which name was meant',
+    '%s is refused with the name that was probably meant',
     (input) => {
       expect(checkName(input)).toMatchObject({ fix: 'Use the name alone: www.example.com' })
     },
@@ -72,14 +72,14 @@ test('the host field is the relative name', () => {
   expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
-test('names from the wire that cannot be asked for again are known', () => {
+test('names from the wire that cannot be queried are recognized', () => {
   expect(isAskable('ns1.example.com')).toBe(true)
   expect(isAskable('ns\u00e9.example.com')).toBe(false)
   expect(isAskable('a..b')).toBe(false)
   expect(isAskable('x'.repeat(64))).toBe(false)
 })
 
-test('addresses have one spelling, and show their port where it is not the usual one', () => {
+test('addresses have one spelling, and show their port if it is not the default', () => {
   expect(canonicalAddress('2001:DB8:0::1')).toBe('2001:db8::1')
   expect(canonicalAddress('192.0.2.1')).toBe('192.0.2.1')
   expect(formatDnsAddress({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')

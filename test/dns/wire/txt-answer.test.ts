@@ -46,7 +46,7 @@ describe('the TXT set of an answer', () => {
     })
   })
 
-  test('is found under the root where a DNAME leads there', () => {
+  test('is found at the root if a DNAME leads there', () => {
     const answer = message(alias('DNAME', 'old.example', '.'), txt('a.b', 'here'))
     expect(readTxt(answer, 'a.b.old.example')).toMatchObject({ aliases: ['a.b'], values: [{}] })
   })
@@ -55,13 +55,13 @@ describe('the TXT set of an answer', () => {
     ['old.example', 'old.example'],
     ['old.example', 'new.old.example'],
     ['.', 'example'],
-  ])('ends at once where the DNAME at %s leads to %s, below itself', (owner, target) => {
+  ])('ends at once if the DNAME at %s points to %s, below itself', (owner, target) => {
     const { loop, aliases } = readTxt(message(alias('DNAME', owner, target)), 'a.old.example')
     expect(loop).toBe(true)
     expect(aliases).toHaveLength(1)
   })
 
-  test('is read after as many aliases as resolvers follow, and no more', () => {
+  test('is found after as many aliases as resolvers follow, and no more', () => {
     const chain = (length: number) => {
       const names = Array.from({ length: length + 1 }, (_, index) => `n${index}.example`)
       const links = names.slice(1).map((name, index) => alias('CNAME', names[index] ?? '', name))
@@ -71,7 +71,7 @@ describe('the TXT set of an answer', () => {
     expect(chain(MAX_ALIASES + 1)).toMatchObject({ loop: true, values: [] })
   })
 
-  test('ends for any mix of aliases, at the latest at the first name that is too long', () => {
+  test('is searched through any mix of aliases, up to the first name that is too long', () => {
     const name = fc
       .array(fc.constantFrom('a', 'b', 'c', 'x'.repeat(60)), { minLength: 1, maxLength: 4 })
       .map((labels) => labels.join('.'))

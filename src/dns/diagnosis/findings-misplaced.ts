@@ -1,12 +1,12 @@
-import type { Misplaced } from '../observation/misplaced-records.ts'
+import type { MisplacedRecord } from '../observation/misplaced-records.ts'
 import type { Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { quote } from './labels.ts'
 
-/** The right value at a wrong name. */
-export function misplacedFinding(observations: Observations, place: Misplaced): Finding {
+/** The right value at the wrong name. */
+export function misplacedFinding(observations: Observations, place: MisplacedRecord): Finding {
   const { name, zone, expected } = observations
   const host = relativeName(name, zone)
   const record = `The TXT record ${quote(expected)} is at ${place.name}`
@@ -61,21 +61,21 @@ export function misplacedFinding(observations: Observations, place: Misplaced): 
   }
 }
 
-/** Whether what is before the first `=` of the value was entered as the host, and the rest as the value. */
-export function splitAtEquals(expected: string, place: Misplaced): boolean {
+/** Whether the part before the first `=` was entered as the host, and the rest as the value. */
+export function splitAtEquals(expected: string, place: MisplacedRecord): boolean {
   const at = expected.indexOf('=')
   const prefix = expected.slice(0, Math.max(at, 0)).toLowerCase()
   const [label = ''] = place.name.split('.')
   return prefix !== '' && label.replace(/^_/, '') === prefix && hasText(place.values, expected.slice(at + 1))
 }
 
-/** The value in two halves, of which one is in the name. */
-export function prefixAsHost({ name, zone, expected }: Observations, place: Misplaced): Finding {
+/** The part before the first `=` was entered as the host. */
+export function prefixAsHost({ name, zone, expected }: Observations, place: MisplacedRecord): Finding {
   const host = relativeName(name, zone)
   return {
     code: 'other_name',
     severity: 'error',
-    message: `The value was entered in two halves: the part before "=" as the host (${place.name}), the rest as the value. Both belong in the value: expected ${quote(expected)} at ${name}`,
+    message: `The part before "=" was entered as the host (${place.name}), and only the rest as the value. Both belong in the value: expected ${quote(expected)} at ${name}`,
     fix: `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
     details: { found_at: place.name, expected_at: name, host_field: host },
   }

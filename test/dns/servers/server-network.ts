@@ -10,29 +10,29 @@ import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { realEffects } from '../real-effects.ts'
 import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
 import { dropEdns, noiseOf, type Relay, refuseEdns, refuseTxt, startRelay, stripTxt } from './relay.ts'
-import { delegation, HOSTS, type Holder, masterFile, type TestZone } from './zone-file.ts'
+import { delegation, HOSTS, type Holder, type TestZone, zoneFile } from './zone-file.ts'
 
 const PARENT = '127.0.53.1'
 const UNBOUND = '127.0.53.53'
-/** Knows the zones of the tests, but no registry and no root: private DNS. */
+/** Private DNS: knows the test zones, but no registry and no root. */
 const LONELY = '127.0.53.55'
 
-/** A small DNS of its own on loopback: a registry for `test.`, authoritative servers, two recursive resolvers. */
-export interface World {
+/** A small DNS on loopback: a registry for `test.`, authoritative servers, and recursive resolvers. */
+export interface ServerNetwork {
   readonly port: number
   readonly unbound: DnsAddress
   readonly bind: DnsAddress
-  /** An unbound that knows the zones of the tests but whose registry never answers, as behind a firewall. */
+  /** An Unbound that knows the test zones, but whose registry never answers, as behind a firewall. */
   readonly lonely: DnsAddress
   check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
-  /** What unbound was asked by clients: `name. TYPE`. */
-  unboundQuestions(of?: 'unbound' | 'lonely'): string[]
+  /** The queries from clients to Unbound: `name. TYPE`. */
+  unboundQueries(of?: 'unbound' | 'lonely'): string[]
   stop(): Promise<void>
 }
 
-export async function startWorld(zones: readonly TestZone[]): Promise<World> {
+export async function startServerNetwork(zones: readonly TestZone[]): Promise<ServerNetwork> {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-dns-'))
   const stops: (() => Promise<void>)[] = [async () => rmSync(directory, { recursive: true, force: true })]
   const stop = async () => {
@@ -51,14 +51,14 @@ async function build(
   zones: readonly TestZone[],
   stops: (() => Promise<void>)[],
   stop: () => Promise<void>,
-): Promise<World> {
+): Promise<ServerNetwork> {
   const port = await freePort([PARENT, UNBOUND, LONELY, ...Object.values(HOSTS)])
   const run = (command: string, args: readonly string[]): ServerProcess => {
     const server = startProcess(command, args)
     stops.push(() => server.stop())
     return server
   }
-  const place = (name: string, text: string): string => {
+  const writeConfig = (name: string, text: string): string => {
     const path = join(directory, name)
     writeFileSync(path, text)
     return path
@@ -74,21 +74,21 @@ async function build(
     ...zones.filter((zone) => !zone.undelegated).map(delegation),
     '',
   ].join('\n')
-  const parentFile = place('registry.zone', registry)
+  const parentFile = writeConfig('registry.zone', registry)
   const parent = run('nsd', [
     '-d',
     '-c',
-    place('nsd-p.conf', nsdConfig(directory, 'p', PARENT, port, [['test', parentFile]])),
+    writeConfig('nsd-p.conf', nsdConfig(directory, 'p', PARENT, port, [['test', parentFile]])),
   ])
   const b = run('nsd', ['-d', '-c', nsdOf('b')])
   const c = run('nsd', ['-d', '-c', nsdOf('c')])
-  const knotConfig = place('knot.conf', knot())
+  const knotConfig = writeConfig('knot.conf', knot())
   const a = run('knotd', ['-c', knotConfig])
   function nsdOf(holder: 'b' | 'c'): string {
     const files = heldBy(holder).map(
-      (zone) => [zone.domain, place(`${zone.domain}.${holder}`, masterFile(zone, holder))] as const,
+      (zone) => [zone.domain, writeConfig(`${zone.domain}.${holder}`, zoneFile(zone, holder))] as const,
     )
-    return place(`nsd-${holder}.conf`, nsdConfig(directory, holder, HOSTS[holder], port, files))
+    return writeConfig(`nsd-${holder}.conf`, nsdConfig(directory, holder, HOSTS[holder], port, files))
   }
   function knot(): string {
     const rundir = join(directory, 'knot')
@@ -109,19 +109,19 @@ async function build(
       'zone:',
       ...heldBy('a').flatMap((zone) => [
         `  - domain: ${zone.domain}`,
-        `    file: ${place(`${zone.domain}.a`, masterFile(zone, 'a'))}`,
+        `    file: ${writeConfig(`${zone.domain}.a`, zoneFile(zone, 'a'))}`,
         '    zonefile-sync: -1',
         ...(zone.signed ? ['    dnssec-signing: on'] : []),
       ]),
       '',
     ].join('\n')
   }
-  const probe = (holder: Holder) => heldBy(holder)[0]?.domain ?? 'test'
+  const firstDomain = (holder: Holder) => heldBy(holder)[0]?.domain ?? 'test'
   await Promise.all([
     untilAnswering(PARENT, port, 'test', parent),
-    untilAnswering(HOSTS.a, port, probe('a'), a),
-    untilAnswering(HOSTS.b, port, probe('b'), b),
-    untilAnswering(HOSTS.c, port, probe('c'), c),
+    untilAnswering(HOSTS.a, port, firstDomain('a'), a),
+    untilAnswering(HOSTS.b, port, firstDomain('b'), b),
+    untilAnswering(HOSTS.c, port, firstDomain('c'), c),
   ])
 
   const anchors = await Promise.all(
@@ -132,21 +132,24 @@ async function build(
   const unbound = run('unbound', [
     '-d',
     '-c',
-    place('unbound.conf', unboundConfig({ ...common, address: UNBOUND, log, registry: true })),
+    writeConfig('unbound.conf', unboundConfig({ ...common, address: UNBOUND, log, registry: true })),
   ])
   const lonelyLog = join(directory, 'lonely.log')
   const lonely = run('unbound', [
     '-d',
     '-c',
-    place('lonely.conf', unboundConfig({ ...common, address: LONELY, log: lonelyLog, registry: false })),
+    writeConfig(
+      'lonely.conf',
+      unboundConfig({ ...common, address: LONELY, log: lonelyLog, registry: false }),
+    ),
   ])
   const bindZones = heldBy('bind').map(
-    (zone) => [zone.domain, place(`${zone.domain}.bind`, masterFile(zone, 'bind'))] as const,
+    (zone) => [zone.domain, writeConfig(`${zone.domain}.bind`, zoneFile(zone, 'bind'))] as const,
   )
   const named = run('named', [
     '-g',
     '-c',
-    place('named.conf', namedConfig(directory, port, zones, bindZones)),
+    writeConfig('named.conf', namedConfig(directory, port, zones, bindZones)),
   ])
   const relays: Relay[] = await Promise.all([
     startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
@@ -166,7 +169,7 @@ async function build(
   })
   await Promise.all([
     untilAnswering(UNBOUND, port, 'test', unbound),
-    untilAnswering(LONELY, port, probe('a'), lonely),
+    untilAnswering(LONELY, port, firstDomain('a'), lonely),
     untilAnswering(HOSTS.bind, port, 'test', named),
   ])
 
@@ -192,7 +195,7 @@ async function build(
       for (const command of commands) await knotc(...command)
       await knotc('zone-commit', domain)
     },
-    unboundQuestions: (of = 'unbound') =>
+    unboundQueries: (of = 'unbound') =>
       [
         ...readFileSync(of === 'unbound' ? log : lonelyLog, 'utf8').matchAll(
           /info: 127\.\S+ (\S+) ([A-Z]+) IN/g,
@@ -247,7 +250,7 @@ function nsdConfig(
   ].join('\n')
 }
 
-/** Where resolvers find a zone: delegations say nothing of ports, so each zone is configured. */
+/** Where resolvers find a zone: delegations have no ports, so each zone is configured. */
 function resolveAddress(zone: TestZone): string {
   const holder = (['a', 'b', 'c', 'bind'] as const).find((candidate) => zone.on[candidate] !== undefined)
   return HOSTS[zone.resolveAt ?? holder ?? 'dead']
@@ -285,14 +288,14 @@ function unboundConfig({ address: own, port, log, zones, anchors, registry }: Un
     '  module-config: "validator iterator"',
     '  local-zone: "test." nodefault',
     '  val-log-level: 1',
-    // A name of a well-known provider, at a server of the tests.
+    // A well-known provider's name servers, at test servers.
     `  local-data: "ada.ns.cloudflare.com. A ${HOSTS.a}"`,
     `  local-data: "bob.ns.cloudflare.com. A ${HOSTS.b}"`,
     `  trust-anchor: "bogus.test. DS 12345 13 2 ${'ab'.repeat(32)}"`,
     ...anchors.map((anchor) => `  trust-anchor: "${anchor}"`),
     'remote-control:',
     '  control-enable: no',
-    // Without a registry: it is silent, as a root is that no packet comes back from.
+    // Without a registry: silence, as from a root behind a firewall.
     ...stub('test', registry ? PARENT : HOSTS.silent),
     ...zones.flatMap((zone) => stub(zone.domain, resolveAddress(zone))),
     '',

@@ -1,0 +1,81 @@
+import { isIP } from 'node:net'
+import { groupByOutcome, type Observation, type Observations } from '../observation/observations.ts'
+import { isRegistry } from '../resolution/registry.ts'
+import { isWithin } from '../wire/name.ts'
+import type { Finding } from './finding.ts'
+import { providersOf } from './providers.ts'
+
+/** Where to change the delegation of the zone: at the registrar, or in the parent zone if that isn't a registry's. */
+export function delegationPlace({ parent }: Observations): string {
+  return parent === undefined || parent.zone === '.' || isRegistry(parent.zone)
+    ? 'at the registrar'
+    : `in the zone ${parent.zone}`
+}
+
+/** None of the name servers has an address: there is none, the glue is missing, or looking it up fails. */
+export function noNameservers(observations: Observations): Finding {
+  const { zone, parent, servers } = observations
+  const hosts = servers.map((server) => server.host)
+  const place = delegationPlace(observations)
+  const addresses = hosts.filter((host) => isIP(host) !== 0)
+  if (addresses.length > 0)
+    return {
+      code: 'no_nameservers',
+      severity: 'error',
+      message: `The delegation of ${zone} lists ${addresses.join(', ')} as ${addresses.length === 1 ? 'a name server' : 'name servers'}, but a name server is given by its name, not by its IP address`,
+      fix: `Enter the names of the name servers ${place}, such as ns1.example.com; the DNS provider lists them`,
+      details: { zone, hosts, addresses },
+    }
+  const missesGlue = hosts.length > 0 && hosts.every((host) => isWithin(host, zone))
+  return {
+    code: 'no_nameservers',
+    severity: 'error',
+    message: missesGlue
+      ? `The name servers of ${zone} (${hosts.join(', ')}) are in the zone itself, and the delegation${parent === undefined ? '' : ` in ${parent.zone}`} has no addresses for them (glue), so they can't be found`
+      : `None of the name servers of ${zone} (${hosts.join(', ')}) has an address that can be looked up, so nothing in this zone can be looked up`,
+    fix: missesGlue
+      ? `Add the addresses of ${hosts.join(', ')} ${place} (glue records, also called host records)`
+      : `Set name servers for ${zone} that exist and can be looked up without ${zone} itself, ${place}; the DNS provider lists them`,
+    details: { zone, hosts, glue_missing: missesGlue },
+  }
+}
+
+/** The parent's and the zone's own NS records differ; undefined if they don't. */
+export function parentChildMismatch(observations: Observations): Finding | undefined {
+  const { parent, childHosts } = observations
+  if (parent === undefined || childHosts === undefined) return undefined
+  const onlyParent = parent.hosts.filter((host) => !childHosts.includes(host))
+  const onlyChild = childHosts.filter((host) => !parent.hosts.includes(host))
+  if (onlyParent.length === 0 && onlyChild.length === 0) return undefined
+  const { withRecord, withoutRecord } = groupByOutcome(observations.servers)
+  // The record is at one provider, and the other side of the delegation points to another one: waiting won't help.
+  const isSplit =
+    withRecord.length > 0 &&
+    withoutRecord.length > 0 &&
+    isSplitDelegation(observations, withRecord, withoutRecord)
+  const providers = providersOf([...parent.hosts, ...childHosts])
+  return {
+    code: 'parent_child_mismatch',
+    severity: isSplit ? 'error' : 'warning',
+    message: `The delegation of ${observations.zone} in ${parent.zone} lists ${parent.hosts.join(', ')}, but the zone itself lists ${childHosts.join(', ')}${isSplit ? '; only some of them have the record' : ''}`,
+    fix: `Make both lists the same: the NS records in the zone and those ${delegationPlace(observations)}${isSplit ? '. Until then, add the record at the provider of each server in the delegation' : ''}`,
+    details: {
+      parent: [...parent.hosts],
+      child: [...childHosts],
+      only_parent: onlyParent,
+      only_child: onlyChild,
+      ...(providers.length > 0 ? { providers } : {}),
+    },
+  }
+}
+
+/** Whether only one side of the delegation names the servers without the record, or those with it. */
+export function isSplitDelegation(
+  { parent, childHosts }: Observations,
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
+): boolean {
+  if (parent === undefined || childHosts === undefined) return false
+  const isOneSided = ({ host }: Observation) => !parent.hosts.includes(host) || !childHosts.includes(host)
+  return withoutRecord.every(isOneSided) || withRecord.every(isOneSided)
+}
