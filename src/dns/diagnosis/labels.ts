@@ -24,15 +24,27 @@ export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   unknown: "unknown: couldn't query DNS",
 }
 
-/** Seconds as people say them: "45 seconds", "5 minutes", "2 hours". */
+/** Seconds as people say them: "45 seconds", "5 minutes", "2 hours", "7 days". */
 export function duration(seconds: number): string {
   const [amount, unit] =
     seconds < 120
       ? [Math.round(seconds), 'second']
       : seconds < 7200
         ? [Math.round(seconds / 60), 'minute']
-        : [Math.round(seconds / 3600), 'hour']
+        : seconds < 172_800
+          ? [Math.round(seconds / 3600), 'hour']
+          : [Math.round(seconds / 86_400), 'day']
   return `${amount} ${unit}${amount === 1 ? '' : 's'}`
+}
+
+/** No cache keeps a record for longer (RFC 8767 section 4), whatever its TTL. */
+const MAX_CACHE_SECONDS = 7 * 86_400
+
+/** The time left in a cache: `45 more seconds`; `up to 7 days` if it is longer than anyone counts in seconds. */
+export function cacheTime(seconds: number, more: 'more ' | '' = ''): string {
+  return seconds <= 86_400
+    ? `${seconds} ${more}seconds`
+    : `up to ${duration(Math.min(seconds, MAX_CACHE_SECONDS))}`
 }
 
 export const quote = (text: string): string => `"${text}"`
