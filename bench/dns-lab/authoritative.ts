@@ -1,30 +1,31 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type ServerProcess, startProcess } from '../../test/dns/servers/processes.ts'
 import { KNOT_6, NSD_6, ROOT, TLD_A, TLD_B } from './network.ts'
-import { type Running, start, untilAnswering } from './processes.ts'
+import { untilAnswering } from './processes.ts'
 import { Signer } from './signing.ts'
-import { delegationLines, HOLDERS, type Holder, masterFile, parentOf, type Zone } from './zone.ts'
+import { delegationLines, HOLDERS, type Holder, parentOf, type Zone, zoneFile } from './zone.ts'
 
 type Files = readonly (readonly [apex: string, file: string])[]
 
 const addresses = (start: string, count: number) =>
   Array.from({ length: count }, (_, index) => start.replace(/\d+$/, String(index + 1)))
 
-/** Writes and signs all zones, starts their servers and returns the DS record of the root. */
+/** Writes and signs all zones, starts their servers, and returns the DS record of the root. */
 export async function startAuthoritative(
   zones: readonly Zone[],
-  folder: string,
-): Promise<{ anchor: string; servers: Running[] }> {
-  const signer = new Signer(folder)
-  const files = writeZones(zones, folder, signer)
+  directory: string,
+): Promise<{ anchor: string; servers: ServerProcess[] }> {
+  const signer = new Signer(directory)
+  const files = writeZones(zones, directory, signer)
   const configs = {
-    root: () => nsd('root', ROOT, files.root, folder),
-    tldA: () => nsd('tldA', [TLD_A], files.tldA, folder),
-    tldB: () => knot('tldB', [TLD_B], files.tldB, folder),
-    knot: () => knot('knot', [...addresses(HOLDERS.knot, 9), KNOT_6], files.knot, folder),
-    nsd: () => nsd('nsd', [...addresses(HOLDERS.nsd, 9), NSD_6], files.nsd, folder),
-    bind: () => bind(files.bind, folder),
-    internal: () => nsd('internal', [HOLDERS.internal], files.internal, folder),
+    root: () => nsd('root', ROOT, files.root, directory),
+    tldA: () => nsd('tldA', [TLD_A], files.tldA, directory),
+    tldB: () => knot('tldB', [TLD_B], files.tldB, directory),
+    knot: () => knot('knot', [...addresses(HOLDERS.knot, 9), KNOT_6], files.knot, directory),
+    nsd: () => nsd('nsd', [...addresses(HOLDERS.nsd, 9), NSD_6], files.nsd, directory),
+    bind: () => bind(files.bind, directory),
+    internal: () => nsd('internal', [HOLDERS.internal], files.internal, directory),
   }
   const servers = await Promise.all(
     (Object.keys(configs) as Holder[]).map(async (holder) => {
@@ -40,7 +41,7 @@ export async function startAuthoritative(
 
 function writeZones(
   zones: readonly Zone[],
-  folder: string,
+  directory: string,
   signer: Signer,
 ): Record<Holder, [string, string][]> {
   const files = Object.fromEntries(Object.keys(HOLDERS).map((holder) => [holder, []])) as unknown as Record<
@@ -59,11 +60,11 @@ function writeZones(
         const lines = delegationLines(child, holder)
         return lines.length === 0 ? [] : [...lines, ...signer.ds(child)]
       })
-      const plain = masterFile(zone, holder, delegations)
-      // Signed once for all holders with the same data: the copies of one zone have the same signatures.
+      const plain = zoneFile(zone, holder, delegations)
+      // Signed once for all holders with the same data, so copies of a zone have the same signatures.
       const text = zone.signed === undefined ? plain : (made.get(plain) ?? signer.sign(zone, plain))
       made.set(plain, text)
-      const file = join(folder, `${index}.${holder}.zone`)
+      const file = join(directory, `${index}.${holder}.zone`)
       writeFileSync(file, text)
       files[holder].push([zone.apex, file])
     }
@@ -71,8 +72,8 @@ function writeZones(
   return files
 }
 
-function nsd(id: string, listen: readonly string[], files: Files, folder: string): Running {
-  const config = join(folder, `nsd-${id}.conf`)
+function nsd(id: string, listen: readonly string[], files: Files, directory: string): ServerProcess {
+  const config = join(directory, `nsd-${id}.conf`)
   writeFileSync(
     config,
     [
@@ -80,11 +81,11 @@ function nsd(id: string, listen: readonly string[], files: Files, folder: string
       ...listen.map((address) => `  ip-address: ${address}`),
       '  username: ""',
       '  database: ""',
-      `  zonesdir: "${folder}"`,
-      `  pidfile: "${folder}/nsd-${id}.pid"`,
-      `  xfrdfile: "${folder}/nsd-${id}.xfrd"`,
-      `  zonelistfile: "${folder}/nsd-${id}.list"`,
-      `  xfrdir: "${folder}"`,
+      `  zonesdir: "${directory}"`,
+      `  pidfile: "${directory}/nsd-${id}.pid"`,
+      `  xfrdfile: "${directory}/nsd-${id}.xfrd"`,
+      `  zonelistfile: "${directory}/nsd-${id}.list"`,
+      `  xfrdir: "${directory}"`,
       '  logfile: "/dev/stderr"',
       '  server-count: 1',
       '  rrl-ratelimit: 0',
@@ -94,13 +95,13 @@ function nsd(id: string, listen: readonly string[], files: Files, folder: string
       '',
     ].join('\n'),
   )
-  return start('nsd', ['-d', '-c', config])
+  return startProcess('nsd', ['-d', '-c', config])
 }
 
-function knot(id: string, listen: readonly string[], files: Files, folder: string): Running {
-  const own = join(folder, `knot-${id}`)
+function knot(id: string, listen: readonly string[], files: Files, directory: string): ServerProcess {
+  const own = join(directory, `knot-${id}`)
   mkdirSync(own)
-  const config = join(folder, `knot-${id}.conf`)
+  const config = join(directory, `knot-${id}.conf`)
   writeFileSync(
     config,
     [
@@ -125,20 +126,20 @@ function knot(id: string, listen: readonly string[], files: Files, folder: strin
       '',
     ].join('\n'),
   )
-  return start('knotd', ['-c', config])
+  return startProcess('knotd', ['-c', config])
 }
 
-function bind(files: Files, folder: string): Running {
-  const config = join(folder, 'bind.conf')
+function bind(files: Files, directory: string): ServerProcess {
+  const config = join(directory, 'bind.conf')
   const listen = addresses(HOLDERS.bind, 4).join('; ')
   writeFileSync(
     config,
     [
       'controls { };',
       'options {',
-      `  directory "${folder}";`,
-      `  pid-file "${folder}/bind.pid";`,
-      `  session-keyfile "${folder}/bind.session";`,
+      `  directory "${directory}";`,
+      `  pid-file "${directory}/bind.pid";`,
+      `  session-keyfile "${directory}/bind.session";`,
       `  listen-on { ${listen}; };`,
       '  listen-on-v6 { none; };',
       '  recursion no;',
@@ -152,5 +153,5 @@ function bind(files: Files, folder: string): Running {
       '',
     ].join('\n'),
   )
-  return start('named', ['-g', '-n', '1', '-c', config])
+  return startProcess('named', ['-g', '-n', '1', '-c', config])
 }

@@ -20,7 +20,7 @@ function place(
 
 const OTHER = { codes: ['other_name', 'doubled_name'] }
 
-/** The right value at a wrong place. */
+/** The right value at the wrong name. */
 export const NAMES: readonly Broken[] = [
   place('n-doubled', 'the domain doubled', 'doubled.com', 'doubled.com', AT('doubled.com'), {
     codes: ['doubled_name'],
@@ -108,7 +108,7 @@ const looped = (holder: Holder): Broken => ({
   truth: { verdicts: ['fix'], codes: ['cname_loop', 'cname_dangling'], firstMentions: /DNAME/ },
 })
 
-/** A CNAME where an apex has its SOA: BIND, Knot and NSD refuse to load it, but some providers' servers do answer so. */
+/** A CNAME at the apex: BIND, Knot and NSD refuse to load it, but some providers' servers have it. */
 const apexAlias = relay({
   upstream: NSD,
   own: ({ name, type, packet: query }) =>
@@ -123,7 +123,7 @@ const apexAlias = relay({
       : undefined,
 })
 
-/** Aliases on the way. */
+/** Aliases. */
 export const ALIASES: readonly Broken[] = [
   looped('knot'),
   looped('nsd'),
@@ -190,7 +190,26 @@ const registered = (id: string, what: string, name: string, truth: Partial<Truth
   truth: { verdicts: ['fix'], ...truth },
 })
 
-/** Names where it matters who is a registry and who is a company. */
+/** @param unaware the registry server that doesn't know the domain yet. */
+const disagreement = (id: string, name: string, unaware: Holder): Broken => ({
+  id,
+  what: 'registry servers that disagree about a new domain',
+  name,
+  zones: [zone(name, RIGHT, { delegationAt: { [unaware]: 'none' } })],
+  truth: {
+    verdicts: ['ready', 'ready_with_warning', 'wait'],
+    codes: [
+      'no finding',
+      'registry_disagrees',
+      'parent_disagrees',
+      'partial_delegation',
+      'resolver_broken',
+      'cached_absence',
+    ],
+  },
+})
+
+/** Names that depend on who is a registry and who is a company. */
 export const REGISTRY_NAMES: readonly Broken[] = [
   {
     id: 'r-idme',
@@ -245,7 +264,7 @@ export const REGISTRY_NAMES: readonly Broken[] = [
     firstMentions: /registr/i,
     never: /Add (a|the) TXT/i,
   }),
-  registered('r-own2', "in a registry's own zone that is no zone of its own", 'co.jp', {
+  registered('r-own2', "in a registry's own name that isn't a separate zone", 'co.jp', {
     firstMentions: /registr/i,
     never: /Add (a|the) TXT/i,
   }),
@@ -268,38 +287,6 @@ export const REGISTRY_NAMES: readonly Broken[] = [
     zones: [zone('gitlab.io', '* A 192.0.2.1')],
     truth: { verdicts: ['fix'], codes: ['missing', 'domain_not_found'] },
   },
-  {
-    id: 'r-disagree',
-    what: 'registry servers that disagree about a new domain',
-    name: 'fresh.org',
-    zones: [zone('fresh.org', RIGHT, { delegationAt: { tldB: 'none' } })],
-    truth: {
-      verdicts: ['ready', 'ready_with_warning', 'wait'],
-      codes: [
-        'no finding',
-        'registry_disagrees',
-        'parent_disagrees',
-        'partial_delegation',
-        'resolver_broken',
-        'cached_absence',
-      ],
-    },
-  },
-  {
-    id: 'r-disagree2',
-    what: 'the same the other way round',
-    name: 'fresh2.org',
-    zones: [zone('fresh2.org', RIGHT, { delegationAt: { tldA: 'none' } })],
-    truth: {
-      verdicts: ['ready', 'ready_with_warning', 'wait'],
-      codes: [
-        'no finding',
-        'registry_disagrees',
-        'parent_disagrees',
-        'partial_delegation',
-        'resolver_broken',
-        'cached_absence',
-      ],
-    },
-  },
+  disagreement('r-disagree', 'fresh.org', 'tldB'),
+  disagreement('r-disagree2', 'fresh2.org', 'tldA'),
 ]

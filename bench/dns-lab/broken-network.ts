@@ -7,7 +7,7 @@ import { EXPECTED, RIGHT, SPF, txt } from './setup.ts'
 import type { Broken, Truth } from './truth.ts'
 import { type Signing, type Zone, zone } from './zone.ts'
 
-/** Somebody asks while the record is not there yet; then it is added. */
+/** A resolver is asked before the record is there; then the record is added. */
 function remembered(server: Relay, name: string) {
   return async (resolver: string) => {
     server.behavior = { upstream: INTERNAL }
@@ -30,7 +30,7 @@ function cached(
   return { id, what, name: domain, zones, before: remembered(server, domain), truth, ...more }
 }
 
-/** What resolvers remember, and what only looks like it. */
+/** What resolvers cache, and what only looks cached. */
 export const CACHES: readonly Broken[] = [
   cached(
     'c-absence',
@@ -195,7 +195,7 @@ const intercepted = (id: string, more: Partial<Broken>): Broken => ({
   ...more,
 })
 
-/** What stands between the program and the servers. */
+/** Problems between the program and the servers. */
 export const NETWORKS: readonly Broken[] = [
   ...RESOLVERS.map((kind) => intercepted(`i-${kind}`, { resolvers: [kind] })),
   intercepted('i-missing', {

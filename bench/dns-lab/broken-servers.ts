@@ -10,7 +10,7 @@ function broken(id: string, what: string, domain: string, zones: readonly Zone[]
 
 const WARNED = ['ready_with_warning']
 
-/** What parents and zones say of name servers. */
+/** Problems with the name servers in parents and zones. */
 export const DELEGATIONS: readonly Broken[] = [
   broken(
     'd-noglue',
@@ -165,7 +165,7 @@ function faulty(id: string, what: string, behavior: Behavior, truth: Truth, reco
 const LARGE = Array.from({ length: 24 }, (_, index) => txt(`service-${index}=${'k3'.repeat(90)}`)).join('\n')
 const SERVER_SIDE = { misleads: /load the zone/ }
 
-/** Servers with a fault of their own. */
+/** Faulty servers. */
 export const SERVERS: readonly Broken[] = [
   faulty(
     's-dropsedns',

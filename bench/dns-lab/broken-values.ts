@@ -2,7 +2,7 @@ import { EXPECTED, OLDER, RIGHT, SPF, TOKEN } from './setup.ts'
 import type { Broken, Truth } from './truth.ts'
 import { zone } from './zone.ts'
 
-/** A TXT record with any bytes, as a line of a master file. */
+/** A TXT record with any bytes, as a line of a zone file. */
 function stored(...values: readonly string[]): string {
   const escaped = (value: string) =>
     Array.from(Buffer.from(value), (byte) =>
@@ -26,26 +26,26 @@ function value(id: string, what: string, values: readonly string[], truth: Omit<
 
 const half = Math.floor(TOKEN.length / 2)
 
-/** The right place with a wrong value. */
+/** The wrong value at the right name. */
 export const VALUES: readonly Broken[] = [
   value('v-none', 'nothing but SPF', [], { codes: ['missing'] }),
   value('v-quoted', 'quotation marks stored', [`"${EXPECTED}"`], { codes: ['quoted'] }),
   value('v-typographic', 'typographic quotation marks stored', [`“${EXPECTED}”`], { codes: ['quoted'] }),
-  value('v-blank', 'a blank at the end', [`${EXPECTED} `], { codes: ['whitespace'] }),
+  value('v-blank', 'a space at the end', [`${EXPECTED} `], { codes: ['whitespace'] }),
   value('v-nbsp', 'a no-break space inside', [EXPECTED.replace('=', '=\u00a0')], { codes: ['whitespace'] }),
   value('v-zerowidth', 'a zero-width space inside', [EXPECTED.replace('=', '=\u200b')], {
     codes: ['whitespace'],
   }),
-  value('v-case', 'in lower case', [EXPECTED.toLowerCase()], { codes: ['case_changed'] }),
-  value('v-cut', 'cut at the end', [EXPECTED.slice(0, 20)], { codes: ['truncated'] }),
+  value('v-case', 'in lowercase', [EXPECTED.toLowerCase()], { codes: ['case_changed'] }),
+  value('v-cut', 'truncated at the end', [EXPECTED.slice(0, 20)], { codes: ['truncated'] }),
   value('v-halves', 'cut into two records', [EXPECTED.slice(0, 12), EXPECTED.slice(12)], {
     codes: ['split_records'],
   }),
   value('v-older', 'an older token', [OLDER], { codes: ['stale_token'] }),
-  value('v-token', 'the token alone', [TOKEN], { codes: ['token_only'] }),
-  value('v-prefix', 'the prefix alone', ['mc-verify='], { codes: ['prefix_only'] }),
+  value('v-token', 'only the token', [TOKEN], { codes: ['token_only'] }),
+  value('v-prefix', 'only the prefix', ['mc-verify='], { codes: ['prefix_only'] }),
   value('v-line', 'a whole zone line', [`v-line.com. 300 IN TXT "${EXPECTED}"`], { codes: ['pasted_line'] }),
-  value('v-extra', 'behind SPF in one record', [`${SPF} ${EXPECTED}`], { codes: ['extra_text'] }),
+  value('v-extra', 'after SPF in one record', [`${SPF} ${EXPECTED}`], { codes: ['extra_text'] }),
   value('v-endash', 'an en dash for the hyphen', [EXPECTED.replace('-', '\u2013')], {
     firstMentions: /dash|U\+2013/i,
   }),
@@ -58,7 +58,7 @@ export const VALUES: readonly Broken[] = [
   value('v-colon', 'a colon for the equals sign', [EXPECTED.replace('=', ':')], {
     firstMentions: /":"|colon|equals|"="/i,
   }),
-  value('v-colonblank', 'a colon and a blank for the equals sign', [EXPECTED.replace('=', ': ')], {
+  value('v-colonblank', 'a colon and a space for the equals sign', [EXPECTED.replace('=', ': ')], {
     firstMentions: /":|colon|equals|"="/i,
   }),
   value('v-percent', '%3D for the equals sign', [EXPECTED.replace('=', '%3D')], {
@@ -85,7 +85,7 @@ export const VALUES: readonly Broken[] = [
   value('v-onechar', 'one wrong character', [EXPECTED.replace('p', 'q')], {
     firstMentions: /character|typ(o|ed|ing)|copied/i,
   }),
-  value('v-placeholder', 'the placeholder of the instructions', ['mc-verify=YOUR_TOKEN'], {
+  value('v-placeholder', 'the placeholder from the instructions', ['mc-verify=YOUR_TOKEN'], {
     firstMentions: /placeholder|example|instructions/i,
   }),
   {

@@ -4,7 +4,7 @@ import { DELEGATIONS, SERVERS } from './broken-servers.ts'
 import { VALUES } from './broken-values.ts'
 import type { Broken } from './truth.ts'
 
-/** The set-ups that do not work, each with its truth. */
+/** The setups that don't work, each with its truth. */
 export const BROKEN: readonly Broken[] = [
   ...VALUES,
   ...NAMES,

@@ -3,7 +3,7 @@ import { cut, rcode, relay, withoutEdns } from './relay.ts'
 import { EXPECTED, OLDER, RIGHT, type Setup, SPF, txt } from './setup.ts'
 import { type Hosts, zone } from './zone.ts'
 
-/** At `app` below the zone. */
+/** The record at `app` below the zone. */
 const APP = `app TXT "${EXPECTED}"`
 const servers = (base: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => base.replace(/\d+$/, String(index + 1)))
@@ -15,7 +15,7 @@ const fillers = (count: number) =>
   ).join('\n')
 const LONG = `${'l'.repeat(60)}.${'m'.repeat(60)}.${'n'.repeat(60)}.${'o'.repeat(50)}.longname.com`
 
-/** Zones whose servers stand behind a relay. */
+/** A zone whose server is behind a relay. */
 function behind(apex: string, behavior: Parameters<typeof relay>[0], records = RIGHT) {
   return zone(apex, records, { at: ['nsd'], ns: { ns1: [relay({ upstream: NSD, ...behavior }).address] } })
 }

@@ -2,39 +2,40 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { domainToASCII } from 'node:url'
+import type { ServerProcess } from '../../test/dns/servers/processes.ts'
 import { startAuthoritative } from './authoritative.ts'
 import { intercept, openNetwork, wallOff } from './network.ts'
-import { question, type Running } from './processes.ts'
+import { question } from './processes.ts'
 import { check, type Run } from './program.ts'
 import { REGISTRIES } from './registries.ts'
 import { startRelays } from './relay.ts'
 import { type Resolver, ResolverMaker } from './resolvers.ts'
 import { EXPECTED, type Setup } from './setup.ts'
 
-/** A DNS with a root of its own, and the program that is asked about it. */
+/** A DNS with its own root, and the program under test. */
 export class Laboratory {
   private readonly maker: ResolverMaker
-  private readonly servers: readonly Running[]
-  private readonly folder: string
+  private readonly servers: readonly ServerProcess[]
+  private readonly directory: string
 
-  private constructor(maker: ResolverMaker, servers: readonly Running[], folder: string) {
+  private constructor(maker: ResolverMaker, servers: readonly ServerProcess[], directory: string) {
     this.maker = maker
     this.servers = servers
-    this.folder = folder
+    this.directory = directory
   }
 
   static async open(setups: readonly Setup[]): Promise<Laboratory> {
-    const folder = mkdtempSync(join(tmpdir(), 'mailclaim-dns-lab-'))
+    const directory = mkdtempSync(join(tmpdir(), 'mailclaim-dns-lab-'))
     openNetwork()
     await startRelays()
     const zones = [...REGISTRIES, ...setups.flatMap((setup) => setup.zones)]
-    const { anchor, servers } = await startAuthoritative(zones, folder)
-    return new Laboratory(new ResolverMaker(folder, anchor), servers, folder)
+    const { anchor, servers } = await startAuthoritative(zones, directory)
+    return new Laboratory(new ResolverMaker(directory, anchor), servers, directory)
   }
 
   /**
-   * Checks one set-up with resolvers that know nothing yet. `resolves` tells whether its first resolver has the record
-   * in the end: what every client of the world sees.
+   * Checks one setup with cold resolver caches. `resolves` says whether its first resolver has the record in the end, as
+   * other clients see it.
    */
   async examine(setup: Setup): Promise<Run & { resolves: boolean }> {
     const resolvers: Resolver[] = []
@@ -67,23 +68,23 @@ export class Laboratory {
 
   async close(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.stop()))
-    rmSync(this.folder, { recursive: true, force: true })
+    rmSync(this.directory, { recursive: true, force: true })
   }
 }
 
 async function resolves(resolver: string, name: string, value: string): Promise<boolean> {
   const answer = await question(resolver, domainToASCII(name), 'TXT', 4000)
-  const isCut = answer?.flag_tc === true
+  const isTruncated = answer?.flag_tc === true
   const texts = (answer?.answers ?? []).flatMap((record) =>
     record.type === 'TXT' ? [String(record.data)] : [],
   )
-  return isCut || texts.some((text) => text.replaceAll(',', '') === value)
+  return isTruncated || texts.some((text) => text.replaceAll(',', '') === value)
 }
 
-/** Whether a set-up changes the network for every check that runs at the same time. */
+/** Whether a setup changes the network for all checks that run at the same time. */
 export const isAlone = (setup: Setup) => (setup.intercepted ?? setup.firewalled) === true
 
-/** Does a job for every item, a few at a time. */
+/** Runs a job for every item, a few at a time. */
 export async function forAll<T>(
   items: readonly T[],
   atOnce: number,

@@ -4,14 +4,12 @@ import { runHealthy } from './run-healthy.ts'
 
 const USAGE = `Usage: npm run dns-lab -- <command> [options]
 
-  healthy   set-ups that work: ready, and nothing above info
-  broken    set-ups that do not: the cause that was written down before
-  fuzz      zones that answer at random: bounds of time, memory and questions
-  chain     the longest chain of questions of a healthy check
+  healthy   setups that work: the check must be ready, with no finding above info
+  broken    setups that don't: the check must find the known cause
 
-  --only <pattern>   set-ups whose id matches (a regular expression)
-  --runs <n>         runs of each healthy set-up, each with cold caches (3)
-  --at-once <n>      checks at the same time (3)
+  --only <pattern>   only setups whose id matches this regular expression
+  --runs <n>         runs of each healthy setup, each with cold caches (default: 3)
+  --at-once <n>      checks at the same time (default: 3)
 `
 
 async function main(): Promise<number> {

@@ -1,42 +1,8 @@
-import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import packet from 'dns-packet'
-import { SYSTEM_ENV } from './network.ts'
+import type { ServerProcess } from '../../test/dns/servers/processes.ts'
 
-export interface Running {
-  readonly output: () => string
-  stop(): Promise<void>
-}
-
-/** Starts a server in the foreground; what it writes is kept for error messages. */
-export function start(command: string, args: readonly string[], cwd?: string): Running {
-  const child = spawn(command, [...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: SYSTEM_ENV,
-    ...(cwd === undefined ? {} : { cwd }),
-  })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (piece: Buffer) => {
-      text = (text + piece.toString()).slice(-10_000)
-    })
-  const ended = new Promise<void>((resolve) => {
-    child.on('exit', () => resolve())
-    child.on('error', (error) => {
-      text += error.message
-      resolve()
-    })
-  })
-  return {
-    output: () => text,
-    stop: async () => {
-      child.kill('SIGKILL')
-      await ended
-    },
-  }
-}
-
-/** Asks once over UDP with recursion desired; undefined where no answer comes in time. */
+/** Sends one query over UDP with recursion desired; undefined if no answer comes in time. */
 export function question(
   address: string,
   name: string,
@@ -59,15 +25,15 @@ export function question(
       flags: packet.RECURSION_DESIRED,
       questions: [{ name, type }],
     })
-    // Connected: a closed port is reported at once.
+    // On a connected socket, a closed port is reported at once.
     socket.connect(53, address, () => socket.send(message))
   })
 }
 
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-/** Waits until a server answers anything at all. */
-export async function untilAnswering(address: string, server: Running, name = '.'): Promise<void> {
+/** Waits until a server gives any answer. */
+export async function untilAnswering(address: string, server: ServerProcess, name = '.'): Promise<void> {
   const end = performance.now() + 20_000
   while (performance.now() < end) {
     if ((await question(address, name, 'SOA')) !== undefined) return

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PROGRAM_USER } from './network.ts'
 
-/** What `claims check --json` prints, as far as the laboratory reads it. */
+/** The parts of `claims check --json` that the laboratory reads. */
 export interface Report {
   readonly verdict: string
   readonly retry_after_seconds: number | null
@@ -20,7 +20,7 @@ export interface Finding {
   readonly evidence: Readonly<Record<string, unknown>>
 }
 
-/** One datagram or TCP message that the program sent, with what came back; base64, times in ms of its process. */
+/** One datagram or TCP message that the program sent, with its answers; in base64, times in ms since its start. */
 export interface Exchange {
   readonly transport: 'udp' | 'tcp'
   readonly address: string
@@ -30,13 +30,13 @@ export interface Exchange {
 }
 
 export interface Run {
-  /** Undefined where it printed no report. */
+  /** Undefined if it printed no report. */
   readonly report: Report | undefined
-  /** Null where it was killed. */
+  /** Null if it was killed. */
   readonly exit: number | null
   readonly seconds: number
   readonly peakMiB: number
-  /** Empty where it was killed. */
+  /** Empty if it was killed. */
   readonly exchanges: readonly Exchange[]
   readonly stderr: string
 }
@@ -45,28 +45,28 @@ export interface CheckOptions {
   readonly name: string
   readonly value: string
   readonly resolvers: readonly string[]
-  /** After so long the process is killed. */
-  readonly patienceMs?: number
+  /** The process is killed after this. */
+  readonly timeoutMs?: number
 }
 
 const asRoot = process.getuid?.() === 0 && canBecomeOthers()
 
-/** In a user namespace of one user there is nobody else to run as. */
+/** In a user namespace with one user, the program can't run as another one. */
 function canBecomeOthers(): boolean {
   return (readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\s+/)[2] ?? '1') !== '1'
 }
 
-/** Runs the built program once, with no state of its own, and watches it from outside. */
-export async function check({ name, value, resolvers, patienceMs = 25_000 }: CheckOptions): Promise<Run> {
+/** Runs the built program once, with empty state, and observes it from outside. */
+export async function check({ name, value, resolvers, timeoutMs = 25_000 }: CheckOptions): Promise<Run> {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-dns-lab-home-'))
   chmodSync(home, 0o777)
   const record = join(home, 'record.json')
-  const words = [
+  const args = [
     ...['claims', 'check', '--name', name, '--value', value, '--json', '--quiet', '--no-input'],
     ...resolvers.flatMap((resolver) => ['--resolver', resolver]),
   ]
   const started = performance.now()
-  const child = spawn(process.execPath, ['bin/mailclaim.js', ...words], {
+  const child = spawn(process.execPath, ['bin/mailclaim.js', ...args], {
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: home,
@@ -87,7 +87,7 @@ export async function check({ name, value, resolvers, patienceMs = 25_000 }: Che
   let peakKiB = 0
   const watch = setInterval(() => {
     peakKiB = Math.max(peakKiB, residentPeakKiB(child.pid))
-    if (performance.now() - started > patienceMs || peakKiB > 2_000_000) child.kill('SIGKILL')
+    if (performance.now() - started > timeoutMs || peakKiB > 2_000_000) child.kill('SIGKILL')
   }, 100)
   const exit = await new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)))
   clearInterval(watch)

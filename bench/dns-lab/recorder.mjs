@@ -1,4 +1,4 @@
-// Loaded into the program under examination (NODE_OPTIONS=--import): writes down each DNS question and answer with its time.
+// Loaded into the program under test (NODE_OPTIONS=--import): records each DNS query and answer with its time.
 import { subscribe } from 'node:diagnostics_channel'
 import { writeFileSync } from 'node:fs'
 

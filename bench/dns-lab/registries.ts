@@ -12,7 +12,7 @@ function registry(apex: string, more: Partial<Zone> = {}): Zone {
 /** Switches between two states of a registry: before and after a change of name servers. */
 export const switchedRegistry: Relay = relay({ upstream: TLD_A })
 
-/** The root, top-level domains and registries below them; which are zones of their own differs as it does in life. */
+/** The root, top-level domains, and registries below them, some of which are separate zones, as in reality. */
 export const REGISTRIES: readonly Zone[] = [
   zone('.', '', {
     at: ['root'],
@@ -36,7 +36,7 @@ export const REGISTRIES: readonly Zone[] = [
   registry('br'),
   registry('com.br', { signed: {} }),
   registry('xn--p1ai', { signed: {} }),
-  // Registries with faults and habits of their own.
+  // Registries with faults and peculiarities.
   registry('slow', {
     ns: {
       'a.nic.slow.': [relay({ upstream: TLD_A, delayMs: 250 }).address],

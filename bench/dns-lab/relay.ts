@@ -9,18 +9,18 @@ export interface Query {
   readonly type: string
   readonly edns: boolean
   readonly transport: 'udp' | 'tcp'
-  /** How many questions this relay had before. */
+  /** How many queries this relay had before. */
   readonly count: number
 }
 
-/** What stands between everybody and a real server, with the fault of one. */
+/** How a relay in front of a real server misbehaves. */
 export interface Behavior {
-  /** The real server behind it; without one it says nothing. */
+  /** The real server behind it; without one it doesn't answer. */
   readonly upstream?: string
   readonly delayMs?: number | ((query: Query) => number)
-  /** An answer of its own; `drop` says nothing, undefined asks upstream. */
+  /** The relay's own answer; `drop` sends none, undefined asks upstream. */
   readonly own?: (query: Query) => Buffer | 'drop' | undefined
-  /** Changes the question on its way. */
+  /** Changes the query on its way. */
   readonly rewrite?: (query: Query) => Buffer
   /** Changes the answer on its way back. */
   readonly change?: (answer: Buffer, query: Query) => Buffer
@@ -36,7 +36,7 @@ export interface Relay {
 
 const relays: Relay[] = []
 
-/** A relay at an address of its own; it starts with the laboratory. */
+/** A relay at its own address; it starts with the laboratory. */
 export function relay(behavior: Behavior): Relay {
   const index = relays.length
   const made = { address: `198.18.${16 + Math.floor(index / 200)}.${1 + (index % 200)}`, behavior, count: 0 }
@@ -165,7 +165,7 @@ export function rcode(
   })
 }
 
-/** The answer without the records that a filter takes out. */
+/** The answer without the records that a filter removes. */
 export function without(answer: Buffer, filter: (record: packet.Answer) => boolean): Buffer {
   const decoded = packet.decode(answer)
   return packet.encode({
@@ -179,14 +179,14 @@ export function without(answer: Buffer, filter: (record: packet.Answer) => boole
   })
 }
 
-/** The header with TC set and nothing else: "ask over TCP". */
+/** Only the header, with TC set: "ask over TCP". */
 export function cut(query: Query): Buffer {
   const answer = rcode(query, 'NOERROR', { aa: true })
   answer.writeUInt16BE(answer.readUInt16BE(2) | 0x0200, 2)
   return answer
 }
 
-/** The same question without its OPT record, as a server that has never heard of EDNS reads it. */
+/** The query without its OPT record, as a server without EDNS sees it. */
 export function withoutEdns(query: Query): Buffer {
   return packet.encode({
     type: 'query',

@@ -1,31 +1,32 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type ServerProcess, startProcess } from '../../test/dns/servers/processes.ts'
 import { ROOT, run } from './network.ts'
-import { type Running, start, untilAnswering } from './processes.ts'
+import { untilAnswering } from './processes.ts'
 
 export const RESOLVERS = ['unbound', 'unbound-plain', 'bind', 'knot-resolver', 'dnsmasq', 'powerdns'] as const
 export type ResolverKind = (typeof RESOLVERS)[number]
 
-export interface Resolver extends Running {
+export interface Resolver extends ServerProcess {
   readonly address: string
 }
 
 export interface ResolverOptions {
-  /** Zones that it asks elsewhere, as resolvers inside a company do. */
+  /** Zones with other servers, as for resolvers inside a company. */
   readonly stubs?: Readonly<Record<string, string>>
 }
 
-/** Starts resolvers that have never been asked anything: a cold cache is a new process. */
+/** Starts resolvers with a cold cache: each is a new process. */
 export class ResolverMaker {
   private count = 0
-  private readonly folder: string
+  private readonly directory: string
   private readonly anchor: string
   private readonly hints: string
 
-  constructor(folder: string, anchor: string) {
-    this.folder = folder
+  constructor(directory: string, anchor: string) {
+    this.directory = directory
     this.anchor = anchor
-    this.hints = join(folder, 'root.hints')
+    this.hints = join(directory, 'root.hints')
     const lines = ROOT.flatMap((address, index) => [
       `. 3600000 NS ${'ab'[index]}.root-servers.`,
       `${'ab'[index]}.root-servers. 3600000 A ${address}`,
@@ -37,7 +38,7 @@ export class ResolverMaker {
     const number = this.count
     this.count += 1
     const address = `198.19.${Math.floor(number / 250)}.${1 + (number % 250)}`
-    const own = join(this.folder, `resolver-${number}`)
+    const own = join(this.directory, `resolver-${number}`)
     mkdirSync(own)
     const upstream = kind === 'dnsmasq' ? await this.start('unbound', options) : undefined
     const server = this.launch(kind, address, own, upstream?.address ?? '', options)
@@ -63,7 +64,7 @@ export class ResolverMaker {
     own: string,
     upstream: string,
     options: ResolverOptions,
-  ): Running {
+  ): ServerProcess {
     const place = (name: string, lines: readonly string[]): string => {
       const file = join(own, name)
       writeFileSync(file, `${lines.join('\n')}\n`)
@@ -72,20 +73,20 @@ export class ResolverMaker {
     switch (kind) {
       case 'unbound':
       case 'unbound-plain':
-        return start('unbound', [
+        return startProcess('unbound', [
           '-d',
           '-c',
           place('conf', this.unbound(address, kind === 'unbound', options)),
         ])
       case 'bind':
         run('ip', ['address', 'add', `${address}/32`, 'dev', 'lo'])
-        return start('named', ['-g', '-n', '1', '-c', place('conf', this.bind(address, own))])
+        return startProcess('named', ['-g', '-n', '1', '-c', place('conf', this.bind(address, own))])
       case 'knot-resolver':
-        return start('kresd', ['-n', '-c', place('conf', this.knotResolver(address, place)), own])
+        return startProcess('kresd', ['-n', '-c', place('conf', this.knotResolver(address, place)), own])
       case 'powerdns':
-        return start('pdns_recursor', this.powerDns(address, own, place))
+        return startProcess('pdns_recursor', this.powerDns(address, own, place))
       case 'dnsmasq':
-        return start('dnsmasq', [
+        return startProcess('dnsmasq', [
           '--keep-in-foreground',
           '--conf-file=/dev/null',
           '--no-resolv',

@@ -2,7 +2,7 @@ import { HEALTHY } from './healthy.ts'
 import { forAll, Laboratory } from './laboratory.ts'
 import type { Run } from './program.ts'
 
-/** What is wrong with a report about a healthy set-up, or undefined. */
+/** What is wrong with a report about a healthy setup, or undefined. */
 function complaint({ report, exit }: Run): string | undefined {
   if (report === undefined) return `no report, exit ${exit}`
   const loud = report.findings.filter((finding) => finding.severity !== 'info')
@@ -11,7 +11,7 @@ function complaint({ report, exit }: Run): string | undefined {
   return report.verdict === 'ready' && exit === 0 ? undefined : `${report.verdict}, exit ${exit}`
 }
 
-/** Each healthy set-up, with cold caches; true where every run of each was ready and had nothing to remark on. */
+/** Checks each healthy setup with cold caches; true if every run was ready without findings. */
 export async function runHealthy({
   only,
   runs,
@@ -24,7 +24,7 @@ export async function runHealthy({
   const setups = HEALTHY.filter((setup) => only.test(setup.id))
   const lab = await Laboratory.open(HEALTHY)
   let clean = 0
-  const results: { id: string; seconds: number; questions: number }[] = []
+  const results: { id: string; seconds: number; queries: number }[] = []
   try {
     await forAll(setups, atOnce, async (setup) => {
       const complaints: string[] = []
@@ -33,10 +33,10 @@ export async function runHealthy({
       )
       for (let count = 0; count < runs; count += 1) {
         const run = await lab.examine(setup)
-        results.push({ id: setup.id, seconds: run.seconds, questions: run.exchanges.length })
+        results.push({ id: setup.id, seconds: run.seconds, queries: run.exchanges.length })
         const said = complaint(run)
         if (throughResolver && !run.resolves)
-          complaints.push('the laboratory is at fault: its resolver has no record')
+          complaints.push("the laboratory is wrong: its resolver doesn't have the record")
         if (said !== undefined) complaints.push(`run ${count + 1}: ${said}`)
       }
       if (complaints.length === 0) clean += 1
@@ -45,9 +45,9 @@ export async function runHealthy({
   } finally {
     await lab.close()
   }
-  const by = (key: 'seconds' | 'questions') => results.toSorted((a, b) => b[key] - a[key])
-  const sum = results.reduce((total, result) => total + result.questions, 0)
-  console.log(`${setups.length} healthy set-ups, ${runs} runs each: ${clean} without any finding above info`)
+  const by = (key: 'seconds' | 'queries') => results.toSorted((a, b) => b[key] - a[key])
+  const sum = results.reduce((total, result) => total + result.queries, 0)
+  console.log(`${setups.length} healthy setups, ${runs} runs each: ${clean} without any finding above info`)
   console.log(
     `slowest: ${by('seconds')
       .slice(0, 5)
@@ -55,9 +55,9 @@ export async function runHealthy({
       .join(', ')}`,
   )
   console.log(
-    `questions: ${(sum / results.length).toFixed(1)} on average; most: ${by('questions')
+    `queries: ${(sum / results.length).toFixed(1)} on average; most: ${by('queries')
       .slice(0, 5)
-      .map(({ id, questions }) => `${id} ${questions}`)
+      .map(({ id, queries }) => `${id} ${queries}`)
       .join(', ')}`,
   )
   return clean === setups.length

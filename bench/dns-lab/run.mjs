@@ -1,4 +1,4 @@
-// Starts the laboratory in a network namespace of its own: port 53, every address, and nothing of the machine's network.
+// Starts the laboratory in its own network namespace, with port 53 and all addresses, but without the machine's network.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,9 +18,9 @@ await build({
   target: 'node20.19',
   logLevel: 'warning',
 })
-// Without root, a user namespace gives the right to make a network namespace.
+// Without root, a user namespace allows creating a network namespace.
 const asRoot = process.getuid?.() === 0 ? [] : ['--map-root-user']
-// A process namespace as well: whatever ends the laboratory ends its servers.
+// With a process namespace, the servers end with the laboratory.
 const namespaces = [...asRoot, '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
 const child = spawn('unshare', [...namespaces, process.execPath, bundle, ...process.argv.slice(2)], {
   cwd: root,

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { run } from './network.ts'
 import type { Signing, Zone } from './zone.ts'
 
-/** Signs master files with BIND's tools, one key for each zone. */
+/** Signs zone files with BIND's tools, with one key for each zone. */
 export class Signer {
-  private readonly folder: string
+  private readonly directory: string
   private readonly keys = new Map<string, string>()
 
-  constructor(folder: string) {
-    this.folder = folder
+  constructor(directory: string) {
+    this.directory = directory
   }
 
   /** The text of the signed zone. */
@@ -29,7 +29,7 @@ export class Signer {
     return readFileSync(output, 'utf8')
   }
 
-  /** The DS lines that the parent gets. */
+  /** The DS lines for the parent. */
   ds(zone: Zone): string[] {
     const bogus = `${zone.apex}. 3600 DS 12345 13 2 ${'AB'.repeat(32)}`
     if (zone.strayDs) return [bogus]
@@ -48,7 +48,7 @@ export class Signer {
   private keyFolder(zone: Zone): string {
     const known = this.keys.get(zone.apex)
     if (known !== undefined) return known
-    const keys = join(this.folder, `keys-${this.keys.size}`)
+    const keys = join(this.directory, `keys-${this.keys.size}`)
     mkdirSync(keys)
     const algorithm = zone.signed?.algorithm ?? 'ECDSAP256SHA256'
     const bits = algorithm === 'RSASHA256' ? ['-b', '2048'] : []

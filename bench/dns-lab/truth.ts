@@ -1,22 +1,22 @@
 import type { Finding, Run } from './program.ts'
 import type { Setup } from './setup.ts'
 
-/** What is true of a set-up, written down before anybody asked the program. */
+/** What is true of a setup, independent of what the program says. */
 export interface Truth {
   readonly verdicts: readonly string[]
-  /** The first finding's code is one of these; without any, each but those that name no cause. */
+  /** The first finding's code is one of these; by default, any that names a cause. */
   readonly codes?: readonly string[]
-  /** What the first finding has to say, in its message, its fix or its evidence. */
+  /** Must occur in the message or the fix of the first finding. */
   readonly firstMentions?: RegExp
-  /** What some finding has to say. */
+  /** Must occur in some finding. */
   readonly mentions?: RegExp
-  /** What no finding may say: it sends people in the wrong direction. */
+  /** Must not occur in any finding, because it sends people in the wrong direction. */
   readonly misleads?: RegExp
-  /** Advice that would do harm. */
+  /** Harmful advice. */
   readonly never?: RegExp
   /** Bounds of `retry_after_seconds`. */
-  readonly seconds?: readonly [least: number, most: number]
-  /** Names that do not exist, so that no resolver may be asked about them. */
+  readonly seconds?: readonly [min: number, max: number]
+  /** Names that don't exist, so resolvers must not be asked about them. */
   readonly unasked?: readonly string[]
 }
 
@@ -26,12 +26,12 @@ export interface Broken extends Setup {
 
 export type Grade = 'right' | 'wrong' | 'generic' | 'harmful'
 
-/** True of many set-ups: they tell that something is wrong, not what. */
+/** Codes that fit many setups: they say that something is wrong, but not what. */
 const GENERIC = new Set(['missing', 'stale_token', 'nameserver_unreachable', 'resolver_broken'])
 
 export interface GradedRun {
   readonly grade: Grade
-  /** What is not as it should be. */
+  /** The reason for the grade. */
   readonly why: string
 }
 
@@ -40,7 +40,7 @@ export function grade({ truth, zones }: Broken, run: Run, asked: readonly string
   const { report } = run
   if (report === undefined)
     return { grade: 'wrong', why: `no report, exit ${run.exit}: ${run.stderr.slice(0, 200)}` }
-  // Names of the laboratory tell what it is about; that the program repeats them is no diagnosis.
+  // The domains of the laboratory name their problem; repeating them isn't a diagnosis.
   const textOf = ({ message, fix }: Finding) =>
     zones.reduce((text, { apex }) => text.replaceAll(apex, 'DOMAIN'), `${message}\n→ ${fix}`)
   const [first] = report.findings

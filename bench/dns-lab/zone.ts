@@ -1,6 +1,6 @@
 import { BIND, INTERNAL, KNOT, NSD, ROOT, TLD_A, TLD_B } from './network.ts'
 
-/** Who can hold a zone. */
+/** The servers that can hold a zone. */
 export const HOLDERS = {
   root: ROOT[0],
   tldA: TLD_A,
@@ -25,14 +25,14 @@ export interface Signing {
 
 export interface Zone {
   readonly apex: string
-  /** What each holder has beside SOA, NS and the servers' addresses. */
+  /** What each holder has except SOA, NS and the servers' addresses. */
   readonly on: Partial<Record<Holder, string>>
   readonly ns: Hosts
-  /** What the parent's servers say of it where that differs, by holder of the parent zone or for all of them. */
+  /** The delegation in the parent if it differs, by holder of the parent zone or for all of them. */
   readonly delegation?: Hosts | 'none'
   readonly delegationAt?: Partial<Record<Holder, Hosts | 'none'>>
   readonly signed?: Signing
-  /** A DS at the parent of a zone that is not signed. */
+  /** A DS record in the parent of an unsigned zone. */
   readonly strayDs?: true
   readonly serials?: Partial<Record<Holder, number>>
   readonly mname?: Partial<Record<Holder, string>>
@@ -75,7 +75,7 @@ function addressLines(hosts: Hosts, apex: string): string[] {
 const nsLines = (hosts: Hosts, apex: string, ttl: number) =>
   Object.keys(hosts).map((host) => `${apex === '.' ? '.' : `${apex}.`} ${ttl} NS ${absolute(host, apex)}`)
 
-/** What a parent zone says of a child at one of its holders. */
+/** The delegation of a child in the parent zone, at one of its holders. */
 export function delegationLines(child: Zone, at: Holder): string[] {
   const hosts = child.delegationAt?.[at] ?? child.delegation ?? child.ns
   if (hosts === 'none') return []
@@ -89,8 +89,8 @@ export function parentOf(child: Zone, zones: readonly Zone[]): Zone | undefined 
     .sort((a, b) => b.apex.length - a.apex.length)[0]
 }
 
-/** The zone as a master file of one holder, delegations included. */
-export function masterFile(zone: Zone, holder: Holder, delegations: readonly string[]): string {
+/** The zone file for one holder, including delegations. */
+export function zoneFile(zone: Zone, holder: Holder, delegations: readonly string[]): string {
   const [first = 'ns1'] = Object.keys(zone.ns)
   const mname = absolute(zone.mname?.[holder] ?? first, zone.apex)
   const serial = zone.serials?.[holder] ?? 7

@@ -69,6 +69,18 @@ export function createFakeDns(
   return { asked, udp: exchange('udp'), tcp: exchange('tcp'), systemResolvers: async () => resolvers }
 }
 
+/** The OPT record of an answer with EDNS and signatures. */
+export const EDNS: packet.Answer = {
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize: 1232,
+  extendedRcode: 0,
+  ednsVersion: 0,
+  flags: 0,
+  flag_do: true,
+  options: [],
+}
+
 /** Flags for dns-packet; their lower four bits are the rcode. */
 export const AA = packet.AUTHORITATIVE_ANSWER
 export const TC = packet.TRUNCATED_RESPONSE

@@ -687,7 +687,7 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
   })
 
   describe('the check finds the cause:', () => {
-    test.each(CAUSES)('$says: $code', async (scenario) => {
+    test.each(CAUSES)('$title: $code', async (scenario) => {
       expectScenario(await network.check(scenario.name, EXPECTED), scenario)
     })
 
@@ -759,7 +759,7 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
   })
 
   describe('the check finds server problems:', () => {
-    test.each(SERVERS)('$says: $code', async (scenario) => {
+    test.each(SERVERS)('$title: $code', async (scenario) => {
       expectScenario(await network.check(scenario.name, EXPECTED), scenario)
     })
   })

@@ -89,9 +89,9 @@ export function cnameBesideRecord(
 /** The value is there, through an alias. */
 export function aliasRemark(
   observations: Observations,
-  matching: readonly Observation[],
+  withRecord: readonly Observation[],
 ): Finding | undefined {
-  const target = matching.find((server) => server.aliases.length > 0)?.aliases.at(-1)
+  const target = withRecord.find((server) => server.aliases.length > 0)?.aliases.at(-1)
   if (target === undefined) return undefined
   return {
     code: 'cname_at_name',

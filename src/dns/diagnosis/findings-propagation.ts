@@ -7,37 +7,37 @@ import { type ExplainedValue, explainValues } from './value-comparison.ts'
 /** Some servers of the zone have the record, others don't. */
 export function partialPropagation(
   observations: Observations,
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
 ): Finding {
-  const disjoint = disjointNsSets(matching, without)
-  // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
+  const disjoint = disjointNsSets(withRecord, withoutRecord)
   const glue = observations.staleGlue ?? []
-  const copies = without.filter(
+  const copies = withoutRecord.filter(
     ({ host, server }) => !glue.some((stale) => stale.host === host && stale.glue === server?.address),
   )
-  const isLagging = !disjoint && copies.length > 0 && lagOf(matching, copies) === 'behind'
+  const isLagging = !disjoint && copies.length > 0 && lagOf(withRecord, copies) === 'behind'
+  // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
   const refresh = copies.flatMap((server) => server.soa?.refresh ?? [])
   // A server that is behind still has to copy the corrected value; any other one keeps the wrong value.
   const wrong = copies.filter(
-    (server) => faultAt(observations, server) !== undefined && lagOf(matching, [server]) !== 'behind',
+    (server) => faultAt(observations, server) !== undefined && lagOf(withRecord, [server]) !== 'behind',
   )
   return {
     code: 'partial_propagation',
     severity: disjoint || copies.length === 0 || wrong.length > 0 ? 'error' : 'warning',
-    message: `${matching.length} of ${matching.length + without.length} name servers have the record: ${matching.map(describeServer).join(', ')}; not yet: ${without.map((server) => describeServerAndFault(observations, server)).join(', ')}`,
-    fix: advice(observations, { disjoint, matching, without, copies, wrong }),
+    message: `${withRecord.length} of ${withRecord.length + withoutRecord.length} name servers have the record: ${withRecord.map(describeServer).join(', ')}; not yet: ${withoutRecord.map((server) => describeServerAndFault(observations, server)).join(', ')}`,
+    fix: advice(observations, { disjoint, withRecord, withoutRecord, copies, wrong }),
     ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
-      with: matching.map((server) => ({ ...identify(server), serial: serialOf(server) })),
-      without: without.map((server) => ({
+      with: withRecord.map((server) => ({ ...identify(server), serial: serialOf(server) })),
+      without: withoutRecord.map((server) => ({
         ...identify(server),
         outcome: server.outcome,
         serial: serialOf(server),
       })),
       ...(disjoint ? { apart: disjoint } : {}),
       ...(glue.length > 0 ? { stale_glue: glue } : {}),
-      old_state_ttl: oldStateTtl(without),
+      old_state_ttl: oldStateTtl(withoutRecord),
     },
   }
 }
@@ -56,20 +56,23 @@ function advice(
   observations: Observations,
   seen: {
     disjoint: DisjointNsSets | undefined
-    matching: readonly Observation[]
-    without: readonly Observation[]
+    withRecord: readonly Observation[]
+    withoutRecord: readonly Observation[]
     copies: readonly Observation[]
     wrong: readonly Observation[]
   },
 ): string {
-  const { disjoint, matching, without, copies, wrong } = seen
+  const { disjoint, withRecord, withoutRecord, copies, wrong } = seen
   const glue = observations.staleGlue ?? []
   if (copies.length === 0) return glueFix(glue)
   if (disjoint) return disjointFix(disjoint)
   if (wrong.length > 0)
     return `Waiting won't help: correct the value at ${wrong.map(({ host }) => host).join(', ')}: ${observations.expected}`
-  if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(matching, copies)]}`
-  return possiblyStaleGlueFix(observations, matching, without) ?? LAG_FIXES[lagOf(matching, without)]
+  if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
+  return (
+    possiblyStaleGlueFix(observations, withRecord, withoutRecord) ??
+    LAG_FIXES[lagOf(withRecord, withoutRecord)]
+  )
 }
 
 type DisjointNsSets = { with: string[]; without: string[] }
@@ -81,26 +84,26 @@ function disjointFix(disjoint: DisjointNsSets): string {
 /** One host has two addresses that answer differently. One of them may be old, but the servers weren't asked which. */
 function possiblyStaleGlueFix(
   { parent }: Observations,
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
 ): string | undefined {
-  const host = matching.find((server) => without.some((other) => other.host === server.host))?.host
+  const host = withRecord.find((server) => withoutRecord.some((other) => other.host === server.host))?.host
   if (host === undefined || parent === undefined) return undefined
   const addresses = (servers: readonly Observation[]) =>
     servers.flatMap((server) => (server.host === host ? [server.server?.address ?? ''] : [])).join(', ')
-  return `${host} gives different answers at its addresses. If ${addresses(without)} is an old address, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
+  return `${host} gives different answers at its addresses. If ${addresses(withoutRecord)} is an old address, update the glue record for ${host} at the registrar and its A/AAAA records; otherwise wait until that server has copied the zone`
 }
 
 type Lag = 'behind' | 'same' | 'ahead'
 
 /** Whether the zone at the servers without the record is older, the same, or newer, going by its serials. */
-function lagOf(matching: readonly Observation[], without: readonly Observation[]): Lag {
-  const isAhead = without.every((server) =>
-    matching.every((other) => isNewer(serialOf(server), serialOf(other))),
+function lagOf(withRecord: readonly Observation[], withoutRecord: readonly Observation[]): Lag {
+  const isAhead = withoutRecord.every((server) =>
+    withRecord.every((other) => isNewer(serialOf(server), serialOf(other))),
   )
   if (isAhead) return 'ahead'
-  const newest = new Set(matching.map(serialOf))
-  return without.every((server) => serialOf(server) !== null && newest.has(serialOf(server)))
+  const newest = new Set(withRecord.map(serialOf))
+  return withoutRecord.every((server) => serialOf(server) !== null && newest.has(serialOf(server)))
     ? 'same'
     : 'behind'
 }
@@ -142,14 +145,14 @@ function describeServerAndFault(observations: Observations, server: Observation)
  * half moved. Copies of a zone that has just been changed share some.
  */
 function disjointNsSets(
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
 ): DisjointNsSets | undefined {
   const hosts = (servers: readonly Observation[]) => [
     ...new Set(servers.flatMap((server) => server.nsSet ?? [])),
   ]
-  const sets = { with: hosts(matching).sort(), without: hosts(without).sort() }
-  const areKnown = [...matching, ...without].every((server) => server.nsSet !== undefined)
+  const sets = { with: hosts(withRecord).sort(), without: hosts(withoutRecord).sort() }
+  const areKnown = [...withRecord, ...withoutRecord].every((server) => server.nsSet !== undefined)
   return areKnown && sets.with.every((host) => !sets.without.includes(host)) ? sets : undefined
 }
 

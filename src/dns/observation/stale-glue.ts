@@ -22,13 +22,13 @@ export interface StaleGlue {
  */
 export async function findStaleGlue(
   { delegation, parent }: Located,
-  matching: readonly Observation[],
-  without: readonly Observation[],
+  withRecord: readonly Observation[],
+  withoutRecord: readonly Observation[],
   context: ResolutionContext,
 ): Promise<readonly StaleGlue[]> {
-  const serverWithRecord = matching[0]?.server
+  const serverWithRecord = withRecord[0]?.server
   if (serverWithRecord === undefined || parent === undefined) return []
-  const suspects = without.flatMap(({ host, server }) => {
+  const suspects = withoutRecord.flatMap(({ host, server }) => {
     const glue = delegation.hosts.get(host)?.some(({ address }) => address === server?.address)
     return glue === true && server !== undefined && isWithin(host, delegation.zone)
       ? [{ host, glue: server.address }]

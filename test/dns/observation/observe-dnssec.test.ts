@@ -2,7 +2,7 @@ import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { observeDnssec } from '../../../src/dns/observation/observe-dnssec.ts'
 import type { DelegationSigner } from '../../../src/dns/wire/message.ts'
-import { AA, type Asked, type FakeReply } from '../fake-dns.ts'
+import { AA, type Asked, EDNS, type FakeReply } from '../fake-dns.ts'
 import { timedContext } from '../timed-check.ts'
 
 /** The example of RFC 4034 section 5.4. */
@@ -52,19 +52,9 @@ const signature = (inception: number, expiration: number): packet.Answer => ({
 })
 
 function server(signatures: packet.Answer[], keys = true): (asked: Asked) => FakeReply {
-  const edns: packet.Answer = {
-    type: 'OPT',
-    name: '.',
-    udpPayloadSize: 1232,
-    extendedRcode: 0,
-    ednsVersion: 0,
-    flags: 0,
-    flag_do: true,
-    options: [],
-  }
   return ({ type }) => ({
     flags: AA,
-    additionals: [edns],
+    additionals: [EDNS],
     answers:
       type === 'SOA'
         ? [soa, ...signatures]
@@ -142,7 +132,7 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
   test.each([
     ['first', ['192.0.2.9', '192.0.2.2']],
     ['second', ['192.0.2.2', '192.0.2.9']],
-  ] as const)('expired signatures of the %s server alone are told as its own', async (_which, hosts) => {
+  ] as const)('expired signatures at only the %s server are reported as its own', async (_which, hosts) => {
     const fresh = server([signature(-DAY, DAY)])
     const old = server([signature(-3 * DAY, -2 * DAY)])
     const seen = await observe(
@@ -179,7 +169,7 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
     expect(await observe(server([]))).toMatchObject({ state: 'no-signature' })
   })
 
-  test('silence says nothing', async () => {
+  test('silence is not an observation', async () => {
     expect(await observe(() => 'silent')).toBeUndefined()
   })
 })

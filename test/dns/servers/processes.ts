@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { ask } from '../../../src/dns/wire/exchange.ts'
 import { realEffects } from '../real-effects.ts'
 
-/** A running server; its output is kept for the error message. */
+/** A running server; its output is kept for error messages. */
 export interface ServerProcess {
   readonly output: () => string
   stop(): Promise<void>
@@ -12,10 +12,11 @@ export interface ServerProcess {
 
 const SYSTEM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`
 
-export function startProcess(command: string, args: readonly string[]): ServerProcess {
+export function startProcess(command: string, args: readonly string[], cwd?: string): ServerProcess {
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: SYSTEM_PATH },
+    ...(cwd === undefined ? {} : { cwd }),
   })
   let text = ''
   for (const stream of [child.stdout, child.stderr])

@@ -2,22 +2,22 @@ import { createSocket, type Socket } from 'node:dgram'
 import { createServer, type Server } from 'node:net'
 import packet from 'dns-packet'
 
-/** What stands between the check and a real server: closes TCP, waits, chokes on EDNS, makes noise, says nothing. */
+/** A relay between the check and a real server that closes TCP, delays, rejects EDNS, sends junk, or stays silent. */
 export interface RelayOptions {
   readonly address: string
   readonly port: number
   /** The real server behind it, at the same port; without one the relay is silent. */
   readonly upstream?: string
   readonly delayMs?: number
-  /** What comes back instead of asking upstream: `drop` for nothing; undefined passes the question on. */
+  /** The relay's own answer: `drop` sends none, undefined passes the query on. */
   readonly reply?: (query: Buffer) => Buffer | 'drop' | undefined
-  /** What is sent in front of the true answer. */
+  /** What is sent before the real answer. */
   readonly noise?: (query: Buffer, answer: Buffer) => Buffer[]
-  /** Changes the question on its way. */
+  /** Changes the query on its way. */
   readonly rewrite?: (query: Buffer) => Buffer
   /** Changes the answer on its way back. */
   readonly answer?: (answer: Buffer) => Buffer
-  /** Accepts TCP and never says anything. Without it TCP is closed. */
+  /** Accepts TCP but never answers. Otherwise TCP is closed. */
   readonly silentTcp?: true
 }
 
@@ -79,7 +79,7 @@ function silentTcp(address: string, port: number): Promise<Server> {
   })
 }
 
-/** FORMERR to every question with EDNS, as servers older than RFC 2671 answer. */
+/** FORMERR to every query with EDNS, as from servers older than RFC 2671. */
 export function refuseEdns(query: Buffer): Buffer | undefined {
   if (query.readUInt16BE(10) === 0) return undefined
   const reply = Buffer.from(query.subarray(0, 12))
@@ -88,7 +88,7 @@ export function refuseEdns(query: Buffer): Buffer | undefined {
   return reply
 }
 
-/** No answer to any question with EDNS, as some firewalls have it. */
+/** No answer to queries with EDNS, as with some firewalls. */
 export function dropEdns(query: Buffer): 'drop' | undefined {
   return query.readUInt16BE(10) === 0 ? undefined : 'drop'
 }
@@ -118,14 +118,14 @@ export function addCname(types: readonly string[]): (answer: Buffer) => Buffer {
   }
 }
 
-/** REFUSED to TXT questions. */
+/** REFUSED to TXT queries. */
 export function refuseTxt(query: Buffer): Buffer | undefined {
   const { id = 0, questions = [] } = packet.decode(query)
   if (questions[0]?.type !== 'TXT') return undefined
   return packet.encode({ type: 'response', id, flags: 5, questions })
 }
 
-/** Takes TXT and SOA records out of an answer. */
+/** Removes TXT and SOA records from an answer. */
 export function stripTxt(answer: Buffer): Buffer {
   const { id = 0, questions = [], answers = [], authorities = [] } = packet.decode(answer)
   const kept = (records: packet.Answer[]) => records.filter(({ type }) => type !== 'TXT' && type !== 'SOA')
@@ -140,7 +140,7 @@ export function stripTxt(answer: Buffer): Buffer {
   })
 }
 
-/** Answers that are none: another id, another question, a query, a compression loop, nothing at all, random bytes. */
+/** Invalid answers: another id, another question, a query, a compression loop, an empty message, random bytes. */
 export function noiseOf(_query: Buffer, answer: Buffer): Buffer[] {
   const otherId = Buffer.from(answer)
   otherId.writeUInt16BE(answer.readUInt16BE(0) ^ 0x5555, 0)

@@ -2,6 +2,7 @@ import packet from 'dns-packet'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
+import { EDNS } from '../fake-dns.ts'
 
 const question: Question = { name: 'example.com', type: 'TXT' }
 
@@ -54,16 +55,7 @@ describe('an answer is read', () => {
 
   test('with the extended error of RFC 8914', () => {
     const data = Buffer.concat([Buffer.from([0, 6]), Buffer.from('bogus')])
-    const opt = {
-      type: 'OPT',
-      name: '.',
-      udpPayloadSize: 1232,
-      extendedRcode: 0,
-      ednsVersion: 0,
-      flags: 0,
-      flag_do: false,
-      options: [{ code: 15, data }],
-    } as unknown as packet.Answer
+    const opt = { ...EDNS, options: [{ code: 15, data }] } as unknown as packet.Answer
     expect(decodeAnswer(answerWith({ additionals: [opt] }), 7, question)).toMatchObject({
       edns: true,
       extendedError: { code: 6, text: 'bogus' },
