@@ -1,5 +1,6 @@
 import packet from 'dns-packet'
 import { NSD } from './network.ts'
+import { question } from './processes.ts'
 import { relay } from './relay.ts'
 import { EXPECTED, RIGHT, SPF, txt } from './setup.ts'
 import type { Broken, Truth } from './truth.ts'
@@ -123,8 +124,47 @@ const apexAlias = relay({
       : undefined,
 })
 
+/** A CNAME next to the record, in answers to these queries: BIND, Knot and NSD refuse to load it, others serve it. */
+function beside(id: string, what: string, types: readonly string[], truth: Truth): Broken {
+  const apex = `${id}.com`
+  const name = `app.${apex}`
+  const server = relay({
+    upstream: NSD,
+    change: (answer, query) => {
+      if (query.name !== name || !types.includes(query.type)) return answer
+      const { id = 0, questions = [], answers = [] } = packet.decode(answer)
+      return packet.encode({
+        type: 'response',
+        id,
+        flags: packet.AUTHORITATIVE_ANSWER,
+        questions,
+        answers: [{ type: 'CNAME', name, ttl: 3600, data: `web.${apex}` }, ...answers],
+      })
+    },
+  })
+  return {
+    id,
+    what,
+    name,
+    zones: [zone(apex, `${AT('app')}\nweb A 192.0.2.1`, { at: ['nsd'], ns: { ns1: [server.address] } })],
+    before: async (resolver) => {
+      if (!types.includes('TXT')) await question(resolver, name, 'A', 3000)
+    },
+    truth,
+  }
+}
+
+const BESIDE: Truth = { verdicts: ['fix'], codes: ['cname_at_name'], never: /Wait \d+/ }
+
 /** Aliases. */
 export const ALIASES: readonly Broken[] = [
+  beside('a-beside', 'a CNAME next to the record, in one answer', ['TXT'], BESIDE),
+  beside(
+    'a-besidecached',
+    'a CNAME next to the record, which the resolver has cached',
+    ['A', 'CNAME'],
+    BESIDE,
+  ),
   looped('knot'),
   looped('nsd'),
   looped('bind'),

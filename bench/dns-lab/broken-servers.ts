@@ -1,4 +1,6 @@
-import { BIND, CLOSED, KNOT, NSD } from './network.ts'
+import type { Answer } from 'dns-packet'
+import { BIND, CLOSED, INTERNAL, KNOT, NSD } from './network.ts'
+import { question } from './processes.ts'
 import { type Behavior, type Query, rcode, relay } from './relay.ts'
 import { EXPECTED, RIGHT, SPF, txt } from './setup.ts'
 import type { Broken, Truth } from './truth.ts'
@@ -137,7 +139,7 @@ export const DELEGATIONS: readonly Broken[] = [
     'two copies with one serial, one with quotation marks',
     'mixed.com',
     [zone('mixed.com', { knot: RIGHT, nsd: `@ TXT "\\034${EXPECTED}\\034"` })],
-    { verdicts: ['fix', 'wait'], firstMentions: /quot/i },
+    { verdicts: ['fix'], firstMentions: /quot/i },
   ),
   broken(
     'd-mixedmissing',
@@ -162,6 +164,31 @@ function faulty(id: string, what: string, behavior: Behavior, truth: Truth, reco
   }
 }
 
+const asksForSignatures = (record: Answer) => record.type === 'OPT' && record.flag_do
+
+/**
+ * The zone is gone from a BIND that offers recursion to everyone.
+ *
+ * @param records what it still has in its cache, from a server that nobody delegates to.
+ */
+function openBind(id: string, records: string): Broken {
+  const domain = `${id}.com`
+  const server = relay({})
+  return {
+    id,
+    what: `a BIND with open recursion that lost the zone${records === '' ? '' : ', with the record in its cache'}`,
+    name: domain,
+    zones: [zone(domain, { internal: records }, { ns: { ns1: [server.address] } })],
+    resolvers: ['bind'],
+    before: async (resolver) => {
+      server.behavior = { upstream: INTERNAL }
+      if (records !== '') await question(resolver, domain, 'TXT', 3000)
+      server.behavior = { upstream: resolver }
+    },
+    truth: { verdicts: ['fix'], codes: ['lame_nameserver'], misleads: /redirects DNS/ },
+  }
+}
+
 const LARGE = Array.from({ length: 24 }, (_, index) => txt(`service-${index}=${'k3'.repeat(90)}`)).join('\n')
 const SERVER_SIDE = { misleads: /load the zone/ }
 
@@ -173,6 +200,14 @@ export const SERVERS: readonly Broken[] = [
     { own: (query) => (query.edns && query.transport === 'udp' ? 'drop' : undefined) },
     { verdicts: ['ready_with_warning', 'fix'], firstMentions: /EDNS/ },
   ),
+  faulty(
+    's-dropsdo',
+    'drops queries for signatures',
+    { own: ({ packet: { additionals } }) => (additionals?.some(asksForSignatures) ? 'drop' : undefined) },
+    { verdicts: ['fix', 'ready_with_warning'], codes: ['edns_dropped'], firstMentions: /signature|DO bit/ },
+  ),
+  openBind('s-gone', ''),
+  openBind('s-gonecached', RIGHT),
   faulty(
     's-tcponly',
     'answers over TCP alone',

@@ -91,12 +91,14 @@ test('a truncated answer is read from a larger datagram if TCP is closed', async
   })
 })
 
-const soa = (name: string): Answer => ({
-  name,
-  type: 'SOA',
-  ttl: 900,
-  data: { mname: `a.${name}`, rname: `h.${name}`, serial: 1, refresh: 7200, minimum: 900 },
+const soaData = (name: string) => ({
+  mname: `a.${name}`,
+  rname: `h.${name}`,
+  serial: 1,
+  refresh: 7200,
+  minimum: 900,
 })
+const soa = (name: string): Answer => ({ name, type: 'SOA', ttl: 900, data: soaData(name) })
 
 test.each([
   ['answers NXDOMAIN', { flags: RA | RCODE.NXDOMAIN, authorities: [soa('.')] }],
@@ -190,6 +192,95 @@ test('a server that drops queries for signatures is reported, not the resolver t
   expect(report.findings).toMatchObject([
     { code: 'edns_dropped', details: { dropped: 'do', servers: [{ host: 'ns.example.com' }] } },
   ])
+})
+
+/** The name server gives its referral to the root; `others` is what the servers above it offer. */
+const openRecursion =
+  (others: 'registry' | 'recursion') =>
+  (asked: Asked): FakeReply => {
+    const upward: FakeReply = {
+      flags: RA,
+      authorities: [{ name: '.', type: 'NS', ttl: 60, data: 'a.root-servers.net' }],
+    }
+    if (asked.server === '192.0.2.2') return upward
+    if (asked.server === '192.0.2.53' && asked.name === 'example.com' && asked.type === 'NS')
+      return { flags: RA, answers: [{ name: 'example.com', type: 'NS', ttl: 60, data: 'ns.example.com' }] }
+    return asked.server === '192.0.2.1' && others === 'recursion' ? upward : healthy(asked)
+  }
+
+test('a server without the zone that offers recursion to everyone is lame', async () => {
+  expect(await check(openRecursion('registry'))).toMatchObject({
+    verdict: 'fix',
+    findings: [{ code: 'lame_nameserver' }],
+  })
+})
+
+test('if the registry’s servers seem to offer recursion as well, DNS is intercepted', async () => {
+  expect(await check(openRecursion('recursion'))).toMatchObject({
+    verdict: 'unknown',
+    findings: [{ code: 'dns_intercepted' }],
+  })
+})
+
+test('a referral with recursion on offer, instead of the registry’s own, comes from an interceptor', async () => {
+  const report = await check((asked) => {
+    const reply = healthy(asked)
+    if (asked.server === '192.0.2.1' && typeof reply !== 'string') return { ...reply, flags: RA }
+    return asked.server === '192.0.2.2' && typeof reply !== 'string' ? { ...reply, flags: RA } : reply
+  })
+  expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
+})
+
+describe('a CNAME next to the record', () => {
+  const cname: Answer = { name: 'example.com', type: 'CNAME', ttl: 3600, data: 'web.example.com' }
+  let left = 900
+  /** The resolver has cached the CNAME, and that its target has no TXT records. */
+  const world =
+    (atServer: (type: string) => boolean) =>
+    (asked: Asked): FakeReply => {
+      const { server, name, type } = asked
+      const reply = healthy(asked)
+      if (name !== 'example.com' || typeof reply === 'string') return reply
+      if (server === '192.0.2.53' && type === 'TXT') {
+        left -= 1
+        const authorities = [{ ...soa('example.com'), ttl: left } as Answer]
+        return { flags: RA, answers: [cname], authorities }
+      }
+      return server === '192.0.2.2' && atServer(type)
+        ? { flags: AA, answers: [cname, ...(reply.answers ?? [])] }
+        : reply
+    }
+
+  test.each([
+    ['in the same answer', (type: string) => type === 'TXT'],
+    ['that only other queries show', (type: string) => type === 'A' || type === 'CNAME'],
+  ])('%s has to be removed: waiting does not help', async (_title, atServer) => {
+    expect(await check(world(atServer))).toMatchObject({
+      verdict: 'fix',
+      findings: [
+        { code: 'cname_at_name', details: { target: 'web.example.com', servers: ['ns.example.com'] } },
+      ],
+    })
+  })
+
+  test('that the server no longer has is waited for, as long as the CNAME is cached', async () => {
+    expect(await check(world(() => false))).toMatchObject({
+      verdict: 'wait',
+      retry_after_seconds: 3600,
+      findings: [{ code: 'cached_absence' }],
+    })
+  })
+})
+
+test.each([2_147_483_647, 604_800])('a script is never told to wait for %i seconds', async (ttl) => {
+  const empty = smallWorld(() => [])
+  const report = await check((asked) => {
+    const reply = empty(asked)
+    if (asked.type !== 'TXT' || typeof reply === 'string') return reply
+    const record = { ...soa('example.com'), ttl, data: { ...soaData('example.com'), minimum: ttl } }
+    return { ...reply, authorities: [record as Answer] }
+  })
+  expect(report).toMatchObject({ verdict: 'fix', retry_after_seconds: 86_400 })
 })
 
 test('the registry’s glue is compared with the address in the zone', async () => {

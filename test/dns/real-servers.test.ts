@@ -207,6 +207,27 @@ const CAUSES: readonly Scenario[] = [
     evidence: { seen: 'mc-verify=YOUR_TOKEN' },
   },
   {
+    title: 'the value as the host of a TXT record',
+    name: 'valuehost.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: `${EXPECTED.toLowerCase()}.valuehost.test`, host_field: '@' },
+  },
+  {
+    title: 'the value as the host of a CNAME record',
+    name: 'valuealias.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: `${EXPECTED.toLowerCase()}.valuealias.test` },
+  },
+  {
+    title: 'the token as the host and the prefix as the value',
+    name: 'tokenhost.test',
+    verdict: 'fix',
+    code: 'other_name',
+    evidence: { found_at: `${EXPECTED.slice(10).toLowerCase()}.tokenhost.test` },
+  },
+  {
     title: 'the record at www',
     name: 'atwww.test',
     verdict: 'fix',
@@ -367,6 +388,13 @@ const CAUSES: readonly Scenario[] = [
     verdict: 'fix',
     code: 'split_records',
     evidence: { seen: [EXPECTED.slice(0, 14), EXPECTED.slice(14)] },
+  },
+  {
+    title: 'a value copied from a shortened display',
+    name: 'ellipsis.test',
+    verdict: 'fix',
+    code: 'truncated',
+    evidence: { seen: `${EXPECTED.slice(0, 16)}...${EXPECTED.slice(-4)}` },
   },
   {
     title: 'a truncated value',
@@ -568,11 +596,33 @@ const SERVERS: readonly Scenario[] = [
     report: { resolvers: [{ outcome: 'match' }] },
   },
   {
-    title: 'something on the network that answers instead of the servers',
-    name: 'intercepted.test',
-    verdict: 'unknown',
-    code: 'dns_intercepted',
+    title: 'an open resolver listed as a name server, which has the record from its cache',
+    name: 'openresolver.test',
+    verdict: 'fix',
+    code: 'lame_nameserver',
     evidence: { servers: [{ authoritative: false, outcome: 'lame' }] },
+  },
+  {
+    title: 'a BIND with open recursion from which the zone is gone',
+    name: 'gone.test',
+    verdict: 'fix',
+    code: 'lame_nameserver',
+    evidence: { servers: [{ authoritative: false }] },
+  },
+  {
+    title: 'a server that drops queries for signatures',
+    name: 'dropsdo.test',
+    // The resolver validates, so it gets no answer either.
+    verdict: 'fix',
+    code: 'edns_dropped',
+    evidence: { dropped: 'do', servers: [{ host: 'ns-dropsdo.dropsdo.test', outcome: 'match' }] },
+  },
+  {
+    title: 'a CNAME next to the record in the same answer',
+    name: 'app.addscname.test',
+    verdict: 'fix',
+    code: 'cname_at_name',
+    evidence: { target: 'web.addscname.test' },
   },
   {
     title: 'a TXT set of 12 kB',
@@ -766,6 +816,19 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
   })
 
   describe('the check finds resolver problems:', () => {
+    test('a CNAME next to the record that only other queries show, once it is cached', async () => {
+      const effects = realEffects()
+      const name = 'app.hascname.test'
+      const deadline = effects.clock.monotonic() + 5000
+      await ask(network.unbound, { name, type: 'A' }, { recursionDesired: true, deadline }, effects)
+      expectScenario(await network.check(name, EXPECTED), {
+        name,
+        verdict: 'fix',
+        code: 'cname_at_name',
+        evidence: { target: 'web.hascname.test', servers: ['ns-hasCname.hascname.test'.toLowerCase()] },
+      })
+    })
+
     test('an absence cached by Unbound, with the seconds left', async () => {
       await network.check('one.test', EXPECTED)
       await primeResolver(network, 'cachedabsence.test', 'unbound')

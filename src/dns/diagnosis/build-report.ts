@@ -9,6 +9,8 @@ import type { CheckReport, ResolverReport, Verdict } from './report.ts'
 
 /** Keeps a script that waits as long as the report says from spinning. */
 const MIN_WAIT_SECONDS = 1
+/** A longer TTL is most likely a mistake, and many caches ignore it (RFC 2308 section 5, RFC 8767 section 4). */
+const MAX_WAIT_SECONDS = 86_400
 
 /** What the check was asked for. */
 interface Asked {
@@ -61,11 +63,14 @@ function retryAfter(
 ): number | null {
   if (verdict === 'ready' || verdict === 'ready_with_warning' || verdict === 'unknown') return null
   const left = findings.flatMap(({ secondsLeft }) => secondsLeft ?? [])
-  if (left.length > 0) return Math.max(MIN_WAIT_SECONDS, ...left)
+  if (left.length > 0) return atMostADay(Math.max(MIN_WAIT_SECONDS, ...left))
   const { withoutRecord } = groupByOutcome(observations.servers)
-  const seconds = oldStateTtl(withoutRecord)
+  const seconds = atMostADay(oldStateTtl(withoutRecord))
   return verdict === 'wait' ? Math.max(seconds ?? 0, MIN_WAIT_SECONDS) : seconds
 }
+
+const atMostADay = (seconds: number | null | undefined): number | null =>
+  seconds == null ? null : Math.min(seconds, MAX_WAIT_SECONDS)
 
 /** The report of a check that ended before it queried a name server. */
 function emptyReport(asked: Asked, name: string, verdict: Verdict, finding: Finding): CheckReport {
@@ -109,7 +114,7 @@ export function zoneNotFoundReport(
         fix: `Check the spelling of ${location.domain}. If it's right, the domain isn't registered, has expired, or has no name servers set at the registrar`,
         details: { domain: location.domain, said_by: location.saidBy },
       }),
-      retry_after_seconds: location.soa?.negativeTtl ?? null,
+      retry_after_seconds: atMostADay(location.soa?.negativeTtl),
     }
   const replies = location.resolverReplies.map(({ resolver, question, reply }) => ({
     resolver: formatDnsAddress(resolver),

@@ -31,8 +31,24 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
     'quoted-printable (=3D for "=")',
     (text) => text.replace(/=([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16)),
   ],
+  ['hexadecimal', (text) => (/^(?:0x|\\x)?(?:[0-9a-f]{2}[\s:]?)+$/i.test(text) ? fromHex(text) : text)],
+  // How other services have people prove a domain: as a tag in a page, or an entry in a file.
+  ['an HTML meta tag', (text) => metaTag(text) ?? text],
+  ['JSON', (text) => /^\{\s*"([^"]+)"\s*:\s*"([^"]+)"\s*\}$/.exec(text)?.slice(1).join('=') ?? text],
   ['base64', (text) => (/^[\w+/-]+=*$/.test(text) ? Buffer.from(text, 'base64').toString('utf8') : text)],
 ]
+
+function fromHex(text: string): string {
+  return Buffer.from(text.replace(/^(?:0x|\\x)|[\s:]/gi, ''), 'hex').toString('utf8')
+}
+
+/** `name=content`. There may be no spaces left in the tag. */
+function metaTag(text: string): string | undefined {
+  if (!/^<meta/i.test(text)) return undefined
+  const attribute = (name: string) => new RegExp(`${name}=["']([^"']+)`, 'i').exec(text)?.[1]
+  const [name, content] = [attribute('name'), attribute('content')]
+  return name && content && `${name}=${content}`
+}
 
 function percentDecoded(run: string): string {
   return Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8')

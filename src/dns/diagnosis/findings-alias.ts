@@ -4,6 +4,9 @@ import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { listValues, quote } from './labels.ts'
 
+const replacementAt = (name: string, zone: string) =>
+  name === zone ? 'A/AAAA records (or ALIAS, if the provider has it)' : 'A/AAAA records'
+
 /** Why an alias doesn't have the record: a name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
 export function aliasCause(observations: Observations): Finding | undefined {
   const { alias, name, zone, expected, probes } = observations
@@ -30,7 +33,7 @@ export function aliasCause(observations: Observations): Finding | undefined {
   // The top of a zone has SOA and NS records (RFC 1912 section 2.4).
   const isAtApex = phrases.dname === undefined && name === zone
   const apex = isAtApex ? `. A CNAME isn't allowed at the top of a zone` : ''
-  const replacement = isAtApex ? 'A/AAAA records (or ALIAS, if the provider has it)' : 'A/AAAA records'
+  const replacement = isAtApex ? replacementAt(name, zone) : 'A/AAAA records'
   switch (alias.end) {
     case 'loop':
       return {
@@ -62,6 +65,24 @@ export function aliasCause(observations: Observations): Finding | undefined {
           : `Either add the TXT record at ${last}, or replace ${phrases.cause} with ${phrases.dname === undefined ? replacement : 'separate records for the names below it'} and add the TXT record at ${name}`,
         details,
       }
+  }
+}
+
+/** A CNAME next to the record: whoever caches or follows the CNAME doesn't see the record. */
+export function cnameBesideRecord(
+  { name, zone }: Observations,
+  withRecord: readonly Observation[],
+): Finding | undefined {
+  const servers = withRecord.filter((server) => server.cnameBeside !== undefined)
+  const target = servers[0]?.cnameBeside
+  if (target === undefined) return undefined
+  const hosts = [...new Set(servers.map(({ host }) => host))]
+  return {
+    code: 'cname_at_name',
+    severity: 'error',
+    message: `${name} has a CNAME record (to ${target}) next to the TXT record, which DNS doesn't allow (RFC 1034 section 3.6.2): resolvers that follow the CNAME don't see the TXT record, and waiting won't help`,
+    fix: `Remove the CNAME at ${name}, or replace it with ${replacementAt(name, zone)}`,
+    details: { target, servers: hosts },
   }
 }
 

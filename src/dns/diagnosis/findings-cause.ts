@@ -8,9 +8,22 @@ import { isPrivateRegistry, isRegistry, registeredDomain } from '../resolution/r
 import { relativeName } from '../wire/name.ts'
 import { decodeValues, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { aliasCause, aliasRemark, aliasUnknown, cnameInsteadOfTxt, targetsValue } from './findings-alias.ts'
+import {
+  aliasCause,
+  aliasRemark,
+  aliasUnknown,
+  cnameBesideRecord,
+  cnameInsteadOfTxt,
+  targetsValue,
+} from './findings-alias.ts'
 import { isSplitDelegation } from './findings-delegation.ts'
-import { misplacedFinding, prefixAsHost, splitAtEquals } from './findings-misplaced.ts'
+import {
+  hostForValue,
+  misplacedFinding,
+  prefixAsHost,
+  splitAtEquals,
+  valueAsHost,
+} from './findings-misplaced.ts'
 import { partialPropagation } from './findings-propagation.ts'
 import { valueFinding } from './findings-value.ts'
 import { listValues, quote } from './labels.ts'
@@ -70,8 +83,8 @@ function remarks(observations: Observations, matching: readonly Observation[]): 
       fix: 'Nothing to do, as long as the wildcard stays',
       details: { values: decodeValues(observations.probes.wildcard) },
     })
-  const alias = aliasRemark(observations, matching)
-  return alias === undefined ? findings : [...findings, alias]
+  const aliases = [cnameBesideRecord(observations, matching), aliasRemark(observations, matching)]
+  return [...findings, ...aliases.filter((finding) => finding !== undefined)]
 }
 
 /** @param best the best explanation of the values; undefined if they have nothing to do with the record. */
@@ -92,6 +105,8 @@ function recordCause(
   if (misplaced !== undefined && isAbsent) return misplacedFinding(observations, misplaced)
   const split = probes?.misplaced.find((place) => splitAtEquals(expected, place))
   if (split !== undefined && isAbsent) return prefixAsHost(observations, split)
+  const asHost = probes?.misplaced.find((place) => valueAsHost(expected, place, probes))
+  if (asHost !== undefined && isAbsent) return hostForValue(observations, asHost)
   const alias = probes?.misplaced.find((place) => targetsValue(expected, place.alias ?? ''))
   if (alias?.alias !== undefined && isAbsent) return cnameInsteadOfTxt(observations, alias.name, alias.alias)
   if (best === undefined && isRegistry(name)) return registryName(name)

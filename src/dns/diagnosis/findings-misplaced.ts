@@ -1,7 +1,7 @@
-import type { MisplacedRecord } from '../observation/misplaced-records.ts'
+import type { MisplacedRecord, ProbeResult } from '../observation/misplaced-records.ts'
 import type { Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
-import { hasText } from '../wire/txt-answer.ts'
+import { hasText, hasValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { quote } from './labels.ts'
 
@@ -67,6 +67,37 @@ export function splitAtEquals(expected: string, place: MisplacedRecord): boolean
   const prefix = expected.slice(0, Math.max(at, 0)).toLowerCase()
   const [label = ''] = place.name.split('.')
   return prefix !== '' && label.replace(/^_/, '') === prefix && hasText(place.values, expected.slice(at + 1))
+}
+
+/** Whether the value, or the part after its first `=`, was entered as the host, and no wildcard made the record there. */
+export function valueAsHost(expected: string, place: MisplacedRecord, probes: ProbeResult): boolean {
+  const value = expected.toLowerCase()
+  const token = value.slice(value.indexOf('=') + 1)
+  const isHost = [value, token].some((host) => host.length >= 8 && place.name.startsWith(`${host}.`))
+  const wildcards = [
+    { alias: probes.wildcardAlias, values: probes.wildcard },
+    ...probes.misplaced.filter(({ how }) => how === 'wildcard'),
+  ]
+  const isFromWildcard = wildcards.some(
+    ({ alias, values }) =>
+      alias === place.alias &&
+      values.length === place.values.length &&
+      values.every(({ bytes }) => hasValue(place.values, bytes)),
+  )
+  return isHost && !isFromWildcard
+}
+
+/** The value was entered as the host. */
+export function hostForValue({ name, zone, expected }: Observations, place: MisplacedRecord): Finding {
+  const host = relativeName(name, zone)
+  const what = place.alias === undefined ? 'a TXT record' : `an alias (CNAME) for ${place.alias}`
+  return {
+    code: 'other_name',
+    severity: 'error',
+    message: `The value was entered as the host: there is ${what} at ${place.name}. Expected a TXT record ${quote(expected)} at ${name}`,
+    fix: `Remove the record at ${place.name}, and add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
+    details: { found_at: place.name, expected_at: name, host_field: host },
+  }
 }
 
 /** The part before the first `=` was entered as the host. */

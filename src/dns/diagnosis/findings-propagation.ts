@@ -2,7 +2,7 @@ import { type Observation, type Observations, oldStateTtl } from '../observation
 import type { StaleGlue } from '../observation/stale-glue.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { explainValues } from './value-comparison.ts'
+import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
 /** Some servers of the zone have the record, others don't. */
 export function partialPropagation(
@@ -18,11 +18,15 @@ export function partialPropagation(
   const isLagging = !disjoint && copies.length > 0 && lagOf(withRecord, copies) === 'behind'
   // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
   const refresh = copies.flatMap((server) => server.soa?.refresh ?? [])
+  // A server that is behind still has to copy the corrected value; any other one keeps the wrong value.
+  const wrong = copies.filter(
+    (server) => faultAt(observations, server) !== undefined && lagOf(withRecord, [server]) !== 'behind',
+  )
   return {
     code: 'partial_propagation',
-    severity: disjoint || copies.length === 0 ? 'error' : 'warning',
+    severity: disjoint || copies.length === 0 || wrong.length > 0 ? 'error' : 'warning',
     message: `${withRecord.length} of ${withRecord.length + withoutRecord.length} name servers have the record: ${withRecord.map(describeServer).join(', ')}; not yet: ${withoutRecord.map((server) => describeServerAndFault(observations, server)).join(', ')}`,
-    fix: advice(observations, { disjoint, withRecord, withoutRecord, copies }),
+    fix: advice(observations, { disjoint, withRecord, withoutRecord, copies, wrong }),
     ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
       with: withRecord.map((server) => ({ ...identify(server), serial: serialOf(server) })),
@@ -55,12 +59,15 @@ function advice(
     withRecord: readonly Observation[]
     withoutRecord: readonly Observation[]
     copies: readonly Observation[]
+    wrong: readonly Observation[]
   },
 ): string {
-  const { disjoint, withRecord, withoutRecord, copies } = seen
+  const { disjoint, withRecord, withoutRecord, copies, wrong } = seen
   const glue = observations.staleGlue ?? []
   if (copies.length === 0) return glueFix(glue)
   if (disjoint) return disjointFix(disjoint)
+  if (wrong.length > 0)
+    return `Waiting won't help: correct the value at ${wrong.map(({ host }) => host).join(', ')}: ${observations.expected}`
   if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
   return (
     possiblyStaleGlueFix(observations, withRecord, withoutRecord) ??
@@ -120,10 +127,16 @@ function describeServer(server: Observation): string {
   return known.length === 0 ? server.host : `${server.host} (${known.join(', ')})`
 }
 
-/** Adds what is wrong with the value there, unless it is only an older version of the zone. */
-function describeServerAndFault({ expected, name }: Observations, server: Observation): string {
+/** What is wrong with the value at a server; an old token isn't a mistake, only an older version of the zone. */
+function faultAt({ expected, name }: Observations, server: Observation): ExplainedValue | undefined {
   const [best] = explainValues(expected, decodeValues(server.values), name)
-  if (best === undefined || best.fault === 'stale_token') return describeServer(server)
+  return best?.fault === 'stale_token' ? undefined : best
+}
+
+/** Adds what is wrong with the value there, unless it is only an older version of the zone. */
+function describeServerAndFault(observations: Observations, server: Observation): string {
+  const best = faultAt(observations, server)
+  if (best === undefined) return describeServer(server)
   return `${describeServer(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
 }
 

@@ -9,6 +9,7 @@ import { formatDnsAddress } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
+import { cacheTime } from './labels.ts'
 
 /** The resolvers that lack a record which the authoritative servers have, or that fail. */
 export function resolverFindings(observations: Observations): Finding[] {
@@ -29,7 +30,8 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
     case 'absent':
     case 'nxdomain':
     case 'mismatch':
-      return withoutRecord(observations, resolver)
+      // The CNAME next to the record is a finding already.
+      return followsCnameBeside(observations, resolver) ? undefined : withoutRecord(observations, resolver)
     default:
       // Another finding says why it fails: invalid signatures, or servers that drop queries.
       return failsValidation(resolver) ||
@@ -55,7 +57,7 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
       `answers from another zone of this name, whose SOA record names ${primary}`,
     )
   const isMismatch = resolver.outcome === 'mismatch'
-  const seconds = isMismatch ? (resolver.ttl ?? undefined) : cachedSeconds(observations, resolver)
+  const seconds = cachedSeconds(observations, resolver)
   if (seconds === undefined) return filtered(observations, resolver)
   if (zoneView?.steadyTtl === true)
     return otherView(
@@ -63,15 +65,28 @@ function withoutRecord(observations: Observations, resolver: ResolverObservation
       resolver,
       'answers from something other than a cache (its TTL stays the same)',
     )
-  return isMismatch ? cachedOldValue(observations, resolver, seconds) : cachedAbsence(resolver, seconds)
+  return isMismatch
+    ? cachedOldValue(observations, resolver, seconds)
+    : cachedAbsence(observations, resolver, seconds)
 }
 
-/** How long the resolver keeps the absence, which it can cache only with an SOA record (RFC 2308 section 5), or an old alias. */
-function cachedSeconds({ servers }: Observations, resolver: ResolverObservation): number | undefined {
-  if (resolver.negativeTtl !== undefined) return resolver.negativeTtl
-  const [alias] = resolver.aliases
-  const isCurrent = servers.some((server) => server.aliases[0] === alias)
-  return alias === undefined || isCurrent ? undefined : (resolver.ttl ?? undefined)
+function followsCnameBeside({ servers }: Observations, { aliases: [alias] }: ResolverObservation): boolean {
+  return alias !== undefined && servers.some((server) => server.cnameBeside === alias)
+}
+
+/** The alias that a resolver follows although the name servers don't have it any more. */
+function oldAlias({ servers }: Observations, { aliases: [alias] }: ResolverObservation): string | undefined {
+  return servers.some((server) => server.aliases[0] === alias) ? undefined : alias
+}
+
+/**
+ * How long the resolver keeps what it has: an old alias, whatever is at its end; an old TXT set; or an absence, which it
+ * can cache only with an SOA record (RFC 2308 section 5).
+ */
+function cachedSeconds(observations: Observations, resolver: ResolverObservation): number | undefined {
+  const { outcome, ttl, aliasTtl, negativeTtl } = resolver
+  if (oldAlias(observations, resolver) !== undefined) return aliasTtl ?? undefined
+  return outcome === 'mismatch' ? (ttl ?? undefined) : negativeTtl
 }
 
 /** The resolver uses none of the current name servers: it has cached others, or is configured to use others. */
@@ -111,13 +126,16 @@ function filtered(observations: Observations, resolver: ResolverObservation): Fi
   }
 }
 
-function cachedAbsence(resolver: ResolverObservation, seconds: number): Finding {
+function cachedAbsence(observations: Observations, resolver: ResolverObservation, seconds: number): Finding {
   const address = formatDnsAddress(resolver.resolver)
+  const alias = oldAlias(observations, resolver)
+  const what =
+    alias === undefined ? 'has cached that there was none' : `still has the old CNAME (to ${alias}) cached`
   return {
     code: 'cached_absence',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} has cached that there was none, for ${seconds} more seconds`,
-    fix: `Wait ${seconds} seconds; there's nothing to change`,
+    message: `The name servers have the record, but the resolver ${address} ${what}, for ${cacheTime(seconds, 'more ')}`,
+    fix: `Wait ${cacheTime(seconds)}; there's nothing to change`,
     secondsLeft: seconds,
     details: { resolver: address, outcome: resolver.outcome },
   }
@@ -129,8 +147,8 @@ function cachedOldValue(observations: Observations, resolver: ResolverObservatio
   return {
     code: 'cached_old_value',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${seconds} more seconds: expected "${observations.expected}", found ${values.map((value) => `"${value}"`).join(', ')}`,
-    fix: `Wait ${seconds} seconds; there's nothing to change`,
+    message: `The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${cacheTime(seconds, 'more ')}: expected "${observations.expected}", found ${values.map((value) => `"${value}"`).join(', ')}`,
+    fix: `Wait ${cacheTime(seconds)}; there's nothing to change`,
     secondsLeft: seconds,
     details: { resolver: address, values },
   }

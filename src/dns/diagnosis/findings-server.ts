@@ -72,13 +72,13 @@ function serverEvidence(servers: readonly Observation[]) {
 
 /**
  * Something on the network answers instead of the servers: every answer offers recursion and none is authoritative. A
- * resolver that refuses queries without recursion looks like a lame server, unless it also answers for the zones above.
+ * resolver that is listed as a name server looks the same, so the zones above decide, if their servers were asked.
  */
-function isIntercepted({ servers, recursionAbove }: Observations): boolean {
+function isIntercepted({ servers, recursionAbove, parent }: Observations): boolean {
   const answered = servers.filter((server) => server.rcode !== undefined)
   const isRecursion = answered.every((server) => !server.authoritative && server.recursionAvailable)
   const isData = answered.every((server) => server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN')
-  return answered.length > 0 && isRecursion && (isData || recursionAbove === true)
+  return answered.length > 0 && isRecursion && (recursionAbove === true || (isData && parent === undefined))
 }
 
 function intercepted(observations: Observations, servers: readonly Observation[]): Finding {

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../terminal/duration.ts'
 import type { Outcome } from '../observation/observations.ts'
 import { decodeValues, type TxtValue } from '../wire/txt-answer.ts'
 import type { Verdict } from './report.ts'
@@ -22,6 +23,16 @@ export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   wait: "wait: the record isn't visible everywhere yet",
   fix: 'needs fixing',
   unknown: "unknown: couldn't query DNS",
+}
+
+/** No cache keeps a record for longer (RFC 8767 section 4), whatever its TTL. */
+const MAX_CACHE_SECONDS = 7 * 86_400
+
+/** The time left in a cache: `45 more seconds`; `up to 7 days` if it is longer than anyone counts in seconds. */
+export function cacheTime(seconds: number, more: 'more ' | '' = ''): string {
+  return seconds <= 86_400
+    ? `${seconds} ${more}seconds`
+    : `up to ${formatDuration(Math.min(seconds, MAX_CACHE_SECONDS))}`
 }
 
 export const quote = (text: string): string => `"${text}"`

@@ -73,7 +73,18 @@ export function explainValue(expected: string, seen: string, name?: string): Val
   const enough = Math.max(prefix === undefined ? 4 : prefix.length + 2, Math.ceil(wanted.length / 4))
   if (inner.length >= enough && inner.length < wanted.length && wanted.startsWith(inner)) return 'truncated'
   if (inner.length >= Math.max(8, wanted.length / 2) && wanted.endsWith(inner)) return 'truncated'
+  if (isAbbreviated(wanted, inner, enough)) return 'truncated'
+  if (token !== undefined && isAbbreviated(token, inner, Math.max(4, Math.ceil(token.length / 4))))
+    return 'truncated'
   return explainLikeness(wanted, inner)
+}
+
+/** Whether an ellipsis replaces part of the text, as in a shortened display, and at least `enough` characters are left. */
+function isAbbreviated(whole: string, seen: string, enough: number): boolean {
+  const parts = /^(.*?)[[(<]?(?:[…⋯]|\.{2,})[\])>]?(.*)$/s.exec(seen)
+  const [, start = '', end = ''] = parts ?? []
+  const left = start.length + end.length
+  return left >= enough && left < whole.length && whole.startsWith(start) && whole.endsWith(end)
 }
 
 /** A value that looks like the expected one, or has its prefix. */

@@ -5,6 +5,7 @@ import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
 import { resolveAliases } from './aliased-servers.ts'
+import { findCnamesBeside } from './cname-beside.ts'
 import { probeMisplacedRecords, probeWildcard } from './misplaced-records.ts'
 import { surveyNameServers } from './name-server-survey.ts'
 import {
@@ -113,12 +114,17 @@ export async function gatherObservations(
   const glue = findStaleGlue(located, withRecord, withoutRecord, otherContext)
   glue.catch(() => undefined)
   const seenByResolvers = await asking
+  const cnames = await findCnamesBeside(withRecord, name, seenByResolvers, otherContext)
   const droppingDo = await signatureDrops
   return {
     name,
     expected,
     zone,
-    servers: servers.map((server) => (droppingDo.includes(server) ? { ...server, dropped: 'do' } : server)),
+    servers: servers.map((server) => ({
+      ...server,
+      dropped: droppingDo.includes(server) ? 'do' : server.dropped,
+      cnameBeside: cnames.get(server) ?? server.cnameBeside,
+    })),
     parent: located.parent,
     recursionAbove: located.recursionAbove ?? false,
     childHosts: survey.childHosts(),

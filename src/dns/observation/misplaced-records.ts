@@ -43,7 +43,8 @@ export function candidateNames(
   expected: string,
 ): { name: string; how: Misplacement }[] {
   const [first = ''] = name.split('.')
-  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected)?.[0].toLowerCase()
+  const value = expected.toLowerCase()
+  const prefix = /^[a-z0-9_-]{1,40}(?==)/.exec(value)?.[0]
   const parents: string[] = []
   for (let rest = name; rest !== zone && rest.includes('.') && parents.length < MAX_PARENTS; ) {
     rest = rest.slice(rest.indexOf('.') + 1)
@@ -59,6 +60,9 @@ export function candidateNames(
     '_dmarc',
     '_domainkey',
     'default._domainkey',
+    'mailclaim',
+    '_mailclaim',
+    'mailclaim._domainkey',
     '_txt',
     'txt',
     'send',
@@ -77,6 +81,9 @@ export function candidateNames(
       [name, zone].flatMap((level) => ['@', '"@"', "'@'", '\\@'].map((sign) => `${sign}.${level}`)),
     ),
     ...at('other', [
+      // The value itself, or its token, in the host field.
+      ...[name, zone].map((level) => `${value}.${level}`),
+      ...(prefix === undefined ? [] : [`${value.slice(prefix.length + 1)}.${name}`]),
       ...parents,
       ...(isWithin(zone, name) ? [] : [zone, `www.${zone}`]),
       ...labels.map((label) => `${label}.${name}`),

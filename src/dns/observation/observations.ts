@@ -46,6 +46,10 @@ export interface Observation {
   readonly aliasEnd: AliasEnd | undefined
   /** The owner of the DNAME behind the first alias (RFC 6672); undefined for a CNAME. */
   readonly dname: string | undefined
+  /** Seconds; of the first alias, whatever is at its end. */
+  readonly aliasTtl?: number | null
+  /** The target of a CNAME that the server has at the name next to the TXT records. */
+  readonly cnameBeside?: string | undefined
   /** The zone's NS set as this server has it. */
   readonly nsSet: readonly string[] | undefined
   /** The queries that the server doesn't answer: over UDP, those with the DO bit (RFC 3225), those with EDNS, or all. */

@@ -61,7 +61,7 @@ export async function observeDelegationSigners(
 }
 
 /**
- * Compares the DS records with the keys at the first server, and checks the dates of the signatures at each server.
+ * Compares the DS records with the keys at one server that has any, and checks the dates of the signatures at each server.
  *
  * @param servers authoritative for the zone.
  */
@@ -92,14 +92,23 @@ export async function observeDnssec(
       return [{ server, ...signatureState(signatures, now) }]
     }),
   ])
-  // A truncated answer may lack the matching key.
-  if (keys?.aa !== true || keys.tc || keys.rcode !== 'NOERROR') return undefined
-  const zoneKeys = pick(keys, 'DNSKEY')
+  const states = dated.flat()
+  const keysOf = (message: Message | undefined) =>
+    // A truncated answer may lack the matching key.
+    message?.aa !== true || message.tc || message.rcode !== 'NOERROR' ? undefined : pick(message, 'DNSKEY')
+  // If the first server's copy isn't signed, that of another provider may be.
+  const signed =
+    states.find(({ state }) => state === 'ok') ?? states.find(({ state }) => state !== 'no-signature')
+  const firstKeys = keysOf(keys)
+  const zoneKeys =
+    firstKeys?.length === 0 && signed !== undefined
+      ? keysOf(await askSigned(signed.server, 'DNSKEY'))
+      : firstKeys
+  if (zoneKeys === undefined) return undefined
   if (zoneKeys.length === 0) return { state: 'no-key', keyTags, date: undefined }
   if (!supported.some((signer) => zoneKeys.some((key) => isDigestOf(signer, key, zone))))
     return { state: 'wrong-ds', keyTags, date: undefined }
-  const states = dated.flat()
-  const best = states.find(({ state }) => state === 'ok') ?? states[0]
+  const best = signed ?? states[0]
   if (best === undefined) return undefined
   const outdated =
     best.state === 'ok'

@@ -200,7 +200,7 @@ function classifyTruncated(observation: Observation, { tc }: Message): Observati
 }
 
 function classifyAnswer(message: Message, name: string, expected: string) {
-  const { values, aliases, dname, loop, ttl } = readTxt(message, name)
+  const { values, aliases, dname, loop, ttl, aliasTtl, cnameBeside } = readTxt(message, name)
   const negative = values.length === 0 ? soaOf(message) : undefined
   const common = {
     authoritative: message.aa,
@@ -213,6 +213,8 @@ function classifyAnswer(message: Message, name: string, expected: string) {
     extendedError: message.extendedError,
     aliases,
     dname,
+    aliasTtl,
+    cnameBeside,
   }
   const outcome = outcomeOf(message.rcode, values, expected)
   const last = aliases.at(-1)

@@ -33,8 +33,8 @@ export async function findUnansweredSignatures(
     timer.end()
   }
   const prompt = servers.filter(({ dropped, ms }) => dropped === undefined && ms !== null && ms < PROBE_MS)
-  const deadline = Math.min(context.deadline, clock.monotonic() + PROBE_MS)
-  if (deadline - clock.monotonic() < PROBE_MS) return []
+  const deadline = clock.monotonic() + PROBE_MS
+  if (deadline > context.deadline) return []
   const found = await Promise.all(
     prompt.slice(0, MAX_SERVERS).map(async (observation) => {
       const { server } = observation

@@ -72,14 +72,17 @@ export async function walkDelegations(
   for (let step = 0; step < 24; step += 1) {
     const answer = await askAnyOf(delegation, name, context, progress)
     if (answer === undefined || answer === 'dead-end') {
-      const rank = delegation.zone !== '.' && !isRegistry(delegation.zone)
-      return rank ? { kind: 'located', delegation, soa: undefined, parent, verified: false } : answer
+      return isAboveDomains(delegation.zone)
+        ? answer
+        : { kind: 'located', delegation, soa: undefined, parent, verified: false }
     }
     const { message, server } = answer
     const referral = message.aa
       ? undefined
       : referralFrom(message, delegation.zone, name, context.authoritativePort)
     if (referral !== undefined) {
+      // A registry's servers offer no recursion, so this came out of a cache on the way.
+      if (message.ra && isAboveDomains(delegation.zone)) progress.onRecursion(delegation.zone)
       parent = { zone: delegation.zone, hosts: [...referral.hosts.keys()], server }
       delegation = referral
       progress.onDelegation(delegation, parent)
@@ -93,7 +96,7 @@ export async function walkDelegations(
     if (isFromAbove(soa, delegation.zone))
       return { kind: 'located', delegation, soa: undefined, parent, verified: false }
     const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : delegation.zone
-    if (!isAlias && message.rcode === 'NXDOMAIN' && (zone === '.' || isRegistry(zone)) && name !== zone)
+    if (!isAlias && message.rcode === 'NXDOMAIN' && isAboveDomains(zone) && name !== zone)
       return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
     // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
     return zone === delegation.zone
@@ -114,6 +117,8 @@ export function isFromAbove(soa: Soa | undefined, zone: string): boolean {
   return soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
+const isAboveDomains = (zone: string) => zone === '.' || isRegistry(zone)
+
 interface StepAnswer {
   readonly message: Message
   readonly server: DnsAddress
@@ -133,7 +138,7 @@ async function askAnyOf(
   const { effects } = context
   const messages: Message[] = []
   // The domain's own servers are the last ones that can answer, so they get more time.
-  const limitMs = isRegistry(delegation.zone) || delegation.zone === '.' ? LEVEL_MS : OWN_LEVEL_MS
+  const limitMs = isAboveDomains(delegation.zone) ? LEVEL_MS : OWN_LEVEL_MS
   const askOne = async (server: DnsAddress): Promise<StepAnswer | undefined> => {
     const deadline = Math.min(context.deadline, effects.clock.monotonic() + limitMs)
     const options = { deadline, retryAfterMs: RETRY_AFTER_MS }
@@ -166,7 +171,7 @@ async function askAnyOf(
     return await firstDefined(addresses.slice(0, 3).map((server) => () => askOne(server)))
   })
   const isDenial = ({ message }: StepAnswer) =>
-    message.rcode === 'NXDOMAIN' && (delegation.zone === '.' || isRegistry(delegation.zone))
+    message.rcode === 'NXDOMAIN' && isAboveDomains(delegation.zone)
   const isAnswerFromAbove = ({ message }: StepAnswer) =>
     message.answers.length === 0 && isFromAbove(soaOf(message), delegation.zone)
   const worth = (answer: StepAnswer) => (isDenial(answer) || isAnswerFromAbove(answer) ? 1 : 0)

@@ -58,6 +58,10 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   const onRecursion = (zone: string) => {
     recursing.add(zone)
   }
+  const withRecursionAbove = (located: Located): Located => ({
+    ...located,
+    recursionAbove: [...recursing].some((above) => above !== located.delegation.zone),
+  })
   try {
     while (clock.monotonic() < context.deadline) {
       const next = levels[0]
@@ -76,10 +80,7 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
       if (outcome === 'time' || outcome === undefined) continue
       if (outcome.kind === 'located') {
         // The zone's servers are known then, even if they don't answer.
-        if (outcome.standIn === undefined) {
-          const { zone } = outcome.delegation
-          return { ...outcome, recursionAbove: [...recursing].some((above) => above !== zone) }
-        }
+        if (outcome.standIn === undefined) return withRecursionAbove(outcome)
         candidate = outcome
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
@@ -89,7 +90,11 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
       }
     }
     // The time is over before the zone's servers were found or have answered.
-    return reached ?? candidate ?? noDomain ?? { kind: 'lost', resolverReplies: replies }
+    return (
+      (reached && withRecursionAbove(reached)) ??
+      candidate ??
+      noDomain ?? { kind: 'lost', resolverReplies: replies }
+    )
   } finally {
     search.end()
   }

@@ -100,12 +100,16 @@ function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
   })
 }
 
+/** A server may still send the answer to an earlier query first; whatever sends more than this isn't a DNS server. */
+const MAX_OTHER_ANSWERS = 3
+
 function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const { server, message, accept } = exchange
     const socket = connect({ host: server.address, port: server.port, noDelay: true })
     const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.destroy(), resolve, reject)
     let received: Buffer = Buffer.alloc(0)
+    let others = 0
     socket.on('connect', () => {
       const length = Buffer.alloc(2)
       length.writeUInt16BE(message.length)
@@ -118,6 +122,11 @@ function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
         if (received.length < end) return
         const answer = received.subarray(2, end)
         if (accept(answer)) return done(answer)
+        others += 1
+        if (others >= MAX_OTHER_ANSWERS)
+          return fail(
+            new DnsTransportError('closed', `${server.address}: answered other queries than this one`),
+          )
         received = received.subarray(end)
       }
     })

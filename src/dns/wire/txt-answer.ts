@@ -42,6 +42,10 @@ export interface TxtAnswer {
   readonly loop: boolean
   readonly values: readonly TxtValue[]
   readonly ttl: number | null
+  /** The TTL of the first alias. */
+  readonly aliasTtl: number | null
+  /** The target of a CNAME at the name itself, next to TXT records there (which RFC 1034 section 3.6.2 forbids). */
+  readonly cnameBeside: string | undefined
 }
 
 /** The most that any common resolver follows. */
@@ -56,42 +60,58 @@ export function readTxt(message: Message, name: string): TxtAnswer {
   const visited = new Set([name])
   let owner = name
   let aliasTtl: number | null = null
-  const first = { dname: dnameAbove(message, name)?.name }
+  const dnameOwner = dnameAbove(message, name)?.name
+  const answer = (found: Pick<TxtAnswer, 'loop' | 'values' | 'ttl'>, cnameBeside?: string): TxtAnswer => ({
+    ...found,
+    dname: dnameOwner,
+    aliases,
+    aliasTtl,
+    cnameBeside,
+  })
   while (aliases.length <= MAX_ALIASES && owner.length <= MAX_NAME_LENGTH) {
     const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
     const values = txt.flatMap((record) =>
       record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings.length }] : [],
     )
-    if (values.length > 0) return { ...first, aliases, loop: false, values, ttl: txt[0]?.ttl ?? null }
-    const cname = message.answers.find((record) => record.type === 'CNAME' && record.name === owner)
+    const cname = cnameAt(message, owner)
+    if (values.length > 0)
+      return answer(
+        { loop: false, values, ttl: txt[0]?.ttl ?? null },
+        owner === name ? cname?.target : undefined,
+      )
     const dname = dnameAbove(message, owner)
-    const next =
-      cname?.type === 'CNAME' ? cname.target : dname === undefined ? undefined : substitute(owner, dname)
-    if (next === undefined) return { ...first, aliases, loop: false, values: [], ttl: aliasTtl }
+    const next = cname?.target ?? (dname && substitute(owner, dname))
+    if (next === undefined) return answer({ loop: false, values: [], ttl: aliasTtl })
     aliasTtl ??= cname?.ttl ?? dname?.ttl ?? null
     aliases.push(next)
     const isBelowItself = dname !== undefined && isWithin(dname.target, dname.name)
-    if (isBelowItself || visited.has(next))
-      return { ...first, aliases, loop: true, values: [], ttl: aliasTtl }
+    if (isBelowItself || visited.has(next)) return answer({ loop: true, values: [], ttl: aliasTtl })
     visited.add(next)
     owner = next
   }
   const loop = owner.length <= MAX_NAME_LENGTH
-  return { ...first, aliases, loop, values: [], ttl: aliasTtl }
+  return answer({ loop, values: [], ttl: aliasTtl })
 }
 
-type DnameRecord = Extract<ResourceRecord, { target: string }>
+type TargetRecord = Extract<ResourceRecord, { target: string }>
+
+/** The CNAME of a name in an answer. */
+export function cnameAt(message: Message, name: string): TargetRecord | undefined {
+  return message.answers.find(
+    (record): record is TargetRecord => record.type === 'CNAME' && record.name === name,
+  )
+}
 
 /** The DNAME for a name in an answer; the server synthesizes the CNAME next to it (RFC 6672 section 3.1). */
-function dnameAbove(message: Message, name: string): DnameRecord | undefined {
+function dnameAbove(message: Message, name: string): TargetRecord | undefined {
   return message.answers.find(
-    (record): record is DnameRecord =>
+    (record): record is TargetRecord =>
       record.type === 'DNAME' && record.name !== name && isWithin(name, record.name),
   )
 }
 
 /** The name with the DNAME's target in place of its owner (RFC 6672 section 2.2); it may be too long to exist. */
-function substitute(name: string, dname: DnameRecord): string {
+function substitute(name: string, dname: TargetRecord): string {
   const labels = dname.name === '.' ? name : name.slice(0, -dname.name.length - 1)
   return dname.target === '.' ? labels : `${labels}.${dname.target}`
 }

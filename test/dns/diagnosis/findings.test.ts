@@ -561,6 +561,25 @@ describe('servers with different answers', () => {
     const [finding] = diagnosed(observations({ servers: [match(), observation(quoted)] })).findings
     expect(finding?.message).toContain(`, which has ""${EXPECTED}"" [quoted]`)
   })
+
+  test('are not worth waiting for if one of them keeps a mistake in the value', () => {
+    const wrong = (serial: number) =>
+      observation({
+        ...second,
+        outcome: 'mismatch',
+        values: [txt(`"${EXPECTED}"`)],
+        soa: { ...SOA, serial },
+      })
+    const third = match({ host: 'ns3.example.com', server: { address: '192.0.2.3', port: 53 } })
+    const same = diagnosed(observations({ servers: [match(), wrong(SOA.serial), third] }))
+    expect(same).toMatchObject({ verdict: 'fix', findings: [{ code: 'partial_propagation' }] })
+    expect(same.findings[0]?.fix).toBe(
+      `Waiting won't help: correct the value at ns2.example.com: ${EXPECTED}`,
+    )
+    // A copy that lags behind will get the corrected value.
+    const newer = match({ soa: { ...SOA, serial: SOA.serial + 1 } })
+    expect(diagnosed(observations({ servers: [newer, wrong(SOA.serial)] })).verdict).toBe('wait')
+  })
 })
 
 test('the message about a CNAME at the top of a zone says that it is not allowed there', () => {
@@ -646,6 +665,20 @@ describe('the cause', () => {
     })
   })
 
+  test.each([
+    ['the zone’s data, or a referral to the root', 'NOERROR'],
+    ['that the name does not exist', 'NXDOMAIN'],
+  ])('is a lame server if it answers like a resolver with %s', (_what, rcode) => {
+    const recursive = { ...refused, outcome: 'lame' as const, rcode }
+    const parent = { zone: 'com', hosts: ['ns1.example.com'] }
+    expect(
+      diagnosed(observations({ servers: [observation(recursive)], parent, recursionAbove: false })),
+    ).toMatchObject({ verdict: 'fix', findings: [{ code: 'lame_nameserver' }] })
+    expect(
+      diagnosed(observations({ servers: [observation(recursive)], parent, recursionAbove: true })),
+    ).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
+  })
+
   test('is not the resolver if the server drops its queries', () => {
     const { findings } = diagnosed(
       observations({
@@ -669,6 +702,38 @@ test('an IP address entered as a name server is explained', () => {
   const { findings } = diagnosed(observations({ servers: [observation(host)] }))
   expect(findings).toMatchObject([{ code: 'no_nameservers' }])
   expect(findings[0]?.message).toContain('given by its name, not by its IP address')
+})
+
+describe('a value entered as the host', () => {
+  const at = (name: string, more: { values?: TxtValue[]; alias?: string }) => ({
+    name,
+    how: 'other' as const,
+    values: [],
+    alias: undefined,
+    ...more,
+  })
+  const none = { wildcard: [], wildcardAlias: undefined, coversName: false }
+
+  test.each([
+    ['as a TXT record', at('prefix=token123.example.com', { values: [txt('x')] })],
+    ['as a CNAME record', at('prefix=token123.example.com', { alias: 'verify.example.net' })],
+    ['without its prefix', at('token123.example.com', { values: [txt('prefix')] })],
+  ])('is recognized %s', (_how, place) => {
+    const [finding] = diagnosed(
+      observations({ servers: [observation()], probes: { ...none, misplaced: [place] } }),
+    ).findings
+    expect(finding).toMatchObject({ code: 'other_name', evidence: { found_at: place.name, host_field: '@' } })
+    expect(finding?.message).toContain('The value was entered as the host')
+  })
+
+  test('is not assumed where a wildcard answers', () => {
+    const place = at('prefix=token123.example.com', { alias: 'web.example.com' })
+    const wildcard = { name: '*.example.com', how: 'wildcard' as const, values: [], alias: 'web.example.com' }
+    const [finding] = diagnosed(
+      observations({ servers: [observation()], probes: { ...none, misplaced: [wildcard, place] } }),
+    ).findings
+    expect(finding?.code).toBe('missing')
+  })
 })
 
 test('a prefix entered as the host, with the rest as the value, is recognized', () => {
@@ -751,12 +816,51 @@ describe('a resolver without the record', () => {
     const old = {
       aliases: ['old.example.net'],
       aliasEnd: 'unknown' as const,
-      negativeTtl: undefined,
-      ttl: 77,
+      aliasTtl: 77,
     }
-    const { verdict, findings } = lacking(current, old)
-    expect(verdict).toBe('wait')
-    expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 77 } }])
+    // Whether the absence at its end may be cached as well doesn't matter.
+    for (const negativeTtl of [undefined, 60]) {
+      const { verdict, findings } = lacking(current, { ...old, negativeTtl })
+      expect(verdict).toBe('wait')
+      expect(findings).toMatchObject([{ code: 'cached_absence', evidence: { seconds_left: 77 } }])
+      expect(findings[0]?.message).toContain('still has the old CNAME (to old.example.net) cached')
+    }
+    const atTarget = { ...old, outcome: 'mismatch' as const, aliasEnd: 'txt' as const, ttl: 300 }
+    expect(lacking(current, { ...atTarget, values: [txt('v=spf1 -all')] }).findings).toMatchObject([
+      { code: 'cached_old_value', evidence: { seconds_left: 77 } },
+    ])
+  })
+
+  test('is explained by a CNAME next to the record, which waiting does not remove', () => {
+    const follows = resolver({
+      outcome: 'absent',
+      values: [],
+      aliases: ['web.example.com'],
+      aliasTtl: 300,
+      zoneView: current,
+    })
+    const { verdict, findings } = diagnosed(
+      observations({
+        name: 'app.example.com',
+        servers: [match({ cnameBeside: 'web.example.com' })],
+        resolvers: [follows],
+      }),
+    )
+    expect(verdict).toBe('fix')
+    expect(findings).toMatchObject([
+      {
+        code: 'cname_at_name',
+        severity: 'error',
+        fix: 'Remove the CNAME at app.example.com, or replace it with A/AAAA records',
+        evidence: { target: 'web.example.com', servers: ['ns1.example.com'] },
+      },
+    ])
+  })
+
+  test('that counts down from an absurd TTL is waited for at most as long as caches keep anything', () => {
+    const { findings } = lacking(current, { negativeTtl: 2_147_483_647 })
+    expect(findings[0]?.fix).toBe("Wait up to 7 days; there's nothing to change")
+    expect(findings[0]?.message).toContain('that there was none, for up to 7 days')
   })
 
   test('may be behind a filter that makes up an SOA record, if the TTL stays the same', () => {

@@ -146,6 +146,21 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
     })
   })
 
+  test.each([
+    ['first', ['192.0.2.9', '192.0.2.2']],
+    ['second', ['192.0.2.2', '192.0.2.9']],
+  ] as const)('a %s server that alone is not signed does not speak for the zone', async (_which, hosts) => {
+    const seen = await observe(
+      (asked) => (asked.server === '192.0.2.9' ? server([], false) : server([signature(-DAY, DAY)]))(asked),
+      [SIGNER],
+      [...hosts],
+    )
+    expect(seen).toMatchObject({
+      state: 'ok',
+      outdated: [{ server: { address: '192.0.2.9' }, state: 'no-signature' }],
+    })
+  })
+
   test('a DS record left behind', async () => {
     expect(await observe(server([], false))).toMatchObject({ state: 'no-key' })
   })

@@ -25,7 +25,7 @@ describe('the search for misplaced records at one authoritative server', () => {
   test('takes one round of queries to that server only', async () => {
     const { context, asked } = timedContext(fakeInternet([zone()]))
     await probeMisplacedRecords(AT, 'app.shop.com', 'shop.com', 'prefix=token', context)
-    expect(context.effects.clock.monotonic()).toBe(100)
+    expect(context.effects.clock.monotonic()).toBeCloseTo(100)
     expect(new Set(asked.map(({ server }) => server))).toEqual(new Set(['192.0.2.11']))
     expect(asked.length).toBeLessThanOrEqual(50)
   })

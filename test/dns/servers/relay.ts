@@ -93,6 +93,31 @@ export function dropEdns(query: Buffer): 'drop' | undefined {
   return query.readUInt16BE(10) === 0 ? undefined : 'drop'
 }
 
+/** No answer to queries for signatures (the DO bit). */
+export function dropDo(query: Buffer): 'drop' | undefined {
+  const opt = packet.decode(query).additionals?.find((record) => record.type === 'OPT')
+  return opt?.type === 'OPT' && opt.flag_do ? 'drop' : undefined
+}
+
+/** Puts a CNAME to `web` of the zone in front of answers to queries of these types about `app`. */
+export function addCname(types: readonly string[]): (answer: Buffer) => Buffer {
+  return (answer) => {
+    const { id = 0, questions = [], answers = [], authorities = [] } = packet.decode(answer)
+    const [question] = questions
+    const [label, ...zone] = (question?.name ?? '').split('.')
+    if (question === undefined || label !== 'app' || !types.includes(question.type)) return answer
+    const data = ['web', ...zone].join('.')
+    return packet.encode({
+      type: 'response',
+      id,
+      flags: answer.readUInt16BE(2) & 0x7fff,
+      questions,
+      answers: [{ type: 'CNAME', name: question.name, ttl: 300, data }, ...answers],
+      authorities,
+    })
+  }
+}
+
 /** REFUSED to TXT queries. */
 export function refuseTxt(query: Buffer): Buffer | undefined {
   const { id = 0, questions = [] } = packet.decode(query)

@@ -9,7 +9,17 @@ import type { CheckReportJson } from '../../../src/dns/diagnosis/report.ts'
 import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { realEffects } from '../real-effects.ts'
 import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
-import { dropEdns, noiseOf, type Relay, refuseEdns, refuseTxt, startRelay, stripTxt } from './relay.ts'
+import {
+  addCname,
+  dropDo,
+  dropEdns,
+  noiseOf,
+  type Relay,
+  refuseEdns,
+  refuseTxt,
+  startRelay,
+  stripTxt,
+} from './relay.ts'
 import { delegation, HOSTS, type Holder, type TestZone, zoneFile } from './zone-file.ts'
 
 const PARENT = '127.0.53.1'
@@ -156,11 +166,14 @@ async function build(
     startRelay({ address: HOSTS.slow, port, upstream: HOSTS.a, delayMs: 3000 }),
     startRelay({ address: HOSTS.noedns, port, upstream: HOSTS.a, reply: refuseEdns }),
     startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
-    startRelay({ address: HOSTS.interceptor, port, upstream: UNBOUND, rewrite: withRecursion }),
+    startRelay({ address: HOSTS.openResolver, port, upstream: UNBOUND, rewrite: withRecursion }),
     startRelay({ address: HOSTS.dropsEdns, port, upstream: HOSTS.a, reply: dropEdns }),
     startRelay({ address: HOSTS.refusesTxt, port, upstream: HOSTS.a, reply: refuseTxt }),
     startRelay({ address: HOSTS.recursor, port, upstream: UNBOUND }),
     startRelay({ address: HOSTS.stripper, port, upstream: UNBOUND, answer: stripTxt }),
+    startRelay({ address: HOSTS.dropsDo, port, upstream: HOSTS.a, reply: dropDo }),
+    startRelay({ address: HOSTS.addsCname, port, upstream: HOSTS.a, answer: addCname(['TXT']) }),
+    startRelay({ address: HOSTS.hasCname, port, upstream: HOSTS.a, answer: addCname(['A', 'CNAME']) }),
     startRelay({ address: HOSTS.silent, port, silentTcp: true }),
     startRelay({ address: HOSTS.silent2, port, silentTcp: true }),
   ])

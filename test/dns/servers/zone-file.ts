@@ -15,8 +15,8 @@ export const HOSTS = {
   noedns: '127.0.53.23',
   /** `a`, with forged and broken answers before the real ones. */
   noisy: '127.0.53.24',
-  /** Something on the network that answers instead of the servers. */
-  interceptor: '127.0.53.25',
+  /** A resolver that answers queries without recursion as well, listed as a name server. */
+  openResolver: '127.0.53.25',
   /** `a`, which drops queries with EDNS. */
   dropsEdns: '127.0.53.26',
   /** `a`, which refuses TXT queries. */
@@ -25,6 +25,12 @@ export const HOSTS = {
   recursor: '127.0.53.28',
   /** A router that removes TXT and SOA records from the resolver's answers. */
   stripper: '127.0.53.29',
+  /** `a`, which drops queries for signatures. */
+  dropsDo: '127.0.53.30',
+  /** `a`, with a CNAME next to the TXT records in its answers. */
+  addsCname: '127.0.53.31',
+  /** `a`, with a CNAME in all other answers about names with TXT records. */
+  hasCname: '127.0.53.32',
   /** Accepts queries over UDP and TCP but never answers. */
   silent: '127.0.53.98',
   silent2: '127.0.53.97',

@@ -79,6 +79,10 @@ const causes: readonly TestZone[] = [
   // The right value in a record of the wrong type.
   onBoth('instead.test', `app CNAME ${EXPECTED.replace('=', '\\061')}`),
   onBoth('insteadat.test', `insteadat.test CNAME ${EXPECTED.replace('=', '\\061')}.`),
+  onBoth('valuehost.test', `${EXPECTED.replace('=', '\\061')} TXT "verify"`),
+  onBoth('valuealias.test', `${EXPECTED.replace('=', '\\061')} CNAME verify.example.net.`),
+  onBoth('tokenhost.test', `${EXPECTED.slice(10)} TXT "mc-verify"`),
+  onBoth('ellipsis.test', `@ TXT "${EXPECTED.slice(0, 16)}...${EXPECTED.slice(-4)}"`),
   onBoth('atwww.test', `www TXT "${EXPECTED}"`),
   onBoth('toparent.test', `app A 192.0.2.1\n${RIGHT}`),
   onBoth('underscore.test', `_mc-verify TXT "${EXPECTED}"`),
@@ -162,7 +166,18 @@ const servers: readonly TestZone[] = [
   { domain: 'noisy.test', on: { a: RIGHT }, ns: ['noisy'] },
   { domain: 'tcpclosed.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'], resolveAt: 'udponly' },
   { domain: 'tcpclosedhere.test', on: { a: `${RIGHT}\n${fillers(24)}` }, ns: ['udponly'] },
-  { domain: 'intercepted.test', on: { a: RIGHT }, ns: ['interceptor'] },
+  { domain: 'openresolver.test', on: { a: RIGHT }, ns: ['openResolver'], resolveAt: 'a' },
+  // The zone is gone from BIND, which gives everyone a referral to the root.
+  { domain: 'gone.test', on: { a: RIGHT }, ns: ['bind'], resolveAt: 'a' },
+  { domain: 'dropsdo.test', on: { a: RIGHT }, ns: ['dropsDo'], resolveAt: 'dropsDo' },
+  ...(['addsCname', 'hasCname'] as const).map(
+    (host): TestZone => ({
+      domain: `${host.toLowerCase()}.test`,
+      on: { a: `app TXT "${EXPECTED}"\nweb A 192.0.2.1` },
+      ns: [host],
+      resolveAt: host,
+    }),
+  ),
   { domain: 'dropsedns.test', on: { a: RIGHT }, ns: ['dropsEdns'], resolveAt: 'dropsEdns' },
   { domain: 'refusestxt.test', on: { a: RIGHT }, ns: ['refusesTxt'], resolveAt: 'refusesTxt' },
   // A resolver listed by mistake; nothing intercepts queries.
