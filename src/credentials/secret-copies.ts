@@ -10,17 +10,10 @@ import {
   uniqueSuffix,
   writeDurable,
 } from '../storage/durable-file.ts'
+import { secretFormat } from '../storage/file-formats.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import { lockedOrMissing, proveKeychain } from './keychain.ts'
-import {
-  type Place,
-  parseSecret,
-  readSecret,
-  removeSecret,
-  type Secret,
-  secretText,
-  writeSecret,
-} from './store.ts'
+import { type Place, readSecret, removeSecret, type Secret, writeSecret } from './store.ts'
 
 /** Where the secret of one sign-in belongs, and where else a copy of it may be. */
 export interface SecretHome {
@@ -133,7 +126,9 @@ export async function readNewest(context: Context, home: SecretHome, known = 1):
 export function highestInFiles(home: SecretHome): number {
   const generations = secretFiles(home).map(({ session, name }) => {
     try {
-      return session === home.session ? parseSecret(JSON.parse(readFileSync(name, 'utf8'))).generation : 0
+      return session === home.session
+        ? secretFormat.parse(JSON.parse(readFileSync(name, 'utf8'))).generation
+        : 0
     } catch {
       return 0
     }
@@ -203,7 +198,7 @@ export async function storeSuccessor(
       problems.push(expected(error))
     }
   }
-  const text = secretText(secret)
+  const text = secretFormat.text(secret)
   if (await kept(reserved.path, () => reserved.write(text)))
     return done({ store: 'file', name: reserved.path })
   const others = [newFile(home), ...home.elsewhere.map((directory) => fileElsewhere(directory, home))]

@@ -1,17 +1,13 @@
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
 import { removeDurable, writeDurable } from '../storage/durable-file.ts'
-import { readJson, requireFormat } from '../storage/json-file.ts'
+import { secretFormat } from '../storage/file-formats.ts'
+import { readJson } from '../storage/json-file.ts'
+import type { Contents } from '../storage/schema.ts'
 import { callKeychain, lockedOrMissing } from './keychain.ts'
 
 /** A refresh token or an API key. */
-export interface Secret {
-  /** Counts the refresh tokens of a session from 1: of two copies, the higher number is the newer one. */
-  readonly generation: number
-  /** Wall-clock milliseconds of its receipt: a refresh token lives 60 days from then. */
-  readonly issuedAt: number
-  readonly value: string
-}
+export type Secret = Contents<typeof secretFormat>
 
 /** Where one secret is kept. */
 export interface Place {
@@ -28,7 +24,7 @@ type Keychained = Pick<Context, 'keychain' | 'stdin' | 'stderr'>
  * @throws CliError `keychain_…` or `file_unusable`, exit 4.
  */
 export async function readSecret(context: Keychained, place: Place): Promise<Secret | undefined> {
-  if (place.store === 'file') return readJson(place.name, parseSecret, { exit: Exit.notSignedIn })
+  if (place.store === 'file') return readJson(place.name, secretFormat.parse, { exit: Exit.notSignedIn })
   const text = await callKeychain(context, { operation: 'get', account: place.name })
   if (typeof text !== 'string') return undefined
   const item = /^(?<generation>\d{1,15})@(?<issuedAt>\d{1,15}):(?<value>.+)$/s.exec(text)?.groups
@@ -47,7 +43,7 @@ export async function readSecret(context: Keychained, place: Place): Promise<Sec
  */
 export async function writeSecret(context: Keychained, place: Place, secret: Secret): Promise<void> {
   if (place.store === 'file') {
-    writeDurable(place.name, secretText(secret))
+    writeDurable(place.name, secretFormat.text(secret))
     return
   }
   const text = `${secret.generation}@${secret.issuedAt}:${secret.value}`
@@ -65,26 +61,4 @@ export async function writeSecret(context: Keychained, place: Place, secret: Sec
 export async function removeSecret(context: Keychained, place: Place): Promise<boolean> {
   if (place.store === 'file') return removeDurable(place.name)
   return (await callKeychain(context, { operation: 'delete', account: place.name })) === true
-}
-
-/** The text of a file that holds a secret. */
-export function secretText({ generation, issuedAt, value }: Secret): string {
-  const issued_at = new Date(issuedAt).toISOString()
-  return `${JSON.stringify({ version: 1, generation, issued_at, secret: value })}\n`
-}
-
-/** @throws Error where the value of a file is not a secret. */
-export function parseSecret(value: unknown): Secret {
-  const { version, generation, issued_at, secret } = (value ?? {}) as Record<string, unknown>
-  requireFormat(version, 1)
-  const issuedAt = Date.parse(String(issued_at))
-  if (
-    typeof generation !== 'number' ||
-    Number.isNaN(issuedAt) ||
-    typeof secret !== 'string' ||
-    secret === ''
-  ) {
-    throw new Error('it is damaged: it does not hold a secret')
-  }
-  return { generation, issuedAt, value: secret }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { createDurable, isThere, removeDurable } from '../storage/durable-file.ts'
-import { Fields } from '../storage/fields.ts'
+import { journalFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
 import { namesIn } from '../storage/private-directory.ts'
 
@@ -35,8 +35,7 @@ export function journaled(directory: string): ReadonlySet<string> {
  * @throws CliError `cannot_write`, exit 1. `isJournaled` tells whether the note is there all the same.
  */
 export function openJournal(directory: string, sha256: string, now: number): boolean {
-  const sent_at = new Date(now).toISOString()
-  return createDurable(pathOf(directory, sha256), `${JSON.stringify({ version: 1, sent_at })}\n`)
+  return createDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
 }
 
 export function isJournaled(directory: string, sha256: string): boolean {
@@ -59,9 +58,9 @@ export function removeJournals(directory: string): void {
 
 /** Wall-clock milliseconds at which a token was about to be sent; undefined where the note does not say (any more). */
 export async function journaledAt(directory: string, sha256: string): Promise<number | undefined> {
-  const read = (value: unknown) => new Fields(value, 1).time('sent_at')
-  // A process that was killed while it wrote leaves a note without a time. That it is there is what counts.
-  return readJson(pathOf(directory, sha256), read).catch(() => undefined)
+  // A process that was killed while it wrote leaves an entry without a time. That it is there is what counts.
+  const entry = await readJson(pathOf(directory, sha256), journalFormat.parse).catch(() => undefined)
+  return entry?.sentAt
 }
 
 function pathOf(directory: string, sha256: string): string {

@@ -3,7 +3,7 @@ import { type KeptSecret, removeSecrets, secretFiles } from '../credentials/secr
 import type { Place } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import { removeDurable, writeDurable } from '../storage/durable-file.ts'
-import { Fields } from '../storage/fields.ts'
+import { supersededFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
 
@@ -14,19 +14,15 @@ import type { SessionPaths } from './paths.ts'
  */
 export async function readSuperseded(paths: SessionPaths): Promise<Place[]> {
   try {
-    const accounts = (await readJson(paths.superseded, parseSuperseded)) ?? []
+    const noted = await readJson(paths.superseded, supersededFormat.parse)
     // Only items of this profile: whatever else the file names is none of our making.
-    return accounts
-      .filter((name) => name.startsWith(`${paths.profile} `) && / [0-9a-f]{12}$/.test(name))
-      .map((name) => ({ store: 'keychain', name }))
+    return (noted?.keychain ?? [])
+      .filter(({ account }) => account.startsWith(`${paths.profile} `) && / [0-9a-f]{12}$/.test(account))
+      .map(({ account }) => ({ store: 'keychain', name: account }))
   } catch (error) {
     if (error instanceof CliError) return []
     throw error
   }
-}
-
-function parseSuperseded(value: unknown): string[] {
-  return new Fields(value, 1).list('keychain', (item) => item.text('account'))
 }
 
 /** @throws CliError `cannot_write`, exit 1. */
@@ -37,7 +33,7 @@ export function noteSuperseded(paths: SessionPaths, places: readonly Place[]): v
     return
   }
   const keychain = [...accounts].map((account) => ({ account }))
-  writeDurable(paths.superseded, `${JSON.stringify({ version: 1, keychain }, null, 2)}\n`)
+  writeDurable(paths.superseded, supersededFormat.text({ keychain }))
 }
 
 /**
