@@ -26,7 +26,7 @@ const STATEMENTS: readonly Statement[] = [
     holds: ({ nextWorks }) => nextWorks !== false,
   },
   {
-    says: /cannot go on|"code":"(?:session_over|refresh_token_lost|not_signed_in)"/i,
+    says: /cannot continue|"code":"(?:session_over|refresh_token_lost|not_signed_in)"/i,
     holds: ({ nextWorks }) => nextWorks !== true,
   },
   {

@@ -77,7 +77,7 @@ export async function readLedger(
       Exit.bug,
       `the claims known on this machine cannot be read: ${error.message}`,
       {
-        hint: `check the folder ${directory}`,
+        hint: `check the directory ${directory}`,
         cause: error,
       },
     )

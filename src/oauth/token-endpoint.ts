@@ -1,6 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import { type Context, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { isBearerToken } from '../service/authorizer.ts'
 import { userAgent } from '../service/client.ts'
 import { logExchanges } from '../service/exchange-log.ts'
 import { parseRetryAfter } from '../service/retry.ts'
@@ -277,7 +278,7 @@ function readAccessToken(
 ): AccessTokenGrant | string {
   const accessToken = textOf(body['access_token'])
   if (accessToken === undefined) return 'it has no access_token'
-  if (!isHeaderSafe(accessToken)) return 'its access_token is not a token'
+  if (!isBearerToken(accessToken)) return 'its access_token is not a token'
   if (String(body['token_type'] ?? 'Bearer').toLowerCase() !== 'bearer') return 'its token_type is not Bearer'
   const lifetime = Number(body['expires_in'])
   const scope = body['scope']
@@ -292,9 +293,4 @@ function readAccessToken(
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
-}
-
-/** RFC 6750 section 2.1: only these may stand in an Authorization header. */
-function isHeaderSafe(token: string): boolean {
-  return /^[\x21-\x7e]+$/.test(token)
 }

@@ -210,5 +210,5 @@ function redirected(response: HttpResponse, asked: string, secrets: readonly str
 }
 
 export function spokenCredential(credential: Credential): string {
-  return credential.says ?? (credential.kind === 'api_key' ? 'the API key' : 'the access token')
+  return credential.description ?? (credential.kind === 'api_key' ? 'the API key' : 'the access token')
 }

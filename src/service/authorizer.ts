@@ -2,8 +2,8 @@
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
-  /** Where it came from, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
-  readonly says?: string
+  /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
+  readonly description?: string
   /** Where its profile keeps its secret, for the hint that says how to sign in again. */
   readonly store?: 'keychain' | 'file'
 }
@@ -21,4 +21,9 @@ export interface Authorizer {
    * there is none.
    */
   refused(credential: Credential): Promise<Credential | undefined>
+}
+
+/** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
+export function isBearerToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text)
 }

@@ -17,7 +17,7 @@ import {
   refusal,
   spokenCredential,
 } from './answers.ts'
-import type { Authorizer, Credential } from './authorizer.ts'
+import { type Authorizer, type Credential, isBearerToken } from './authorizer.ts'
 import { logExchanges } from './exchange-log.ts'
 import { backoff, LONGEST_RETRY_AFTER_MS, MOST_TRIES, parseRetryAfter, spokenSpan } from './retry.ts'
 
@@ -155,7 +155,7 @@ async function perform(
 
 /** A header holds visible ASCII only; anything else was pasted wrongly, and must not reach the wire or a message. */
 function requireSendable(credential: Credential): Credential {
-  if (/^[\x21-\x7e]+$/.test(credential.value)) return credential
+  if (isBearerToken(credential.value)) return credential
   throw new CliError(
     'credential_unusable',
     Exit.notSignedIn,

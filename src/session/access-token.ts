@@ -10,30 +10,30 @@ import type { SessionPaths } from './paths.ts'
 /** The cached access token. */
 export type AccessToken = Contents<typeof accessTokenFormat>
 
-/** An access token that would end within this many seconds is renewed first: the request has to arrive as well. */
+/** An access token that expires within this many seconds is renewed first, because the request takes time as well. */
 const MARGIN_SECONDS = 60
 
-/** Seconds until the token ends, by `expires_in` from its receipt; not above 0 when it has ended. */
+/** Seconds until the token expires, `expires_in` from its receipt; 0 or less if it has. */
 export function secondsLeft(token: AccessToken, clock: Clock): number {
   return token.expiresInSeconds - secondsSince(token.received, clock)
 }
 
-/** Whether a command can start out with it: a minute is left (docs/token-safety.md, step 1). */
+/** Whether a command can start with it: a minute is left (docs/token-safety.md, step 1). */
 export function isFresh(token: AccessToken, clock: Clock): boolean {
   return secondsLeft(token, clock) >= MARGIN_SECONDS
 }
 
 /**
- * Whether one that another process has just got will do: where tokens live for less than a few minutes, a quarter of
- * their life is enough, or fifty processes would renew one after the other.
+ * Whether a token that another process has just got can be used. For tokens that live only a few minutes, a quarter of
+ * their lifetime is enough: otherwise fifty processes would renew one after the other.
  */
 export function isAdoptable(token: AccessToken, clock: Clock): boolean {
   return secondsLeft(token, clock) >= Math.min(MARGIN_SECONDS, token.expiresInSeconds / 4)
 }
 
 /**
- * Reads the cached access token: no lock, no keychain, no network. One that cannot be read is as good as none, because
- * it can be renewed at any time and the next write replaces it.
+ * Reads the cached access token: no lock, no keychain, no network. A damaged file counts as missing, because the token
+ * can be renewed at any time and the next write replaces the file.
  */
 export async function readAccessToken(paths: SessionPaths): Promise<AccessToken | undefined> {
   try {

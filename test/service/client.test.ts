@@ -34,7 +34,7 @@ async function clientWith(
   const settings = await fakeSettings(context, options.verbose ? { verbose: true } : {})
   const authorizer = options.authorizer ?? {
     credential: async () =>
-      ({ kind: 'api_key', value: options.key ?? 'key-1', says: 'the API key' }) as const,
+      ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
     refused: async () => undefined,
   }
   return { context, client: createServiceClient({ context, settings, authorizer }) }
@@ -217,7 +217,7 @@ describe('a credential that is refused', () => {
     return {
       refused_: refused,
       credential: async () =>
-        ({ kind: 'access_token', value: 'old', says: 'the access token of profile work' }) as const,
+        ({ kind: 'access_token', value: 'old', description: 'the access token of profile work' }) as const,
       refused: async (credential: Credential) => {
         refused.push(credential)
         return next

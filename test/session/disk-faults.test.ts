@@ -85,7 +85,7 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
     first(/^read$/, /session\.json/),
     'EIO',
     '4 file_unusable',
-    /cannot be read \(the disk reports an error\)/,
+    /cannot be read \(the disk reported an error\)/,
   ],
   [
     'a narrowed access token cannot be stored',

@@ -446,8 +446,8 @@ describe('a store that fails', () => {
       oauthError(400, 'invalid_grant'),
       'session_over',
       4,
-      /is over: the service refused its refresh token .*session\.json cannot be written: it is a folder/,
-      /rights of that folder[\s\S]*run mailclaim login/,
+      /is over: the service refused its refresh token .*session\.json cannot be written: it is a directory/,
+      /permissions of that directory[\s\S]*run mailclaim login/,
     ],
     [
       'a refusal',

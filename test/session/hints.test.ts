@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
 import { grantPages } from '../../src/service/grants.ts'
+import { currentCredential } from '../../src/session/authorizer.ts'
 import { connect } from '../../src/session/connect.ts'
-import { proveStore } from '../../src/session/replace.ts'
+import { proveStore } from '../../src/session/prove-store.ts'
 import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
 import { createSessionWorld, withEffects } from './world.ts'
 
@@ -19,6 +20,20 @@ it('after a second 401 names the profile and the store that were in use', async 
   })
   const failure = await grantPages(connect(context, world.settings))({ limit: 1 }).catch((error) => error)
   expect((failure as CliError).hint).toBe('sign in again: mailclaim login --store file')
+})
+
+it('after the service ended the session names the profile and the store, which is all that a login needs', async () => {
+  const world = await createSessionWorld()
+  await world.signIn('file')
+  world.expire()
+  await world.fault({
+    kind: 'status',
+    status: 400,
+    headers: { 'content-type': 'application/json' },
+    body: { error: 'invalid_grant' },
+  })
+  const failure = await currentCredential(world.context, world.settings).catch((error) => error)
+  expect((failure as CliError).hint).toBe('run mailclaim login --store file')
 })
 
 it.each(['no_bus', 'locked', 'refused'] as const)(

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
-import { secretHome } from '../../src/session/paths.ts'
+import { secretStorage } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { createSessionWorld, filesOf } from './world.ts'
@@ -37,12 +37,12 @@ describe('a session', () => {
     for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })
     expect(await counts()).toMatchObject({ refreshes: 5, reuse_detections: 0 })
     const record = await readRecord(paths)
-    const secret = await readNewest(context, secretHome(paths, record as OAuthRecord))
-    expect(secret).toMatchObject({ generation: 6, inPlace: true })
+    const secret = await readNewest(context, secretStorage(paths, record as OAuthRecord))
+    expect(secret).toMatchObject({ generation: 6, inChosenStore: true })
     expect(Object.keys(filesOf(paths.directory))).toEqual([
       'access-token.json',
       'lock',
-      basename(secret.place.name),
+      basename(secret.location.name),
       'session.json',
     ])
     expect(readFileSync(paths.session, 'utf8')).toBe(before)

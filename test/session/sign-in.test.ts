@@ -4,10 +4,12 @@ import { describe, expect, it } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { createAuthorizer, currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { forgetSession, profilesWithSession } from '../../src/session/forget.ts'
+import { forgetSession } from '../../src/session/forget.ts'
+import { profilesWithSession } from '../../src/session/profiles.ts'
+import { proveStore } from '../../src/session/prove-store.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { proveStore, replaceSession, storeApiKey } from '../../src/session/replace.ts'
+import { replaceSession, storeApiKey } from '../../src/session/replace.ts'
 import { createFakeClock, createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
 import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
@@ -158,7 +160,7 @@ describe('a logout', () => {
     keychain.trouble = 'locked'
     const { kept } = await forgetSession(world.context, world.settings, 'default')
     expect(kept).toEqual([
-      { place: expect.objectContaining({ store: 'keychain' }), why: 'the keychain is locked' },
+      { location: expect.objectContaining({ store: 'keychain' }), why: 'the keychain is locked' },
     ])
     expect(names(world)).toEqual(['lock', 'superseded.json'])
     expect(profilesWithSession(world.context)).toEqual(['default'])
@@ -353,7 +355,7 @@ describe('a narrowed access token', () => {
     await world.signIn()
     const whole = (await readRecord(world.paths)) as { scope: string }
     const narrow = whole.scope.split(' ')[0] ?? ''
-    const token = await renew(world.context, world.settings, { reason: 'asked', scope: narrow })
+    const { token } = await renew(world.context, world.settings, { reason: 'asked', scope: narrow })
     expect(token).toMatchObject({ scope: narrow, narrowed: true })
     expect((await currentCredential(world.context, world.settings)).value).toBe(token.value)
     expect((await describeSession(world.context, world.settings)).accessToken).toMatchObject({

@@ -96,7 +96,7 @@ describe('a private folder', () => {
       await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
         code: 'directory_unusable',
         exit: 1,
-        message: `the folder ${join(root, '.local', 'state')} cannot be used: it cannot be made (a part of the path is not there)`,
+        message: `the directory ${join(root, '.local', 'state')} cannot be used: it cannot be created (part of the path does not exist)`,
       })
     },
     5000,
@@ -117,8 +117,8 @@ describe('a private folder', () => {
   }
 
   it.each<[string, (path: string) => void, string]>([
-    ['a file in its place', (path) => writeFileSync(path, ''), 'it is not a folder'],
-    ['a link that leads nowhere', (path) => symlinkSync('/nonexistent/x', path), 'it is not a folder'],
+    ['a file in its place', (path) => writeFileSync(path, ''), 'it is not a directory'],
+    ['a link that leads nowhere', (path) => symlinkSync('/nonexistent/x', path), 'it is not a directory'],
     ['another owner', plantForeign, 'it belongs to another user'],
   ])('is refused for %s', async (_name, plant, why) => {
     const path = join(folder(), 'planted')
@@ -126,7 +126,7 @@ describe('a private folder', () => {
     await expect(ensurePrivateDirectory(path)).rejects.toMatchObject({
       code: 'directory_unusable',
       exit: 1,
-      message: `the folder ${path} cannot be used: ${why}`,
+      message: `the directory ${path} cannot be used: ${why}`,
       hint: expect.stringContaining('MAILCLAIM_STATE_DIR'),
     })
   })
@@ -134,7 +134,7 @@ describe('a private folder', () => {
   it.runIf(process.platform === 'linux')('is refused where the system lets nobody make one', async () => {
     await expect(ensurePrivateDirectory('/proc/mailclaim/state')).rejects.toMatchObject({
       code: 'directory_unusable',
-      message: expect.stringContaining('it cannot be made'),
+      message: expect.stringContaining('it cannot be created'),
     })
   })
 })
@@ -147,8 +147,8 @@ describe('a file of ours', () => {
   it.each([
     ['empty', '', 'it is empty'],
     ['white space', ' \n', 'it is empty'],
-    ['cut short', '{"version":1,"token":"gehe', 'it is damaged: it is not whole JSON'],
-    ['noise', '\u0000\u0001\u0002', 'it is damaged: it is not whole JSON'],
+    ['cut short', '{"version":1,"token":"gehe', 'it is damaged: it is not valid JSON'],
+    ['noise', '\u0000\u0001\u0002', 'it is damaged: it is not valid JSON'],
     ['of another shape', '{"version":2}', 'it was written by a later version'],
   ])('that is %s is refused with its path and a remedy, and kept', async (_name, text, why) => {
     const path = join(folder(), "it's.json")
@@ -170,10 +170,10 @@ describe('a file of ours', () => {
     const root = folder()
     writeFileSync(join(root, 'elsewhere'), '{}')
     symlinkSync(join(root, 'elsewhere'), join(root, 'link.json'))
-    await expect(readJson(join(root, 'link.json'), asIs)).rejects.toThrow('it is a link')
+    await expect(readJson(join(root, 'link.json'), asIs)).rejects.toThrow('it is a symbolic link')
   })
 
-  it('that is a folder or a pipe is refused without waiting', async () => {
+  it('that is a directory or a pipe is refused without waiting', async () => {
     const root = folder()
     mkdirSync(join(root, 'folder.json'))
     execFileSync('mkfifo', [join(root, 'pipe.json')])
@@ -194,7 +194,7 @@ describe('a file of ours', () => {
   it('that is far too large is refused without being read', async () => {
     const path = join(folder(), 'large.json')
     writeFileSync(path, ' '.repeat(5 * 1024 * 1024))
-    await expect(readJson(path, asIs)).rejects.toThrow('which is too much')
+    await expect(readJson(path, asIs)).rejects.toThrow('it is too large')
   })
 })
 

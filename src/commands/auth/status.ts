@@ -61,7 +61,7 @@ function statusOf(
   online: 'accepted' | CliError | undefined,
   settings: Settings,
 ) {
-  const { record, accessToken, place } = description
+  const { record, accessToken, location } = description
   const session = record?.kind === 'oauth' ? record : undefined
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   return {
@@ -81,7 +81,7 @@ function statusOf(
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
     store: record?.store ?? null,
-    secret_at: place?.name ?? null,
+    secret_at: location?.name ?? null,
     signed_in_at: time(record?.signedInAt),
     refreshed_at: time(description.renewedAt),
     refresh_by: time(description.refreshTokenExpiresAt),
