@@ -6,8 +6,8 @@ import { type Diagnosis, ok, problem, warning } from './report.ts'
 /** Whether commands can sign their requests, as far as this machine knows. */
 export async function examineSession(context: Context, settings: Settings): Promise<Diagnosis> {
   const check = 'session'
-  const { state, problem: failure, apiKeyInForce, record } = await describeSession(context, settings)
-  if (apiKeyInForce) {
+  const { state, problem: failure, apiKeyActive, record } = await describeSession(context, settings)
+  if (apiKeyActive) {
     const stored = state === 'none' ? '' : '; the stored session is not used meanwhile'
     if (failure === undefined || state === 'none') return ok(check, `MAILCLAIM_API_KEY is in force${stored}`)
     return warning(

@@ -102,7 +102,7 @@ export function pathSegment(id: string): string {
 }
 
 /** The header that tells the service who is asking. */
-export function userAgent(context: Context): string {
+export function userAgent(context: Pick<Context, 'program' | 'platform'>): string {
   const node = process.versions.node
   return `mailclaim/${context.program.version} (node ${node}; ${context.platform})`
 }

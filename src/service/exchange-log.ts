@@ -12,7 +12,7 @@ const REDACTED = '[redacted]'
  * The transport with every exchange told on stderr, for `--verbose`. Secrets are left out: the Authorization header,
  * tokens, authorization codes and PKCE verifiers in bodies and addresses.
  */
-export function logExchanges(context: Context): HttpTransport {
+export function logExchanges(context: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
   const { http, clock } = context
   return {
     async send(request) {

@@ -7,9 +7,12 @@ import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type ApiKeyRecord, readRecord, requireSameService } from './record.ts'
+import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
+
+type CredentialContext = RefreshContext & Pick<Context, 'environment'>
 
 /** The credential of a command: the API key in the environment, else what `login` stored for the profile. */
-export function createAuthorizer(context: Context, settings: Settings): Authorizer {
+export function createAuthorizer(context: CredentialContext, settings: RefreshSettings): Authorizer {
   return {
     credential: () => currentCredential(context, settings),
     refused: (credential) => nextCredential(context, settings, credential),
@@ -22,7 +25,10 @@ export function createAuthorizer(context: Context, settings: Settings): Authoriz
  *
  * @throws CliError `api_key_unusable`, exit 4; as `renew`.
  */
-export async function currentCredential(context: Context, settings: Settings): Promise<Credential> {
+export async function currentCredential(
+  context: CredentialContext,
+  settings: RefreshSettings,
+): Promise<Credential> {
   const fromEnvironment = environmentKey(context)
   if (fromEnvironment !== undefined) return fromEnvironment
   const paths = sessionPaths(context, settings.profile.value)
@@ -46,8 +52,8 @@ export async function currentCredential(context: Context, settings: Settings): P
 }
 
 async function nextCredential(
-  context: Context,
-  settings: Settings,
+  context: CredentialContext,
+  settings: RefreshSettings,
   credential: Credential,
 ): Promise<Credential | undefined> {
   if (credential.kind === 'api_key') return undefined

@@ -36,7 +36,7 @@ export type SessionState =
 export interface SessionDescription {
   readonly profile: string
   /** Whether commands use the API key in the environment instead. */
-  readonly apiKeyInForce: boolean
+  readonly apiKeyActive: boolean
   readonly state: SessionState
   /** Why it can't be used, for every state except `fine`, `needs_refresh`, and `refreshing`. */
   readonly problem: CliError | undefined
@@ -71,7 +71,7 @@ export async function describeSession(
   const paths = sessionPaths(context, profile)
   const nothing = {
     profile,
-    apiKeyInForce: context.environment.apiKey !== undefined,
+    apiKeyActive: context.environment.apiKey !== undefined,
     record: undefined,
     accessToken: undefined,
     ...UNKNOWN,

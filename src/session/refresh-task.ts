@@ -5,6 +5,26 @@ import type { Guard } from './guard.ts'
 import type { SessionPaths } from './paths.ts'
 import type { OAuthRecord } from './record.ts'
 
+/** What a refresh takes from the context and the settings. */
+export type RefreshContext = Pick<
+  Context,
+  | 'program'
+  | 'platform'
+  | 'directories'
+  | 'stdin'
+  | 'stderr'
+  | 'clock'
+  | 'random'
+  | 'http'
+  | 'prompts'
+  | 'keychain'
+  | 'interrupts'
+>
+export type RefreshSettings = Pick<
+  Settings,
+  'profile' | 'baseUrl' | 'clientId' | 'profileConfig' | 'httpTimeoutMs' | 'interactive' | 'quiet' | 'verbose'
+>
+
 export interface RenewOptions {
   /** `stale`: the access token ends soon. `refused`: the service refused it. `asked`: a person wants a new one. */
   readonly reason: 'stale' | 'refused' | 'asked'
@@ -18,8 +38,8 @@ export interface RenewOptions {
 
 /** What all steps of a refresh share. */
 export interface RefreshTask {
-  readonly context: Context
-  readonly settings: Settings
+  readonly context: RefreshContext
+  readonly settings: RefreshSettings
   readonly options: RenewOptions
   readonly paths: SessionPaths
 }

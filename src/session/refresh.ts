@@ -1,8 +1,6 @@
-import type { Context } from '../context.ts'
 import { readNewest } from '../credentials/secret-copies.ts'
 import { usageError } from '../errors.ts'
 import { backoff } from '../service/retry.ts'
-import type { Settings } from '../settings/settings.ts'
 import { isThere, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
 import { note, warn } from '../terminal/notices.ts'
@@ -13,7 +11,14 @@ import { interrupted, interruptedQuestion, lockReplaced, notSignedIn, sessionOve
 import { secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService } from './record.ts'
 import { sendOnce } from './refresh-attempt.ts'
-import type { RefreshAttempt, RefreshTask, RenewOptions, SessionTask } from './refresh-task.ts'
+import type {
+  RefreshAttempt,
+  RefreshContext,
+  RefreshSettings,
+  RefreshTask,
+  RenewOptions,
+  SessionTask,
+} from './refresh-task.ts'
 
 /** How often a service that can't be reached at all is tried. */
 const UNREACHABLE_TRIES = 3
@@ -36,7 +41,11 @@ type Result = Renewed | 'lock_replaced'
  * @throws CliError `not_signed_in`, `refresh_interrupted`, `session_over`, and those of the secret's store (exit 4);
  *   `refresh_unknown`, `rate_limited`, `service_unavailable`, `session_busy` (exit 7); section 7.1 of the interface.
  */
-export async function renew(context: Context, settings: Settings, options: RenewOptions): Promise<Renewed> {
+export async function renew(
+  context: RefreshContext,
+  settings: RefreshSettings,
+  options: RenewOptions,
+): Promise<Renewed> {
   const paths = sessionPaths(context, settings.profile.value)
   const task: RefreshTask = { context, settings, options, paths }
   // A profile that never signed in has no directory for a lock.

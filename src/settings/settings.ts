@@ -202,7 +202,7 @@ function firstOf<T>(
 }
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
-export function requireBaseUrl(settings: Settings): URL {
+export function requireBaseUrl(settings: Pick<Settings, 'baseUrl'>): URL {
   if (settings.baseUrl === undefined) {
     throw new CliError(
       'base_url_missing',
@@ -217,7 +217,7 @@ export function requireBaseUrl(settings: Settings): URL {
 }
 
 /** @throws CliError `client_id_missing`, exit 3. */
-export function requireClientId(settings: Settings): string {
+export function requireClientId(settings: Pick<Settings, 'clientId'>): string {
   if (settings.clientId === undefined || settings.clientId.value === '') {
     throw new CliError('client_id_missing', Exit.notConfigured, 'the OAuth client id is not configured', {
       hint: 'give --client-id, set MAILCLAIM_CLIENT_ID, or run: mailclaim config set client-id …',

@@ -1,28 +1,28 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Callback, startCallbackServer } from '../../src/oauth/callback-server.ts'
+import { startCallbackServer } from '../../src/oauth/callback-server.ts'
 import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
 
 const STATE = 'the-right-state'
 
 async function listen(
-  options: { uri?: string; judge?: (parameters: URLSearchParams) => string | undefined } = {},
+  options: { uri?: string; validate?: (parameters: URLSearchParams) => string | undefined } = {},
 ) {
   const target = redirectTarget(options.uri, undefined)
   if (target.listen === undefined) throw new Error('not a loopback target')
-  const received: Callback[] = []
+  const received: URLSearchParams[] = []
   const server = await startCallbackServer({
     target: { ...target, listen: target.listen },
     state: STATE,
     random: { bytes: (length) => new Uint8Array(length).fill(1), fraction: () => 0 },
-    judge: async (parameters) => {
-      const why = options.judge?.(parameters)
-      return why === undefined ? undefined : { status: 400, title: 'Wrong', text: why }
+    validate: async (parameters) => {
+      const why = options.validate?.(parameters)
+      return why === undefined ? { valid: parameters } : { page: { status: 400, title: 'Wrong', text: why } }
     },
-    received: (callback) => {
-      received.push(callback)
-      void callback.answer({ status: 200, title: 'You are signed in', text: 'done' })
+    received: (parameters, respond) => {
+      received.push(parameters)
+      void respond({ status: 200, title: 'You are signed in', text: 'done' })
     },
   })
   onTestFinished(() => server.close())
@@ -89,7 +89,7 @@ describe('the listener for the redirect', () => {
     const answer = await send(right(url))
     expect(answer.status).toBe(200)
     expect(answer.body).toContain('You are signed in')
-    expect(received.map((callback) => callback.parameters.get('code'))).toEqual(['abc'])
+    expect(received.map((callback) => callback.get('code'))).toEqual(['abc'])
   })
 
   it('tells the browser to run, load, frame, store and leak nothing', async () => {
@@ -148,18 +148,18 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('looks at the state before it judges anything else', async () => {
-    const judged: string[] = []
+  it('checks the state before it validates anything else', async () => {
+    const validated: string[] = []
     const { url } = await listen({
-      judge: (parameters) => void judged.push(parameters.toString()) as undefined,
+      validate: (parameters) => void validated.push(parameters.toString()) as undefined,
     })
     await send(url, { path: '/callback?code=abc&state=wrong&iss=x' })
-    expect(judged).toEqual([])
+    expect(validated).toEqual([])
   })
 
-  it('goes on waiting after an answer that the judge refuses', async () => {
+  it('keeps waiting after an answer that is not valid', async () => {
     const { url, received } = await listen({
-      judge: (parameters) => (parameters.has('iss') ? 'wrong issuer <b>' : undefined),
+      validate: (parameters) => (parameters.has('iss') ? 'wrong issuer <b>' : undefined),
     })
     const refused = await send(url, { path: `/callback?code=abc&state=${STATE}&iss=evil` })
     expect(refused.status).toBe(400)

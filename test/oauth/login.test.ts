@@ -454,7 +454,7 @@ describe('signing in', () => {
     const { context, come, ignored, result } = await begin()
     context.stdin.stream.write('y\n'.repeat(5000))
     await expect.poll(() => ignored.length).toBe(20)
-    expect(ignored.at(-1)).toContain('nothing more is read')
+    expect(ignored.at(-1)).toContain('no more are read')
     await come({ code: 'c1' })
     await expect(result).resolves.toBe('stored')
   })

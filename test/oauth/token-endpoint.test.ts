@@ -119,7 +119,7 @@ describe('the exchange of a code', () => {
     ],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
-    [textResponse(200, '<html>'), 'answer_unusable', 7, 'no JSON object'],
+    [textResponse(200, '<html>'), 'answer_unusable', 7, 'not a JSON object'],
     [jsonResponse(200, { ...WHOLE, refresh_token: undefined }), 'no_refresh_token', 6, 'no refresh token'],
     [jsonResponse(302, WHOLE), 'answer_unusable', 7, 'HTTP 302'],
   ])('that is answered with %o ends in %s', async (answer, code, exit, words) => {
@@ -292,7 +292,7 @@ describe('a refresh', () => {
     [
       'an access token that breaks off',
       () => textResponse(200, '{"access_token":"half-of-a-tok'),
-      { kind: 'unknown', why: 'HTTP 200; it holds no JSON object' },
+      { kind: 'unknown', why: 'HTTP 200; it is not a JSON object' },
     ],
     [
       'a certain refusal of what was to be done before sending',

@@ -454,7 +454,7 @@ describe('a store that fails', () => {
       oauthError(401, 'invalid_client'),
       'invalid_client',
       3,
-      /does not know the client id.*The service has not used the refresh token, but .*journal\.[0-9a-f]{64}\.json cannot be removed/,
+      /no longer knows the client id.*The service has not used the refresh token, but .*journal\.[0-9a-f]{64}\.json cannot be removed/,
       /mailclaim auth refresh --retry-interrupted is safe here/,
     ],
   ])('hides %s from nobody: both are told', async (_what, fault, code, exit, message, hint) => {

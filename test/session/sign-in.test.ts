@@ -318,7 +318,7 @@ describe('an API key', () => {
     })
     const written = names(world).map((name) => readFileSync(join(world.paths.directory, name), 'utf8'))
     expect(written.join()).not.toContain('key-of-the-environment')
-    expect(await describeSession(world.context, world.settings)).toMatchObject({ apiKeyInForce: true })
+    expect(await describeSession(world.context, world.settings)).toMatchObject({ apiKeyActive: true })
   })
 
   it.each(['file', 'keychain'] as const)(

@@ -29,7 +29,7 @@ export const command = defineCommand<StatusFlags>({
     const status = statusOf(description, online, settings)
     await writeObject(context, settings, status, columnsFor(status))
     if (online !== undefined && online !== 'accepted') throw online
-    if (description.problem !== undefined && !description.apiKeyInForce) throw description.problem
+    if (description.problem !== undefined && !description.apiKeyActive) throw description.problem
   },
 })
 
@@ -68,7 +68,7 @@ function statusOf(
     profile: description.profile,
     state: description.state,
     message: description.problem?.message ?? null,
-    in_force: description.apiKeyInForce
+    in_force: description.apiKeyActive
       ? 'MAILCLAIM_API_KEY'
       : record === undefined
         ? null
@@ -76,7 +76,7 @@ function statusOf(
           ? 'stored API key'
           : 'session',
     // An API key is bound to no service: it goes where the settings say.
-    base_url: record?.issuer ?? (description.apiKeyInForce ? usableBase(settings) : null),
+    base_url: record?.issuer ?? (description.apiKeyActive ? usableBase(settings) : null),
     client_id: session?.clientId ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
