@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Context, KeychainRequest } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { needs } from '../requirements.ts'
-import { createProcessWorld, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
+import { createProcessSession, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
 import { interruptGroup } from '../stories/world.ts'
 
 const request = (
@@ -138,7 +138,7 @@ describe('the real helper process', () => {
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   it('that was locked meanwhile says so, in every command that needs the secret', async () => {
     const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    const world = await createProcessSession({ store: 'keychain', keyring: open })
     world.session.expire()
     await open.stop()
     const locked = await startKeyring({ state: 'locked', home: open.home })
@@ -157,7 +157,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 
   it('leaves no helper process behind when it is killed while a prompt is open', async () => {
     const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    const world = await createProcessSession({ store: 'keychain', keyring: open })
     world.session.expire()
     await open.stop()
     const prompting = await startKeyring({ state: 'prompting', home: open.home })
@@ -172,7 +172,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   it('while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
     const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    const world = await createProcessSession({ store: 'keychain', keyring: open })
     world.session.expire()
     await open.stop()
     const prompting = await startKeyring({ state: 'prompting', home: open.home })
@@ -185,7 +185,7 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
 
   it('while a new token is being stored lets it arrive in the keychain', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring })
+    const world = await createProcessSession({ store: 'keychain', keyring })
     world.session.expire()
     const running = world.start(['auth', 'token', '--json'], { group: true })
     const pid = running.child.pid ?? 0

@@ -3,7 +3,7 @@ import type { Clock } from '../../src/context.ts'
 import { type AccessToken, isAdoptable, isFresh } from '../../src/session/access-token.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { type Moment, secondsSince } from '../../src/storage/moment.ts'
-import { createSessionWorld } from './world.ts'
+import { createSandboxSession } from './sandbox-session.ts'
 
 const RECEIVED: Moment = { wall: Date.parse('2026-11-20T12:00:00Z'), sinceBoot: 5_000, boot: 'a' }
 const HOUR = 3600
@@ -77,7 +77,7 @@ describe('an access token', () => {
 
 describe('a wall clock that is moved by hours', () => {
   it.each([-5, 5])('(%i) leads to no needless refresh and sends no ended token', async (hours) => {
-    const { signIn, context, settings, counts } = await createSessionWorld()
+    const { signIn, context, settings, counts } = await createSandboxSession()
     await signIn()
     const first = await currentCredential(context, settings)
 

@@ -24,13 +24,13 @@ import type { RenewOptions } from '../../src/session/refresh-task.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
-import { createSessionWorld, endOf, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, endOf, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
 const ASKED: RenewOptions = { reason: 'asked' }
 const ROOT = process.getuid?.() === 0
 
 /** Runs something at the last moment before a refresh token leaves, in the place of the journal or around it. */
-function beforeSending(world: SessionWorld, around: (enterJournal: () => void) => void): Context {
+function beforeSending(world: SandboxSession, around: (enterJournal: () => void) => void): Context {
   const { http } = world.context
   const send = (request: HttpRequest) =>
     http.send({ ...request, beforeSend: () => around(() => request.beforeSend?.()) })
@@ -38,7 +38,7 @@ function beforeSending(world: SessionWorld, around: (enterJournal: () => void) =
 }
 
 /** Runs something when the service has rotated the token and nothing is stored yet. */
-function beforeStoring(world: SessionWorld, meanwhile: () => unknown): Context {
+function beforeStoring(world: SandboxSession, meanwhile: () => unknown): Context {
   const { http } = world.context
   return withEffects(world.context, {
     http: {
@@ -52,15 +52,15 @@ function beforeStoring(world: SessionWorld, meanwhile: () => unknown): Context {
   })
 }
 
-function withEffectsOf(world: SessionWorld, effects: Partial<Context>): SessionWorld {
+function withEffectsOf(world: SandboxSession, effects: Partial<Context>): SandboxSession {
   return { ...world, context: withEffects(world.context, effects) }
 }
 
-const names = (world: SessionWorld) => Object.keys(filesOf(world.paths.directory))
+const names = (world: SandboxSession) => Object.keys(filesOf(world.paths.directory))
 
 describe('the lock file of a session', () => {
   it('that is deleted during a refresh costs neither the session nor the grant', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const seen: string[] = []
     const context = beforeStoring(world, async () => {
@@ -76,7 +76,7 @@ describe('the lock file of a session', () => {
   it.each(['before the journal is written', 'while the journal is written'] as const)(
     'that is deleted %s is taken again, and nothing is sent until then',
     async (when) => {
-      const world = await createSessionWorld()
+      const world = await createSandboxSession()
       await world.signIn()
       let armed = false
       const { clock } = world.context
@@ -102,7 +102,7 @@ describe('the lock file of a session', () => {
   )
 
   it('that is deleted while the new token is stored leads to no second use of one', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const { directory } = world.paths
     const own = () => readdirSync(directory).filter((name) => /^secret\..*-.*\.json$/.test(name))
@@ -118,7 +118,7 @@ describe('the lock file of a session', () => {
   })
 
   it('that is deleted again and again is given up on in the end, with nothing sent', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const context = beforeSending(world, (enterJournal) => {
       rmSync(world.paths.lock)
@@ -134,7 +134,7 @@ describe('the lock file of a session', () => {
   })
 
   it('that is deleted in a loop under many refreshes leads to no second use of a token', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const cleaner = setInterval(() => rmSync(world.paths.lock, { force: true }), 2)
     const ends = await Promise.all(
@@ -149,7 +149,7 @@ describe('the lock file of a session', () => {
 
 describe('a token that another process is sending', () => {
   it('is not sent, even by a process that still holds the lock', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     let copied = false
     // As if another process, under a lock file of its own, had been the first to write the journal.
@@ -167,7 +167,7 @@ describe('a token that another process is sending', () => {
 
 describe('a file system without locks that work', () => {
   it('leads to no second use of a token: the last look before sending finds the successor', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     let others = 0
     const context = beforeSending(world, (enterJournal) => {
@@ -207,7 +207,7 @@ describe('a file system without locks that work', () => {
 
 describe('a journal that cannot be written', () => {
   it('sends nothing, says so, and leaves the session as it was', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const { directory } = world.paths
     const context = beforeSending(world, (enterJournal) => {
@@ -232,7 +232,7 @@ describe('a journal that cannot be written', () => {
 
 describe('a copy of a profile', () => {
   it('is refused before anything is sent, and named as what it is', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const copy = join(world.paths.directory, '..', 'b')
     cpSync(world.paths.directory, copy, { recursive: true })
@@ -249,7 +249,7 @@ describe('a copy of a profile', () => {
 
   it('takes nothing of the original along when it is signed out', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     const copy = join(world.paths.directory, '..', 'b')
     cpSync(world.paths.directory, copy, { recursive: true })
@@ -263,7 +263,7 @@ describe('a copy of a profile', () => {
 describe('two state directories that share a keychain', () => {
   async function twoStates() {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain }, { clock: realClock })
+    const world = await createSandboxSession({ keychain }, { clock: realClock })
     await world.signIn('keychain')
     const { directories } = world.context
     const state = `${directories.state}-copy`
@@ -297,7 +297,7 @@ describe('two state directories that share a keychain', () => {
 describe('a keychain that refused the new token', () => {
   it('never has its old one sent, even where the file with the new one is gone', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     const context = beforeStoring(world, () => {
       keychain.trouble = 'refused'
@@ -317,7 +317,7 @@ describe('a keychain that refused the new token', () => {
 
 describe('a narrowed access token', () => {
   it('that cannot be stored is an error, and the wider one before it is not handed out', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const record = await readRecord(world.paths)
     const scope = record?.kind === 'oauth' ? (record.scope ?? '').split(' ')[0] : undefined
@@ -338,7 +338,7 @@ describe('a narrowed access token', () => {
 
 describe('the secrets of earlier sign-ins', () => {
   it('go with the next login, even where the record was damaged', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     writeFileSync(world.paths.session, '{"version":1,')
     await world.signIn()
@@ -346,7 +346,7 @@ describe('the secrets of earlier sign-ins', () => {
   })
 
   it('go with a logout of all profiles, whatever was left of them and wherever it was put', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const { state } = world.context.directories
     const killed = join(
@@ -366,7 +366,7 @@ describe('the secrets of earlier sign-ins', () => {
 
   it('are not named by a file that somebody planted: what is not ours stays', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn()
     keychain.items.set('work https://api.example.com 0123456789ab', 'of another profile')
     const elsewhere = join(world.context.directories.state, 'precious.json')
@@ -379,7 +379,7 @@ describe('the secrets of earlier sign-ins', () => {
   })
 
   it.runIf(ROOT)('of another user are not removed by a logout, which says whose they are', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const before = names(world)
     for (const name of before) chownSync(join(world.paths.directory, name), 4711, 4711)
@@ -395,7 +395,7 @@ describe('the secrets of earlier sign-ins', () => {
 describe('a record that cannot be used', () => {
   it('does not keep a logout or a login from removing the item that the keychain holds', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     writeFileSync(world.paths.session, '{')
     await world.signIn('keychain')
@@ -408,7 +408,7 @@ describe('a record that cannot be used', () => {
 
 describe('a link in the place of the record', () => {
   it('is moved out of the way by a login', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     rmSync(world.paths.session)
     symlinkSync(join(world.paths.directory, 'nowhere'), world.paths.session)
@@ -419,7 +419,7 @@ describe('a link in the place of the record', () => {
 
 describe('a failure before anything is sent', () => {
   it('is told as that, whatever it is', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const broken = {
       ...world.context.http,
@@ -439,7 +439,7 @@ describe('a failure before anything is sent', () => {
 
 describe('a wait', () => {
   it('for the lock is said once, after two seconds', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     await withLock(world.paths.lock, world.context, { deadlineMs: 10 }, async () => {
       expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('session_busy')
@@ -450,7 +450,7 @@ describe('a wait', () => {
   })
 
   it('for the service is said once it has taken two seconds', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     await renew(
       beforeStoring(world, () => world.context.clock.ring()),
@@ -465,7 +465,7 @@ describe('a wait', () => {
 
 describe('the files of a session', () => {
   it('are read by `auth status` where nothing can be locked', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     rmSync(world.paths.lock)
     mkdirSync(world.paths.lock)

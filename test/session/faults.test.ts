@@ -8,7 +8,7 @@ import { describeSession } from '../../src/session/describe.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { createFakeKeychain, type FakeKeychain } from '../fake-context.ts'
-import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
 /** How a command ends: the code and the exit of its error, or `ok`. */
 async function endOf(work: () => Promise<unknown>): Promise<string> {
@@ -31,7 +31,7 @@ async function messageOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 /** The context with less than the half minute that a refresh may take. */
-function impatient(world: SessionWorld): Context {
+function impatient(world: SandboxSession): Context {
   const { http } = world.context
   return withEffects(world.context, {
     http: { ...http, send: (request) => http.send({ ...request, timeoutMs: 700 }) },
@@ -288,7 +288,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
 
 describe('a refresh that meets', () => {
   it.each(faults)('%s', async (_name, fault, end, state, next, refreshes) => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     await world.fault(fault)
@@ -306,7 +306,7 @@ describe('a refresh that meets', () => {
   it.each(['lookup', 'connect'] as const)(
     'a failed %s, tries again and then leaves the session as it is',
     async (kind) => {
-      const world = await createSessionWorld()
+      const world = await createSandboxSession()
       await world.signIn()
       world.expire()
       let tries = 0
@@ -325,7 +325,7 @@ describe('a refresh that meets', () => {
   )
 
   it('a failed TLS handshake says so at once and leaves the session as it is', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const http: Context['http'] = {
@@ -341,8 +341,8 @@ describe('a refresh that meets', () => {
 })
 
 describe('an interrupted session', () => {
-  async function interruptedWorld(fault: Record<string, unknown>): Promise<SessionWorld> {
-    const world = await createSessionWorld()
+  async function interruptedWorld(fault: Record<string, unknown>): Promise<SandboxSession> {
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     await world.fault(fault)
@@ -350,7 +350,7 @@ describe('an interrupted session', () => {
     await world.clearFaults()
     return world
   }
-  const retry = (world: SessionWorld) =>
+  const retry = (world: SandboxSession) =>
     renew(world.context, world.settings, { reason: 'asked', retryInterrupted: true })
 
   it('says what happened, what is safe, and both ways on', async () => {
@@ -418,15 +418,15 @@ describe('an interrupted session', () => {
 })
 
 describe('a store that fails', () => {
-  async function keychainWorld(): Promise<{ world: SessionWorld; keychain: FakeKeychain }> {
+  async function keychainWorld(): Promise<{ world: SandboxSession; keychain: FakeKeychain }> {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     return { world, keychain }
   }
 
   /** Runs something when the refresh is under way, after the service has rotated the token. */
-  function duringRefresh(world: SessionWorld, meanwhile: () => void): Context {
+  function duringRefresh(world: SandboxSession, meanwhile: () => void): Context {
     const { http } = world.context
     return withEffects(world.context, {
       http: {
@@ -458,7 +458,7 @@ describe('a store that fails', () => {
       /mailclaim auth refresh --retry-interrupted is safe here/,
     ],
   ])('hides %s from nobody: both are told', async (_what, fault, code, exit, message, hint) => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     await world.fault(fault)
@@ -547,7 +547,7 @@ describe('a store that fails', () => {
   })
 
   it('after the rotation, in every place there is, says that the token is lost', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const context = duringRefresh(world, () =>
@@ -558,7 +558,7 @@ describe('a store that fails', () => {
   })
 
   it('after the rotation, because its directory is away for a moment, loses nothing', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const { directory } = world.paths
@@ -573,7 +573,7 @@ describe('a store that fails', () => {
   })
 
   it('after the rotation, because a cleaner removed what was made ready for it, loses nothing', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const record = await readRecord(world.paths)

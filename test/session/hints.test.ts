@@ -5,10 +5,10 @@ import { currentCredential } from '../../src/session/authorizer.ts'
 import { connect } from '../../src/session/connect.ts'
 import { proveStore } from '../../src/session/prove-store.ts'
 import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
-import { createSessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, withEffects } from './sandbox-session.ts'
 
 it('after a second 401 names the profile and the store that were in use', async () => {
-  const world = await createSessionWorld()
+  const world = await createSandboxSession()
   await world.signIn('file')
   const { http } = world.context
   const context = withEffects(world.context, {
@@ -23,7 +23,7 @@ it('after a second 401 names the profile and the store that were in use', async 
 })
 
 it('after the service ended the session names the profile and the store, which is all that a login needs', async () => {
-  const world = await createSessionWorld()
+  const world = await createSandboxSession()
   await world.signIn('file')
   world.expire()
   await world.fault({
@@ -40,7 +40,7 @@ it.each(['no_bus', 'locked', 'refused'] as const)(
   'of a keychain that is %s names the profile',
   async (trouble) => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     const settings = await world.settingsWith({ profile: 'work' })
     keychain.trouble = trouble
     const failure = await proveStore(world.context, settings, 'keychain').catch((error) => error)

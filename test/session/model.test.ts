@@ -18,7 +18,7 @@ import {
   jsonResponse,
   textResponse,
 } from '../fake-context.ts'
-import { endOf, withEffects } from './world.ts'
+import { endOf, withEffects } from './sandbox-session.ts'
 
 /** What happens to one refresh. */
 const FATES = [

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { readRecord } from '../../src/session/record.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/world.ts'
-import { createProcessWorld, endingOf, type ProcessWorld, startKeyring } from './processes.ts'
+import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 const run = promisify(execFile)
@@ -16,7 +16,7 @@ describe('the hot path of `auth token`', () => {
   it.runIf(needs('strace'))(
     'touches no keychain, no lock and no network, and starts no process',
     async () => {
-      const world = await createProcessWorld({ store: 'file' })
+      const world = await createProcessSession({ store: 'file' })
       const trace = join(world.home, 'trace')
       const calls = 'execve,open,openat,socket,connect,sendto,flock,fcntl,clone,fork,vfork'
       await run(
@@ -45,7 +45,7 @@ describe('the hot path of `auth token`', () => {
   )
 
   it('would be seen to lock and to use the network when it refreshes', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+    const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     expect((await world.run(['auth', 'token'])).code).toBe(0)
     expect(await world.session.counts()).toMatchObject({ refreshes: 1 })
@@ -73,7 +73,7 @@ describe('a signal', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
     '(%s) while the token is on its way takes effect when the answer is stored',
     async (signal) => {
-      const world = await createProcessWorld({ store: 'file' })
+      const world = await createProcessSession({ store: 'file' })
       world.session.expire()
       await world.session.fault({ kind: 'delay', after_ms: 1_500 })
       const running = world.start(['auth', 'token', '--json'])
@@ -97,7 +97,7 @@ describe('a disk', () => {
   it.runIf(needs('bash'))(
     'that is full before the refresh sends nothing, says so and loses nothing',
     async () => {
-      const world = await createProcessWorld({ store: 'file' })
+      const world = await createProcessSession({ store: 'file' })
       world.session.expire()
       // The limit of this process stands for the disk: the first byte of a file is one too many.
       const { stderr, code } = await run(
@@ -119,7 +119,7 @@ describe('a disk', () => {
   )
 
   it('that is read-only before the refresh sends nothing, says so and loses nothing', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+    const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     const { directory } = world.session.paths
     chmodSync(directory, 0o500)
@@ -133,7 +133,7 @@ describe('a disk', () => {
 })
 
 /** Rights do not stop root, so what root runs here runs as another user, who is made the owner of the files. */
-async function runUnprivileged(world: ProcessWorld, words: readonly string[]) {
+async function runUnprivileged(world: ProcessSession, words: readonly string[]) {
   if (process.getuid?.() !== 0) return world.run(words)
   const user = 65_534
   const give = (path: string) => {
@@ -170,7 +170,7 @@ async function runUnprivileged(world: ProcessWorld, words: readonly string[]) {
 
 describe('secrets', () => {
   /** Every secret that the session ever had, gathered while it goes on. */
-  async function secretsOf(world: ProcessWorld): Promise<string[]> {
+  async function secretsOf(world: ProcessSession): Promise<string[]> {
     const found = new Set<string>()
     const text = JSON.stringify(world.readFiles())
     for (const match of text.matchAll(/"(?:access_token|secret)":"([^"]+)"/g)) found.add(match[1] ?? '')
@@ -178,7 +178,7 @@ describe('secrets', () => {
   }
 
   it('are in no message, log, argument, environment or readable file', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+    const world = await createProcessSession({ store: 'file' })
     const secrets = await secretsOf(world)
     const said: string[] = []
     const note = async (words: readonly string[], fault?: Record<string, unknown>) => {
@@ -215,7 +215,7 @@ describe('secrets', () => {
     'that a keychain holds are in no file, argument or environment',
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
-      const world = await createProcessWorld({ store: 'keychain', keyring })
+      const world = await createProcessSession({ store: 'keychain', keyring })
       const record = await readRecord(world.session.paths)
       const account = `default ${world.session.base.href.replace(/\/$/, '')} ${record?.id}`
       const held = await keyring.keychain.call({
@@ -247,7 +247,7 @@ describe('secrets', () => {
   )
 
   it('lie in files of 0600 in folders of 0700, under the loosest umask', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+    const world = await createProcessSession({ store: 'file' })
     await run('sh', ['-c', 'umask 000; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'refresh'], {
       env: world.env,
     })

@@ -6,11 +6,11 @@ import { currentCredential } from '../../src/session/authorizer.ts'
 import { secretStorage } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { createSessionWorld, filesOf } from './world.ts'
+import { createSandboxSession, filesOf } from './sandbox-session.ts'
 
 describe('a session', () => {
   it('is stored in files that only their owner can read, and holds no secret in its record', async () => {
-    const { signIn, paths, context, settings } = await createSessionWorld()
+    const { signIn, paths, context, settings } = await createSandboxSession()
     await signIn()
 
     expect(Object.values(filesOf(paths.directory))).toEqual(['600', '600', '600', '600'])
@@ -19,7 +19,7 @@ describe('a session', () => {
   })
 
   it('is used as it is while the access token is valid for a minute', async () => {
-    const { signIn, context, settings, counts } = await createSessionWorld()
+    const { signIn, context, settings, counts } = await createSandboxSession()
     await signIn()
     const first = await currentCredential(context, settings)
     context.clock.advance(839_000)
@@ -31,7 +31,7 @@ describe('a session', () => {
   })
 
   it('goes on through many refreshes, one generation at a time, and leaves its record as the login wrote it', async () => {
-    const { signIn, context, settings, counts, paths } = await createSessionWorld()
+    const { signIn, context, settings, counts, paths } = await createSandboxSession()
     await signIn()
     const before = readFileSync(paths.session, 'utf8')
     for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })

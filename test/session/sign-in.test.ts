@@ -12,11 +12,11 @@ import { renew } from '../../src/session/refresh.ts'
 import { replaceSession, storeApiKey } from '../../src/session/replace.ts'
 import { createFakeClock, createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
-import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
-const names = (world: SessionWorld) => Object.keys(filesOf(world.paths.directory))
+const names = (world: SandboxSession) => Object.keys(filesOf(world.paths.directory))
 
-async function newSession(world: SessionWorld, store: 'keychain' | 'file') {
+async function newSession(world: SandboxSession, store: 'keychain' | 'file') {
   return {
     base: world.base,
     clientId: world.clientId,
@@ -32,7 +32,7 @@ describe('a login over an existing session', () => {
     '(%s) leaves the new one and no copy of the old one',
     async (store) => {
       const keychain = createFakeKeychain()
-      const world = await createSessionWorld({ keychain })
+      const world = await createSandboxSession({ keychain })
       await world.signIn(store)
       const before = await currentCredential(world.context, world.settings)
       await world.signIn(store)
@@ -51,7 +51,7 @@ describe('a login over an existing session', () => {
     ['keychain', 'file'],
   ] as const)('moves from %s to %s', async (from, to) => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn(from)
     await world.signIn(to)
     expect(keychain.items.size).toBe(to === 'keychain' ? 1 : 0)
@@ -61,7 +61,7 @@ describe('a login over an existing session', () => {
 
   it('keeps the old session whole when the new one cannot be stored', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('file')
     keychain.trouble = 'no_bus'
     const replacing = replaceSession(world.context, world.settings, await newSession(world, 'keychain'))
@@ -72,7 +72,7 @@ describe('a login over an existing session', () => {
 
   it('ends in one whole session when two of them come at once', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain }, { clock: realClock })
+    const world = await createSandboxSession({ keychain }, { clock: realClock })
     const sessions = await Promise.all([newSession(world, 'keychain'), newSession(world, 'keychain')])
     await Promise.all(sessions.map((session) => replaceSession(world.context, world.settings, session)))
     expect(keychain.items.size).toBe(1)
@@ -82,7 +82,7 @@ describe('a login over an existing session', () => {
   })
 
   it('keeps the files of a damaged session beside the new one', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     writeFileSync(world.paths.session, '{"version":1,')
     expect((await describeSession(world.context, world.settings)).state).toBe('unusable')
@@ -94,7 +94,7 @@ describe('a login over an existing session', () => {
 
   it('that dies before the record is written leaves the old session, and the next login removes what it left', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     let dead = false
     const dying: Context['keychain'] = {
@@ -118,7 +118,7 @@ describe('a login over an existing session', () => {
 describe('the proof of a store before a login', () => {
   it('leaves nothing in a keychain that works', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await proveStore(world.context, world.settings, 'keychain')
     expect(keychain.items.size).toBe(0)
     expect(keychain.calls.map(({ operation }) => operation)).toEqual(['set', 'get', 'delete'])
@@ -128,7 +128,7 @@ describe('the proof of a store before a login', () => {
     'fails for a keychain that is %s, names the ways on and falls back to nothing',
     async (trouble) => {
       const keychain = createFakeKeychain()
-      const world = await createSessionWorld({ keychain })
+      const world = await createSandboxSession({ keychain })
       keychain.trouble = trouble
       const proving = proveStore(world.context, world.settings, 'keychain')
       await expect(proving).rejects.toMatchObject({
@@ -144,7 +144,7 @@ describe('the proof of a store before a login', () => {
 describe('a logout', () => {
   it.each(['file', 'keychain'] as const)('(%s) removes every copy', async (store) => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn(store)
     const { kept } = await forgetSession(world.context, world.settings, 'default')
     expect(kept).toEqual([])
@@ -155,7 +155,7 @@ describe('a logout', () => {
 
   it('says when a locked keychain kept a copy, and removes it when it is asked again', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     keychain.trouble = 'locked'
     const { kept } = await forgetSession(world.context, world.settings, 'default')
@@ -173,7 +173,7 @@ describe('a logout', () => {
 
   it('takes a spilled copy along', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     const { http } = world.context
     const context = withEffects(world.context, {
@@ -194,7 +194,7 @@ describe('a logout', () => {
   })
 
   it('makes no files for a profile that was never signed in', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     expect((await forgetSession(world.context, world.settings, 'default')).record).toBeUndefined()
     expect(() => readdirSync(world.paths.directory)).toThrow('ENOENT')
   })
@@ -205,7 +205,7 @@ describe('a session', () => {
     ['another base URL', { baseUrl: 'http://127.0.0.1:9' }, 'session_of_another_service'],
     ['another client', { clientId: 'another' }, 'session_of_another_client'],
   ])('is never sent to %s, fresh or not', async (_name, options, code) => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith(options)
     await expect(currentCredential(world.context, settings)).rejects.toMatchObject({ code, exit: 4 })
@@ -215,7 +215,7 @@ describe('a session', () => {
   })
 
   it('that another process has just renewed is not sent to another service either', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith({ baseUrl: 'http://127.0.0.1:9' })
     const renewed = renew(world.context, settings, { reason: 'stale', outdated: 'the one before' })
@@ -223,7 +223,7 @@ describe('a session', () => {
   })
 
   it('stays in its profile', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith({ profile: 'other' })
     await expect(currentCredential(world.context, settings)).rejects.toMatchObject({
@@ -234,7 +234,7 @@ describe('a session', () => {
   })
 
   it('whose store holds an older token than was stored last, is not refreshed with it', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const record = await readRecord(world.paths)
     const secret = join(world.paths.directory, `secret.${record?.id}.json`)
@@ -250,7 +250,7 @@ describe('a session', () => {
   })
 
   it('whose process died after the new token was stored and before anything else, goes on', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const { directory } = world.paths
     let journal = ''
@@ -276,7 +276,7 @@ describe('a session', () => {
   })
 
   it('is said to be expired after 60 days, and the service has the last word', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.context.clock.advance(61 * 24 * 3600 * 1000)
     const described = await describeSession(world.context, world.settings)
@@ -290,7 +290,7 @@ describe('a 401 from the API', () => {
   it('renews the access token once, and only while it is still the refused one', async () => {
     // Who waits for the lock waits for a real exchange over HTTP: no time passes, so its patience cannot run out first.
     const clock = { ...createFakeClock(), sleep: () => new Promise<void>((resolve) => setImmediate(resolve)) }
-    const world = await createSessionWorld({}, { clock })
+    const world = await createSandboxSession({}, { clock })
     await world.signIn()
     const authorizer = createAuthorizer(world.context, world.settings)
     const first = await authorizer.credential()
@@ -301,7 +301,7 @@ describe('a 401 from the API', () => {
   })
 
   it('leaves an API key as it is', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     const authorizer = createAuthorizer(world.context, world.settings)
     const credential = await authorizer.credential()
     expect(credential).toMatchObject({ kind: 'api_key', value: 'key-1' })
@@ -311,7 +311,7 @@ describe('a 401 from the API', () => {
 
 describe('an API key', () => {
   it('in the environment beats the session and is written nowhere', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-of-the-environment' } })
+    const world = await createSandboxSession({ environment: { apiKey: 'key-of-the-environment' } })
     await world.signIn()
     expect(await currentCredential(world.context, world.settings)).toMatchObject({
       value: 'key-of-the-environment',
@@ -325,7 +325,7 @@ describe('an API key', () => {
     'that is stored (%s) is used, replaced by a login, and forgotten',
     async (store) => {
       const keychain = createFakeKeychain()
-      const world = await createSessionWorld({ keychain })
+      const world = await createSandboxSession({ keychain })
       await storeApiKey(world.context, world.settings, { value: 'stored-key', base: world.base, store })
       expect(await currentCredential(world.context, world.settings)).toMatchObject({
         kind: 'api_key',
@@ -343,7 +343,7 @@ describe('an API key', () => {
   )
 
   it.each(['two\nlines', 'a b', '', 'ümlaut'])('that cannot be one (%j) is refused', async (value) => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     const storing = storeApiKey(world.context, world.settings, { value, base: undefined, store: 'file' })
     await expect(storing).rejects.toMatchObject({ exit: 2 })
   })
@@ -351,7 +351,7 @@ describe('an API key', () => {
 
 describe('a narrowed access token', () => {
   it('is what commands use until the next renewal brings the whole scope back', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const whole = (await readRecord(world.paths)) as { scope: string }
     const narrow = whole.scope.split(' ')[0] ?? ''
@@ -370,7 +370,7 @@ describe('a narrowed access token', () => {
   })
 
   it('cannot have more than was granted, and asking for it costs nothing', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     const asking = renew(world.context, world.settings, { reason: 'asked', scope: 'everything' })
     await expect(asking).rejects.toMatchObject({ code: 'invalid_scope', exit: 6, status: 400 })

@@ -24,7 +24,7 @@ export interface TokenCounts {
   readonly grants_revoked: number
 }
 
-export interface SessionWorld {
+export interface SandboxSession {
   readonly context: FakeContext
   readonly settings: Settings
   readonly paths: SessionPaths
@@ -42,10 +42,10 @@ export interface SessionWorld {
 }
 
 /** A sandbox, and a context that talks to it over real HTTP and has everything else faked. */
-export async function createSessionWorld(
+export async function createSandboxSession(
   options: FakeContextOptions = {},
   effects: Partial<Context> = {},
-): Promise<SessionWorld> {
+): Promise<SandboxSession> {
   const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
