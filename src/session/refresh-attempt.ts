@@ -11,7 +11,7 @@ import { journalStays, nothingSent, outcomeUnknown } from './messages.ts'
 import { accessTokenOf, cacheAccessToken, endSession, storeRenewed } from './refresh-outcome.ts'
 import type { RefreshAttempt, RefreshTask } from './refresh-task.ts'
 
-/** How long a person waits without being told what for. */
+/** How long a person waits before a message says what for. */
 const SILENT_MS = 2_000
 
 type AttemptResult =

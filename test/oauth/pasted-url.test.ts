@@ -11,7 +11,7 @@ describe('a pasted line', () => {
     `  '${REDIRECT}' `,
     '?code=c&state=s',
     'code=c&state=s',
-  ])('%s contains the parameters', (line) => {
+  ])('the line %s contains the parameters', (line) => {
     expect(parsePastedRedirect(line)).toEqual(new URLSearchParams({ code: 'c', state: 's' }))
   })
 
@@ -22,7 +22,7 @@ describe('a pasted line', () => {
     },
   )
 
-  it.each(['"', '>', ' ', '<"'])('with 120,000 times %j in it is read at once', (wrapping) => {
+  it.each(['"', '>', ' ', '<"'])('a line with 120,000 times %j in it is read at once', (wrapping) => {
     const line = `x${wrapping.repeat(120_000)}x`
     const began = performance.now()
     expect(parsePastedRedirect(line)).toContain('paste the whole address')

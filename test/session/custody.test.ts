@@ -29,7 +29,7 @@ import { createSandboxSession, endOf, filesOf, type SandboxSession, withEffects 
 const ASKED: RenewOptions = { reason: 'asked' }
 const ROOT = process.getuid?.() === 0
 
-/** Runs something at the last moment before a refresh token leaves, in the place of the journal or around it. */
+/** Runs something at the last moment before a refresh token leaves, before or after the journal is written. */
 function beforeSending(world: SandboxSession, around: (enterJournal: () => void) => void): Context {
   const { http } = world.context
   const send = (request: HttpRequest) =>
@@ -59,7 +59,7 @@ function withEffectsOf(world: SandboxSession, effects: Partial<Context>): Sandbo
 const names = (world: SandboxSession) => Object.keys(filesOf(world.paths.directory))
 
 describe('the lock file of a session', () => {
-  it('that is deleted during a refresh costs neither the session nor the grant', async () => {
+  it('a lock file that is deleted during a refresh costs neither the session nor the grant', async () => {
     const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const seen: string[] = []
@@ -74,7 +74,7 @@ describe('the lock file of a session', () => {
   })
 
   it.each(['before the journal is written', 'while the journal is written'] as const)(
-    'that is deleted %s is taken again, and nothing is sent until then',
+    'a lock file that is deleted %s is locked again before anything is sent',
     async (when) => {
       const world = await createSandboxSession()
       await world.signIn()
@@ -101,7 +101,7 @@ describe('the lock file of a session', () => {
     },
   )
 
-  it('that is deleted while the new token is stored leads to no second use of one', async () => {
+  it('a lock file that is deleted while the new token is stored leads to no second use of a token', async () => {
     const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const { directory } = world.paths
@@ -117,7 +117,7 @@ describe('the lock file of a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 4, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('that is deleted again and again is given up on in the end, with nothing sent', async () => {
+  it('a lock file that keeps being deleted ends the command, with nothing sent', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const context = beforeSending(world, (enterJournal) => {
@@ -133,7 +133,7 @@ describe('the lock file of a session', () => {
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
   })
 
-  it('that is deleted in a loop under many refreshes leads to no second use of a token', async () => {
+  it('a lock file that is deleted in a loop during many refreshes leads to no second use of a token', async () => {
     const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const cleaner = setInterval(() => rmSync(world.paths.lock, { force: true }), 2)
@@ -148,7 +148,7 @@ describe('the lock file of a session', () => {
 })
 
 describe('a token that another process is sending', () => {
-  it('is not sent, even by a process that still holds the lock', async () => {
+  it('a token in the journal is not sent, even by a process that still holds the lock', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     let copied = false
@@ -166,7 +166,7 @@ describe('a token that another process is sending', () => {
 })
 
 describe('a file system without locks that work', () => {
-  it('leads to no second use of a token: the last look before sending finds the successor', async () => {
+  it('a last check before sending finds the successor, so no token is used twice', async () => {
     const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     let others = 0
@@ -206,7 +206,7 @@ describe('a file system without locks that work', () => {
 })
 
 describe('a journal that cannot be written', () => {
-  it('sends nothing, says so, and leaves the session as it was', async () => {
+  it('a refresh whose journal cannot be written sends nothing, says so, and leaves the session as it was', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const { directory } = world.paths
@@ -222,7 +222,7 @@ describe('a journal that cannot be written', () => {
         renameSync(journals, directory)
       }
     })
-    // The lock is another one for a moment, so everything is read again; in the end the person is told.
+    // The lock is a different one for a moment, so everything is read again until the command gives up with an error.
     expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('session_busy')
     expect(await world.counts()).toMatchObject({ refreshes: 0 })
     expect(names(world).filter((name) => name.startsWith('journal.'))).toEqual([])
@@ -231,7 +231,7 @@ describe('a journal that cannot be written', () => {
 })
 
 describe('a copy of a profile', () => {
-  it('is refused before anything is sent, and named as what it is', async () => {
+  it('a copied profile is refused before anything is sent, and called a copy', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const copy = join(world.paths.directory, '..', 'b')
@@ -247,7 +247,7 @@ describe('a copy of a profile', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  it('takes nothing of the original along when it is signed out', async () => {
+  it('signing out of a copied profile leaves the original alone', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
@@ -272,7 +272,7 @@ describe('two state directories that share a keychain', () => {
     return { world, other }
   }
 
-  it('refresh one after the other, each with what the other stored', async () => {
+  it('state directories that share a keychain refresh one after the other, each with the token that the other stored', async () => {
     const { world, other } = await twoStates()
     const ends = await Promise.all(
       [world.context, other, world.context, other, other, world.context].map((context) =>
@@ -283,7 +283,7 @@ describe('two state directories that share a keychain', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 6, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('know of each other’s refresh that has no known outcome', async () => {
+  it('state directories that share a keychain know about each other’s interrupted refresh', async () => {
     const { world, other } = await twoStates()
     await world.fault({ kind: 'drop' })
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_unknown')
@@ -295,7 +295,7 @@ describe('two state directories that share a keychain', () => {
 })
 
 describe('a keychain that refused the new token', () => {
-  it('never has its old one sent, even where the file with the new one is gone', async () => {
+  it('the old token in a keychain is never sent, even if the file with the new one is gone', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
@@ -316,7 +316,7 @@ describe('a keychain that refused the new token', () => {
 })
 
 describe('a narrowed access token', () => {
-  it('that cannot be stored is an error, and the wider one before it is not handed out', async () => {
+  it('a narrowed access token that cannot be stored is an error, and the wider one before it is not used', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const record = await readRecord(world.paths)
@@ -337,7 +337,7 @@ describe('a narrowed access token', () => {
 })
 
 describe('the secrets of earlier sign-ins', () => {
-  it('go with the next login, even where the record was damaged', async () => {
+  it('the next login removes the secrets of earlier sign-ins, even if the record was damaged', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     writeFileSync(world.paths.session, '{"version":1,')
@@ -345,7 +345,7 @@ describe('the secrets of earlier sign-ins', () => {
     expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
   })
 
-  it('go with a logout of all profiles, whatever was left of them and wherever it was put', async () => {
+  it('logging out of all profiles removes every secret, wherever it was stored', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const { state } = world.context.directories
@@ -364,7 +364,7 @@ describe('the secrets of earlier sign-ins', () => {
     expect(profilesWithSecrets(world.context)).toEqual([])
   })
 
-  it('are not named by a file that somebody planted: what is not ours stays', async () => {
+  it('a planted file cannot make a logout remove keychain items of others', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn()
@@ -378,7 +378,7 @@ describe('the secrets of earlier sign-ins', () => {
     expect(keychain.items.size).toBe(1)
   })
 
-  it.runIf(ROOT)('of another user are not removed by a logout, which says whose they are', async () => {
+  it.runIf(ROOT)('a logout does not remove secrets of another user, and says so', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const before = names(world)
@@ -393,7 +393,7 @@ describe('the secrets of earlier sign-ins', () => {
 })
 
 describe('a record that cannot be used', () => {
-  it('does not keep a logout or a login from removing the item that the keychain holds', async () => {
+  it('logout and login remove the keychain item even if the record cannot be used', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
@@ -407,7 +407,7 @@ describe('a record that cannot be used', () => {
 })
 
 describe('a link in the place of the record', () => {
-  it('is moved out of the way by a login', async () => {
+  it('a login moves a link in the place of the record out of the way', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     rmSync(world.paths.session)
@@ -418,7 +418,7 @@ describe('a link in the place of the record', () => {
 })
 
 describe('a failure before anything is sent', () => {
-  it('is told as that, whatever it is', async () => {
+  it('any failure before the request says that nothing was sent', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const broken = {
@@ -438,7 +438,7 @@ describe('a failure before anything is sent', () => {
 })
 
 describe('a wait', () => {
-  it('for the lock is said once, after two seconds', async () => {
+  it('waiting for the lock prints one message, after two seconds', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     await withLock(world.paths.lock, world.context, { deadlineMs: 10 }, async () => {
@@ -449,7 +449,7 @@ describe('a wait', () => {
     )
   })
 
-  it('for the service is said once it has taken two seconds', async () => {
+  it('waiting for the service prints one message, after two seconds', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     await renew(
@@ -464,7 +464,7 @@ describe('a wait', () => {
 })
 
 describe('the files of a session', () => {
-  it('are read by `auth status` where nothing can be locked', async () => {
+  it('`auth status` reads the session even if nothing can be locked', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     rmSync(world.paths.lock)

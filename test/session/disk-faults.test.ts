@@ -97,9 +97,9 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
   ],
 ]
 
-describe('a refresh on a machine on which', () => {
+describe('a refresh during a single disk fault', () => {
   it.runIf(needs('cc')).each(rows)(
-    '%s, loses nothing and says nothing untrue',
+    'if %s, a refresh loses nothing and says nothing untrue',
     async (_what, words, find, fault, end, says) => {
       const library = compileShim(onTestFinished)
       const lane = await createLane(onTestFinished)

@@ -167,7 +167,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     1,
   ],
   [
-    '200 that is no token response',
+    '200 that is not a token response',
     { kind: 'status', status: 200, headers: json, body: { ok: true } },
     'refresh_unknown 7',
     'interrupted',
@@ -304,7 +304,7 @@ describe('a refresh that meets', () => {
   })
 
   it.each(['lookup', 'connect'] as const)(
-    'a failed %s, tries again and then leaves the session as it is',
+    'a refresh with a failed %s is tried again and then leaves the session as it is',
     async (kind) => {
       const world = await createSandboxSession()
       await world.signIn()
@@ -324,7 +324,7 @@ describe('a refresh that meets', () => {
     },
   )
 
-  it('a failed TLS handshake says so at once and leaves the session as it is', async () => {
+  it('a refresh with a failed TLS handshake says so at once and leaves the session as it is', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     world.expire()
@@ -353,28 +353,28 @@ describe('an interrupted session', () => {
   const retry = (world: SandboxSession) =>
     renew(world.context, world.settings, { reason: 'asked', retryInterrupted: true })
 
-  it('says what happened, what is safe, and both ways on', async () => {
+  it('an interrupted session says what happened, what is safe, and both options', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot(
       `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in again, which is always safe: mailclaim login --store file. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
     )
   })
 
-  it('goes on when a person retries and the token was not used', async () => {
+  it('an interrupted session continues if a person retries and the token was not used', async () => {
     const world = await interruptedWorld({ kind: 'reset' })
     expect(await endOf(() => retry(world))).toBe('ok')
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
   })
 
-  it('is over, and says why, when a person retries and the token was used', async () => {
+  it('an interrupted session is over, and says why, if a person retries and the token was used', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     expect(await messageOf(() => retry(world))).toContain('a refresh whose answer was lost')
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 1 })
     expect((await describeSession(world.context, world.settings)).state).toBe('ended')
   })
 
-  it('stays interrupted when a retry is refused before the token is looked at', async () => {
+  it('an interrupted session stays interrupted if a retry is refused before the token is checked', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     await world.fault(oauthError(401, 'invalid_client'))
     expect(await endOf(() => retry(world))).toBe('invalid_client 3')
@@ -383,7 +383,7 @@ describe('an interrupted session', () => {
     expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
   })
 
-  it('is retried without a question where the profile says so, with a warning', async () => {
+  it('an interrupted session is retried without a question if the profile says so, with a warning', async () => {
     const world = await interruptedWorld({ kind: 'reset' })
     const settings = { ...world.settings, profileConfig: { on_interrupted: 'retry' as const } }
     expect(await endOf(() => currentCredential(world.context, settings))).toBe('ok')
@@ -393,7 +393,7 @@ describe('an interrupted session', () => {
   it.each([
     [true, 'ok'],
     [false, 'refresh_interrupted 4'],
-  ])('asks a person on a terminal, who says %s', async (answer, end) => {
+  ])('an interrupted session asks a person on a terminal, who answers %s', async (answer, end) => {
     const world = await interruptedWorld({ kind: 'reset' })
     const asked: { message: string; default: boolean }[] = []
     const prompts = {
@@ -408,7 +408,7 @@ describe('an interrupted session', () => {
     expect(asked).toEqual([expect.objectContaining({ default: false })])
   })
 
-  it('gives way to a new login', async () => {
+  it('a new login replaces an interrupted session', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     await world.signIn()
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
@@ -457,27 +457,30 @@ describe('a store that fails', () => {
       /no longer knows the client id.*The service has not used the refresh token, but .*journal\.[0-9a-f]{64}\.json cannot be removed/,
       /mailclaim auth refresh --retry-interrupted is safe here/,
     ],
-  ])('hides %s from nobody: both are told', async (_what, fault, code, exit, message, hint) => {
-    const world = await createSandboxSession()
-    await world.signIn()
-    world.expire()
-    await world.fault(fault)
-    const context = duringRefresh(world, () => {
-      const [journal = ''] = Object.keys(filesOf(world.paths.directory)).filter((name) =>
-        name.startsWith('journal.'),
-      )
-      for (const path of [world.paths.session, join(world.paths.directory, journal)]) {
-        rmSync(path)
-        mkdirSync(join(path, 'in-the-way'), { recursive: true })
-      }
-    })
-    await expect(currentCredential(context, world.settings)).rejects.toMatchObject({
-      code,
-      exit,
-      message: expect.stringMatching(message),
-      hint: expect.stringMatching(hint),
-    })
-  })
+  ])(
+    'a store that fails as well does not hide %s: the error names both',
+    async (_what, fault, code, exit, message, hint) => {
+      const world = await createSandboxSession()
+      await world.signIn()
+      world.expire()
+      await world.fault(fault)
+      const context = duringRefresh(world, () => {
+        const [journal = ''] = Object.keys(filesOf(world.paths.directory)).filter((name) =>
+          name.startsWith('journal.'),
+        )
+        for (const path of [world.paths.session, join(world.paths.directory, journal)]) {
+          rmSync(path)
+          mkdirSync(join(path, 'in-the-way'), { recursive: true })
+        }
+      })
+      await expect(currentCredential(context, world.settings)).rejects.toMatchObject({
+        code,
+        exit,
+        message: expect.stringMatching(message),
+        hint: expect.stringMatching(hint),
+      })
+    },
+  )
 
   it.each([
     ['locked', 'keychain_locked_or_missing 4'],
@@ -487,7 +490,7 @@ describe('a store that fails', () => {
     ['timeout', 'keychain_timeout 4'],
     ['refused', 'keychain_refused 4'],
     ['crashed', 'keychain_crashed 4'],
-  ] as const)('before the refresh, a keychain that is %s, sends nothing', async (trouble, end) => {
+  ] as const)('a keychain error (%s) before the refresh means that nothing is sent', async (trouble, end) => {
     const { world, keychain } = await keychainWorld()
     world.expire()
     keychain.trouble = trouble
@@ -502,7 +505,7 @@ describe('a store that fails', () => {
   })
 
   it.each(['locked', 'no_bus', 'timeout', 'refused'] as const)(
-    'after the rotation, a keychain that is %s, leaves the token in a file and takes it back later',
+    'a keychain error (%s) after the rotation leaves the token in a file, and the next refresh moves it back',
     async (trouble) => {
       const { world, keychain } = await keychainWorld()
       world.expire()
@@ -530,7 +533,7 @@ describe('a store that fails', () => {
     },
   )
 
-  it('after the rotation, a keychain that says yes and keeps nothing, is noticed', async () => {
+  it('a keychain that reports success after the rotation but stores nothing is noticed', async () => {
     const { world, keychain } = await keychainWorld()
     world.expire()
     const forgetful = {
@@ -546,7 +549,7 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 
-  it('after the rotation, in every place there is, says that the token is lost', async () => {
+  it('a new token that cannot be stored anywhere is reported as lost', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     world.expire()
@@ -557,7 +560,7 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  it('after the rotation, because its directory is away for a moment, loses nothing', async () => {
+  it('a directory that is missing for a moment after the rotation costs nothing', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     world.expire()
@@ -572,7 +575,7 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 3, reuse_detections: 0 })
   })
 
-  it('after the rotation, because a cleaner removed what was made ready for it, loses nothing', async () => {
+  it('a preallocated file that something removed before the rotation costs nothing', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     world.expire()

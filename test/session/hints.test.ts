@@ -7,7 +7,7 @@ import { proveStore } from '../../src/session/prove-store.ts'
 import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
 import { createSandboxSession, withEffects } from './sandbox-session.ts'
 
-it('after a second 401 names the profile and the store that were in use', async () => {
+it('the hint after a second 401 names the profile and the store', async () => {
   const world = await createSandboxSession()
   await world.signIn('file')
   const { http } = world.context
@@ -22,7 +22,7 @@ it('after a second 401 names the profile and the store that were in use', async 
   expect((failure as CliError).hint).toBe('sign in again: mailclaim login --store file')
 })
 
-it('after the service ended the session names the profile and the store, which is all that a login needs', async () => {
+it('the hint after the end of a session names only the profile and the store', async () => {
   const world = await createSandboxSession()
   await world.signIn('file')
   world.expire()
@@ -37,7 +37,7 @@ it('after the service ended the session names the profile and the store, which i
 })
 
 it.each(['no_bus', 'locked', 'refused'] as const)(
-  'of a keychain that is %s names the profile',
+  'the hint for the keychain error %s names the profile',
   async (trouble) => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })

@@ -18,7 +18,7 @@ export interface ProcessSession extends World {
   readonly session: SandboxSession
   /** How often the service saw a rotated token, and how many grants it revoked: both have to stay 0. */
   harm(): Promise<{ reuse: number; revoked: number }>
-  /** The session as it lies on the disk. @throws where a file is torn. */
+  /** The session as it is on the disk. @throws if a file is torn. */
   readFiles(): Record<string, unknown>
 }
 
@@ -114,7 +114,7 @@ export interface Keyring {
 export interface KeyringOptions {
   /** `prompting`: locked, with a prompt that nobody ever answers. `absent`: a bus on which nothing is a keychain. */
   readonly state: 'unlocked' | 'locked' | 'prompting' | 'absent'
-  /** The home and the runtime folder of an earlier keyring, to find its items again. */
+  /** The home and the runtime directory of an earlier keyring, to find its items again. */
   readonly home?: string
 }
 
@@ -170,7 +170,7 @@ export function keychainIn(env: Record<string, string>): Context['keychain'] {
   })
 }
 
-/** A bus that starts nothing by itself but, where asked for, a program in the place of the unlock prompt that waits. */
+/** A bus that starts nothing by itself except, on request, a program that replaces the unlock prompt and waits. */
 function busConfig(runtime: string, state: 'prompting' | 'absent'): string {
   const services = join(runtime, 'services')
   const path = join(runtime, 'bus.conf')

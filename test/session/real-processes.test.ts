@@ -14,7 +14,7 @@ const run = promisify(execFile)
 
 describe('the hot path of `auth token`', () => {
   it.runIf(needs('strace'))(
-    'touches no keychain, no lock and no network, and starts no process',
+    '`auth token` uses no keychain, lock or network on its hot path, and starts no process',
     async () => {
       const world = await createProcessSession({ store: 'file' })
       const trace = join(world.home, 'trace')
@@ -29,7 +29,7 @@ describe('the hot path of `auth token`', () => {
       const lines = readFileSync(trace, 'utf8').split('\n')
       const opened = lines
         .flatMap((line) => /open(?:at)?\(.*?"([^"]+)"/.exec(line)?.[1] ?? [])
-        // What Node keeps of the program itself, where it can.
+        // Node's compile cache for the program itself.
         .filter((path) => !path.includes('/mailclaim/compiled/'))
 
       expect(opened.filter((path) => path.startsWith(world.home))).toEqual([
@@ -44,7 +44,7 @@ describe('the hot path of `auth token`', () => {
     },
   )
 
-  it('would be seen to lock and to use the network when it refreshes', async () => {
+  it('a refresh is seen to lock and to use the network', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     expect((await world.run(['auth', 'token'])).code).toBe(0)
@@ -53,7 +53,7 @@ describe('the hot path of `auth token`', () => {
 })
 
 describe('two logins at once', () => {
-  it('leave one whole session, of either', async () => {
+  it('two logins at once leave one whole session, of either', async () => {
     const world = await createServedWorld()
     const ended = await Promise.all([world.login(), world.login(), world.login()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
@@ -71,7 +71,7 @@ describe('two logins at once', () => {
 
 describe('a signal', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    '(%s) while the token is on its way takes effect when the answer is stored',
+    '%s during a refresh takes effect when the answer is stored',
     async (signal) => {
       const world = await createProcessSession({ store: 'file' })
       world.session.expire()
@@ -95,7 +95,7 @@ describe('a signal', () => {
 
 describe('a disk', () => {
   it.runIf(needs('bash'))(
-    'that is full before the refresh sends nothing, says so and loses nothing',
+    'a disk that is full before the refresh means that nothing is sent or lost',
     async () => {
       const world = await createProcessSession({ store: 'file' })
       world.session.expire()
@@ -118,7 +118,7 @@ describe('a disk', () => {
     },
   )
 
-  it('that is read-only before the refresh sends nothing, says so and loses nothing', async () => {
+  it('a disk that is read-only before the refresh means that nothing is sent or lost', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     const { directory } = world.session.paths
@@ -141,7 +141,7 @@ async function runUnprivileged(world: ProcessSession, words: readonly string[]) 
     if (statSync(path).isDirectory()) for (const name of readdirSync(path)) give(join(path, name))
   }
   give(world.home)
-  // The program itself may lie in a folder that only root can enter.
+  // The program itself may be in a directory that only root can access.
   const copy = join(world.home, 'program')
   const root = fileURLToPath(new URL('../..', import.meta.url))
   mkdirSync(copy, { recursive: true })
@@ -177,7 +177,7 @@ describe('secrets', () => {
     return [...found]
   }
 
-  it('are in no message, log, argument, environment or readable file', async () => {
+  it('secrets are in no message, log, argument, environment or readable file', async () => {
     const world = await createProcessSession({ store: 'file' })
     const secrets = await secretsOf(world)
     const said: string[] = []
@@ -212,7 +212,7 @@ describe('secrets', () => {
   })
 
   it.runIf(needs('gnome-keyring'))(
-    'that a keychain holds are in no file, argument or environment',
+    'secrets in a keychain are in no file, argument or environment',
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
       const world = await createProcessSession({ store: 'keychain', keyring })
@@ -246,7 +246,7 @@ describe('secrets', () => {
     },
   )
 
-  it('lie in files of 0600 in folders of 0700, under the loosest umask', async () => {
+  it('secrets are in 0600 files in 0700 directories, even with the loosest umask', async () => {
     const world = await createProcessSession({ store: 'file' })
     await run('sh', ['-c', 'umask 000; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'refresh'], {
       env: world.env,

@@ -9,7 +9,7 @@ import { renew } from '../../src/session/refresh.ts'
 import { createSandboxSession, filesOf } from './sandbox-session.ts'
 
 describe('a session', () => {
-  it('is stored in files that only their owner can read, and holds no secret in its record', async () => {
+  it('a session is stored in files that only their owner can read, with no secret in its record', async () => {
     const { signIn, paths, context, settings } = await createSandboxSession()
     await signIn()
 
@@ -18,7 +18,7 @@ describe('a session', () => {
     expect(token.kind).toBe('access_token')
   })
 
-  it('is used as it is while the access token is valid for a minute', async () => {
+  it('a session is used as it is while the access token is valid for a minute', async () => {
     const { signIn, context, settings, counts } = await createSandboxSession()
     await signIn()
     const first = await currentCredential(context, settings)
@@ -30,7 +30,7 @@ describe('a session', () => {
     expect(await counts()).toMatchObject({ refreshes: 1, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('goes on through many refreshes, one generation at a time, and leaves its record as the login wrote it', async () => {
+  it('a session survives many refreshes, one generation at a time, which leave its record as the login wrote it', async () => {
     const { signIn, context, settings, counts, paths } = await createSandboxSession()
     await signIn()
     const before = readFileSync(paths.session, 'utf8')

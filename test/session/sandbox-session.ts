@@ -17,7 +17,7 @@ import {
 } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
-/** What the sandbox counts about refresh tokens. */
+/** The sandbox's counts of refresh tokens. */
 export interface TokenCounts {
   readonly refreshes: number
   readonly reuse_detections: number
@@ -49,7 +49,7 @@ export async function createSandboxSession(
   const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
-  // Two sign-ins have to get two names.
+  // Each sign-in needs its own id.
   const random = { bytes: (length: number) => randomBytes(length), fraction: () => 1 }
   const context = withEffects(createFakeContext({ http, ...options }), { random, ...effects })
   const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
@@ -109,7 +109,7 @@ export function expireAccessToken(path: string): void {
   writeFileSync(path, JSON.stringify(token))
 }
 
-/** The files of a folder with their rights, temporary ones included. */
+/** The files in a directory with their permissions, temporary ones included. */
 export function filesOf(directory: string): Record<string, string> {
   return Object.fromEntries(
     readdirSync(directory)

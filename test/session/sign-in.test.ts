@@ -29,7 +29,7 @@ async function newSession(world: SandboxSession, store: 'keychain' | 'file') {
 
 describe('a login over an existing session', () => {
   it.each(['file', 'keychain'] as const)(
-    '(%s) leaves the new one and no copy of the old one',
+    'a login over a session (%s) leaves the new one and no copy of the old one',
     async (store) => {
       const keychain = createFakeKeychain()
       const world = await createSandboxSession({ keychain })
@@ -49,7 +49,7 @@ describe('a login over an existing session', () => {
   it.each([
     ['file', 'keychain'],
     ['keychain', 'file'],
-  ] as const)('moves from %s to %s', async (from, to) => {
+  ] as const)('a login moves the session from %s to %s', async (from, to) => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn(from)
@@ -59,7 +59,7 @@ describe('a login over an existing session', () => {
     await renew(world.context, world.settings, { reason: 'asked' })
   })
 
-  it('keeps the old session whole when the new one cannot be stored', async () => {
+  it('a login that cannot store its session keeps the old one whole', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('file')
@@ -70,7 +70,7 @@ describe('a login over an existing session', () => {
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
   })
 
-  it('ends in one whole session when two of them come at once', async () => {
+  it('two logins at once leave one whole session', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain }, { clock: realClock })
     const sessions = await Promise.all([newSession(world, 'keychain'), newSession(world, 'keychain')])
@@ -81,7 +81,7 @@ describe('a login over an existing session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 
-  it('keeps the files of a damaged session beside the new one', async () => {
+  it('a login keeps the files of a damaged session beside the new one', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     writeFileSync(world.paths.session, '{"version":1,')
@@ -92,7 +92,7 @@ describe('a login over an existing session', () => {
     expect(readFileSync(join(world.paths.directory, kept), 'utf8')).toBe('{"version":1,')
   })
 
-  it('that dies before the record is written leaves the old session, and the next login removes what it left', async () => {
+  it('a login that dies before the record is written leaves the old session, and the next login cleans up', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
@@ -116,7 +116,7 @@ describe('a login over an existing session', () => {
 })
 
 describe('the proof of a store before a login', () => {
-  it('leaves nothing in a keychain that works', async () => {
+  it('proving a store leaves nothing in the keychain', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await proveStore(world.context, world.settings, 'keychain')
@@ -125,7 +125,7 @@ describe('the proof of a store before a login', () => {
   })
 
   it.each(['no_module', 'no_bus', 'no_service', 'locked', 'timeout', 'refused'] as const)(
-    'fails for a keychain that is %s, names the ways on and falls back to nothing',
+    'proving a keychain with the error %s fails, names the alternatives, and does not fall back',
     async (trouble) => {
       const keychain = createFakeKeychain()
       const world = await createSandboxSession({ keychain })
@@ -142,7 +142,7 @@ describe('the proof of a store before a login', () => {
 })
 
 describe('a logout', () => {
-  it.each(['file', 'keychain'] as const)('(%s) removes every copy', async (store) => {
+  it.each(['file', 'keychain'] as const)('a logout (%s) removes every copy', async (store) => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn(store)
@@ -153,7 +153,7 @@ describe('a logout', () => {
     expect((await describeSession(world.context, world.settings)).state).toBe('none')
   })
 
-  it('says when a locked keychain kept a copy, and removes it when it is asked again', async () => {
+  it('a logout says if a locked keychain kept a copy, and the next logout removes it', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
@@ -171,7 +171,7 @@ describe('a logout', () => {
     expect(profilesWithSession(world.context)).toEqual([])
   })
 
-  it('takes a spilled copy along', async () => {
+  it('a logout removes fallback copies', async () => {
     const keychain = createFakeKeychain()
     const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
@@ -193,7 +193,7 @@ describe('a logout', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('makes no files for a profile that was never signed in', async () => {
+  it('a logout creates no files for a profile that was never signed in', async () => {
     const world = await createSandboxSession()
     expect((await forgetSession(world.context, world.settings, 'default')).record).toBeUndefined()
     expect(() => readdirSync(world.paths.directory)).toThrow('ENOENT')
@@ -204,7 +204,7 @@ describe('a session', () => {
   it.each([
     ['another base URL', { baseUrl: 'http://127.0.0.1:9' }, 'session_of_another_service'],
     ['another client', { clientId: 'another' }, 'session_of_another_client'],
-  ])('is never sent to %s, fresh or not', async (_name, options, code) => {
+  ])('a session is never sent to %s, fresh or not', async (_name, options, code) => {
     const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith(options)
@@ -214,7 +214,7 @@ describe('a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 0 })
   })
 
-  it('that another process has just renewed is not sent to another service either', async () => {
+  it('a session that another process has just renewed is not sent to another service either', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith({ baseUrl: 'http://127.0.0.1:9' })
@@ -222,7 +222,7 @@ describe('a session', () => {
     await expect(renewed).rejects.toMatchObject({ code: 'session_of_another_service', exit: 4 })
   })
 
-  it('stays in its profile', async () => {
+  it('a session stays in its profile', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith({ profile: 'other' })
@@ -233,7 +233,7 @@ describe('a session', () => {
     })
   })
 
-  it('whose store holds an older token than was stored last, is not refreshed with it', async () => {
+  it('a session is not refreshed with a token that is older than the last one stored', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const record = await readRecord(world.paths)
@@ -249,7 +249,7 @@ describe('a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  it('whose process died after the new token was stored and before anything else, goes on', async () => {
+  it('a session whose process died right after storing the new token continues', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const { directory } = world.paths
@@ -275,7 +275,7 @@ describe('a session', () => {
     expect(names(world)).not.toContain(journal)
   })
 
-  it('is said to be expired after 60 days, and the service has the last word', async () => {
+  it('a session is called expired after 60 days, but the service decides', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     world.context.clock.advance(61 * 24 * 3600 * 1000)
@@ -287,7 +287,7 @@ describe('a session', () => {
 })
 
 describe('a 401 from the API', () => {
-  it('renews the access token once, and only while it is still the refused one', async () => {
+  it('a 401 renews the access token once, and only while it is still the refused one', async () => {
     // Who waits for the lock waits for a real exchange over HTTP: no time passes, so its patience cannot run out first.
     const clock = { ...createFakeClock(), sleep: () => new Promise<void>((resolve) => setImmediate(resolve)) }
     const world = await createSandboxSession({}, { clock })
@@ -300,7 +300,7 @@ describe('a 401 from the API', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1 })
   })
 
-  it('leaves an API key as it is', async () => {
+  it('a 401 leaves an API key as it is', async () => {
     const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     const authorizer = createAuthorizer(world.context, world.settings)
     const credential = await authorizer.credential()
@@ -310,7 +310,7 @@ describe('a 401 from the API', () => {
 })
 
 describe('an API key', () => {
-  it('in the environment beats the session and is written nowhere', async () => {
+  it('an API key in the environment overrides the session and is not stored', async () => {
     const world = await createSandboxSession({ environment: { apiKey: 'key-of-the-environment' } })
     await world.signIn()
     expect(await currentCredential(world.context, world.settings)).toMatchObject({
@@ -322,7 +322,7 @@ describe('an API key', () => {
   })
 
   it.each(['file', 'keychain'] as const)(
-    'that is stored (%s) is used, replaced by a login, and forgotten',
+    'a stored API key (%s) is used, replaced by a login, and forgotten',
     async (store) => {
       const keychain = createFakeKeychain()
       const world = await createSandboxSession({ keychain })
@@ -342,15 +342,18 @@ describe('an API key', () => {
     },
   )
 
-  it.each(['two\nlines', 'a b', '', 'ümlaut'])('that cannot be one (%j) is refused', async (value) => {
-    const world = await createSandboxSession()
-    const storing = storeApiKey(world.context, world.settings, { value, base: undefined, store: 'file' })
-    await expect(storing).rejects.toMatchObject({ exit: 2 })
-  })
+  it.each(['two\nlines', 'a b', '', 'ümlaut'])(
+    'a text that cannot be an API key (%j) is refused',
+    async (value) => {
+      const world = await createSandboxSession()
+      const storing = storeApiKey(world.context, world.settings, { value, base: undefined, store: 'file' })
+      await expect(storing).rejects.toMatchObject({ exit: 2 })
+    },
+  )
 })
 
 describe('a narrowed access token', () => {
-  it('is what commands use until the next renewal brings the whole scope back', async () => {
+  it('commands use a narrowed access token until the next renewal restores the whole scope', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const whole = (await readRecord(world.paths)) as { scope: string }
@@ -369,7 +372,7 @@ describe('a narrowed access token', () => {
     })
   })
 
-  it('cannot have more than was granted, and asking for it costs nothing', async () => {
+  it('a narrowed access token cannot have more scope than was granted, and asking for it costs nothing', async () => {
     const world = await createSandboxSession()
     await world.signIn()
     const asking = renew(world.context, world.settings, { reason: 'asked', scope: 'everything' })
