@@ -5,16 +5,13 @@ import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
-import { journalDirectory, withGuard } from './guard.ts'
+import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, journaled, journaledAt } from './journal.ts'
 import { interrupted, notSignedIn, REFRESH_TOKEN_DAYS, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
 
-type DescribeContext = Pick<
-  Context,
-  'environment' | 'directories' | 'clock' | 'random' | 'interrupts' | 'keychain' | 'stdin' | 'stderr'
->
+type DescribeContext = SessionContext & Pick<Context, 'environment'>
 
 /**
  * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process is

@@ -1,4 +1,3 @@
-import type { Context } from '../context.ts'
 import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, locationsOf, secretFiles } from '../credentials/secret-copies.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -6,7 +5,7 @@ import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.t
 import { withLockIfAny } from '../storage/lock.ts'
 import { ensurePrivateDirectory, namesIn } from '../storage/private-directory.ts'
 import { removeAccessToken } from './access-token.ts'
-import { lockDeadline } from './guard.ts'
+import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
 import { secretStorage, sessionPaths } from './paths.ts'
 import { readOrMoveAway, type SessionRecord } from './record.ts'
@@ -28,7 +27,7 @@ export interface Forgotten {
  * @throws CliError `session_busy`, exit 7; `cannot_write` or `directory_unusable`, exit 1.
  */
 export async function forgetSession(
-  context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts' | 'keychain' | 'stdin' | 'stderr'>,
+  context: SessionContext,
   settings: Pick<Settings, 'httpTimeoutMs'>,
   profile: string,
 ): Promise<Forgotten> {

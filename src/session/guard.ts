@@ -1,10 +1,14 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
+import type { ProvingContext } from '../credentials/keychain.ts'
 import { keychainGuardDirectory, prepareGuard } from '../credentials/keychain-guard.ts'
 import type { SecretStorage } from '../credentials/secret-copies.ts'
 import { tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
+import { type HeldLock, type LockContext, type LockOptions, withLock } from '../storage/lock.ts'
+
+/** What it takes to read and replace a session. */
+export type SessionContext = LockContext & ProvingContext & Pick<Context, 'directories'>
 
 /** How long a refresh is tried again while the service refuses in a way that passes. */
 export const RETRY_LIMIT_MS = 30_000
@@ -30,7 +34,7 @@ export interface Guard extends HeldLock {
  * @throws CliError as `withLock`; `keychain_lock_unavailable`, exit 4.
  */
 export async function withGuard<T>(
-  context: Pick<Context, 'clock' | 'random' | 'interrupts' | 'directories'>,
+  context: LockContext & Pick<Context, 'directories'>,
   storage: SecretStorage,
   lock: HeldLock,
   options: LockOptions<T>,

@@ -1,9 +1,8 @@
-import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { prepareGuard } from '../credentials/keychain-guard.ts'
 import type { Settings, StoreKind } from '../settings/settings.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
-import { lockDeadline } from './guard.ts'
+import { lockDeadline, type SessionContext } from './guard.ts'
 import { ensureProfileDirectory, sessionPaths } from './paths.ts'
 
 /**
@@ -14,7 +13,7 @@ import { ensureProfileDirectory, sessionPaths } from './paths.ts'
  * @throws CliError, exit 1 or 4, with the cause and the alternatives.
  */
 export async function proveStore(
-  context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts' | 'keychain' | 'stdin' | 'stderr'>,
+  context: SessionContext,
   settings: Pick<Settings, 'profile' | 'httpTimeoutMs'>,
   store: StoreKind,
   secret: 'refresh_token' | 'api_key' = 'refresh_token',

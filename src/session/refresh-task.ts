@@ -1,25 +1,12 @@
 import type { Context } from '../context.ts'
 import type { NewestSecret, SecretStorage } from '../credentials/secret-copies.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Guard } from './guard.ts'
+import type { Guard, SessionContext } from './guard.ts'
 import type { SessionPaths } from './paths.ts'
 import type { OAuthRecord } from './record.ts'
 
 /** What a refresh takes from the context and the settings. */
-export type RefreshContext = Pick<
-  Context,
-  | 'program'
-  | 'platform'
-  | 'directories'
-  | 'stdin'
-  | 'stderr'
-  | 'clock'
-  | 'random'
-  | 'http'
-  | 'prompts'
-  | 'keychain'
-  | 'interrupts'
->
+export type RefreshContext = SessionContext & Pick<Context, 'program' | 'platform' | 'http' | 'prompts'>
 export type RefreshSettings = Pick<
   Settings,
   'profile' | 'baseUrl' | 'clientId' | 'profileConfig' | 'httpTimeoutMs' | 'interactive' | 'quiet' | 'verbose'

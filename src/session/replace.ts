@@ -1,4 +1,3 @@
-import type { Context } from '../context.ts'
 import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
 import { type Secret, writeSecret } from '../credentials/store.ts'
@@ -11,7 +10,7 @@ import { removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
 import { moment } from '../storage/moment.ts'
 import { type AccessToken, removeAccessToken, writeAccessToken } from './access-token.ts'
-import { lockDeadline } from './guard.ts'
+import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
 import { ensureProfileDirectory, type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import {
@@ -24,10 +23,6 @@ import {
 } from './record.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
-type SessionContext = Pick<
-  Context,
-  'directories' | 'clock' | 'random' | 'interrupts' | 'keychain' | 'stdin' | 'stderr'
->
 type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs'>
 
 /** An API key that is longer is a file that was piped in by mistake. */

@@ -23,6 +23,9 @@ export interface LockOptions<T> {
   readonly load?: () => Promise<FileLocks>
 }
 
+/** What waiting for a lock needs. */
+export type LockContext = Pick<Context, 'clock' | 'random' | 'interrupts'>
+
 export interface HeldLock {
   /**
    * Whether the locked file is still the one at its path. If something deleted or replaced it, another process can hold
@@ -44,7 +47,7 @@ const SILENT_MS = 2_000
  */
 export async function withLock<T>(
   path: string,
-  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+  context: LockContext,
   options: LockOptions<T>,
   work: (lock: HeldLock) => Promise<T>,
 ): Promise<T> {
@@ -76,7 +79,7 @@ export async function withLock<T>(
 /** As `withLock`, but runs the work without a lock on a system that has none: for work that can't lose a refresh token. */
 export async function withLockIfAny<T>(
   path: string,
-  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+  context: LockContext,
   options: LockOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
