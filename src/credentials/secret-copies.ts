@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { constants, openSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
@@ -9,6 +9,7 @@ import {
   uniqueSuffix,
   writeDurable,
 } from '../storage/durable-file.ts'
+import { closeQuietly } from '../storage/file-errors.ts'
 import { secretFormat } from '../storage/file-formats.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import { type KeychainContext, lockedOrMissing, type ProvingContext, proveKeychain } from './keychain.ts'
@@ -137,14 +138,22 @@ export async function readNewest(
 export function highestInFiles(storage: SecretStorage): number {
   const generations = secretFiles(storage).map(({ session, name }) => {
     try {
-      return session === storage.session
-        ? secretFormat.parse(JSON.parse(readFileSync(name, 'utf8'))).generation
-        : 0
+      return session === storage.session ? secretFormat.parse(JSON.parse(readText(name))).generation : 0
     } catch {
       return 0
     }
   })
   return Math.max(0, ...generations)
+}
+
+/** Opens and closes the file itself: `readFileSync` with a path aborts the process if closing fails. */
+function readText(path: string): string {
+  const fd = openSync(path, constants.O_RDONLY)
+  try {
+    return readFileSync(fd, 'utf8')
+  } finally {
+    closeQuietly(fd)
+  }
 }
 
 function isInChosenStore({ location, directory }: SecretStorage, { store, name }: SecretLocation): boolean {
