@@ -93,7 +93,7 @@ function print(heading: string, results: readonly Result[]): Breach[] {
     ]
   }
   const believed = results.filter(({ answer }) => answer.expected === 'accepted')
-  const judged = results.filter(({ answer }) => answer.expected !== 'accepted')
+  const checked = results.filter(({ answer }) => answer.expected !== 'accepted')
   printTable(heading, [
     [
       'answer',
@@ -107,13 +107,13 @@ function print(heading: string, results: readonly Result[]): Breach[] {
       'hung',
       'wrong',
     ],
-    ...[...new Set(judged.map(({ answer }) => answer.group))].sort().map((group) =>
+    ...[...new Set(checked.map(({ answer }) => answer.group))].sort().map((group) =>
       row(
         group,
-        judged.filter(({ answer }) => answer.group === group),
+        checked.filter(({ answer }) => answer.group === group),
       ),
     ),
-    row('all', judged),
+    row('all', checked),
     row('accepted by design: the service refuses what it did', believed),
   ])
   const breaches = results.flatMap(({ answer, wrong }) =>

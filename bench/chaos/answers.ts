@@ -20,7 +20,7 @@ export interface AnswerCase {
   readonly words?: readonly string[]
   /** The process is stopped before the answer is written and goes on after this many milliseconds. */
   readonly stoppedForMs?: number
-  /** @param tokens the token response as JSON; empty where the request was not worked on. */
+  /** @param tokens the token response as JSON; empty if the request was not processed. */
   write(socket: Socket, tokens: string, base: string): Promise<void> | void
 }
 

@@ -13,7 +13,7 @@ const sampleSize =
     ? undefined
     : Number(process.env['MAILCLAIM_CHAOS_SAMPLE'])
 
-/** As many items as asked for, evenly spread, from where the seed says. */
+/** As many items as requested, evenly spread, starting at a position that depends on the seed. */
 export function sample<T>(items: readonly T[]): readonly T[] {
   if (sampleSize === undefined || sampleSize >= items.length) return items
   const step = items.length / sampleSize

@@ -25,12 +25,12 @@ export interface Lane {
   /** Goes back to the moment of the sign-in: one session, its access token at its end. Or to no state at all. */
   rewind(to?: 'nothing'): void
   start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
-  /** Waits for a process, and ends it where it hangs. */
+  /** Waits for a process, and kills it if it hangs. */
   end(running: Running): Promise<Run>
   run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>
   /** Signs in, the harness being the browser. */
   login(env?: Readonly<Record<string, string>>): Promise<Run>
-  /** Refresh tokens that the service would still take and that lie in our folders, in whatever file. */
+  /** Refresh tokens that the service would still accept and that are in any file of our directories. */
   tokensOnDisk(): string[]
 }
 
@@ -52,7 +52,7 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
   })
   const state = join(world.home, 'state')
   const signedIn = join(world.home, 'signed-in')
-  // A token may have to go into another folder than usual.
+  // A token may have to go into a fallback directory.
   const folders = ['state', 'config']
 
   async function end(running: Running): Promise<Run> {
@@ -116,7 +116,7 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
   return lane
 }
 
-/** Follows the authorization URL as a browser would, and comes back to the program; reloads where nothing comes back. */
+/** Follows the authorization URL and the redirect as a browser would; reloads if there is no response. */
 async function approve(url: string): Promise<void> {
   for (let attempt = 0; attempt < 3; attempt++) {
     try {

@@ -33,9 +33,9 @@ type Stranded =
   | 'killed between journal and first byte'
   | 'nothing had left'
 
-interface Judged {
+interface Verified {
   readonly stranded?: Stranded
-  /** What must not be, whatever went wrong. */
+  /** What must never happen, whatever failed. */
   readonly wrong: readonly string[]
 }
 
@@ -46,32 +46,32 @@ interface Aftermath {
   readonly calls: readonly Call[]
 }
 
-/** A command whose every call goes wrong once. The access token of the session before has ended. */
+/** A command in which every system call fails once. The access token of the session has expired. */
 interface Operation {
   readonly name: string
   readonly faults: readonly Fault[]
   /** Without this, it starts from a session. */
   readonly from?: 'nothing'
   start(lane: Lane, env: Record<string, string>): Promise<Run>
-  /** Runs the next commands, without a fault, and holds everything against what is known. */
-  judge(lane: Lane, aftermath: Aftermath): Promise<Judged>
+  /** Runs the next commands, without a fault, and checks everything against what is known. */
+  verify(lane: Lane, aftermath: Aftermath): Promise<Verified>
 }
 
 const REFRESH: Operation = {
   name: 'a refresh (grants list)',
   faults: ALL_FAULTS,
   start: (lane, env) => lane.run(NEXT, env),
-  judge: (lane, aftermath) => judgeRefresh(lane, aftermath, () => lane.run(NEXT)),
+  verify: (lane, aftermath) => verifyRefresh(lane, aftermath, () => lane.run(NEXT)),
 }
 
 const NARROWED: Operation = {
   name: 'a refresh that narrows the scope (auth refresh --scope)',
   faults: ALL_FAULTS.filter((fault) => !isKill(fault)),
   start: (lane, env) => lane.run(['auth', 'refresh', '--scope', 'emails:send', '--json'], env),
-  async judge(lane, aftermath) {
+  async verify(lane, aftermath) {
     const { first } = aftermath
     let printed = ''
-    const judged = await judgeRefresh(lane, aftermath, async () => {
+    const verified = await verifyRefresh(lane, aftermath, async () => {
       const next = await lane.run(['auth', 'token', '--json'])
       printed = /at_[0-9a-f-]+/.exec(next.stdout)?.[0] ?? ''
       return next
@@ -81,10 +81,10 @@ const NARROWED: Operation = {
     const wider = saysNarrowed && scope !== undefined && scope !== 'emails:send'
     return wider
       ? {
-          ...judged,
-          wrong: [...judged.wrong, 'untrue: a narrowed scope, and auth token prints a wider token'],
+          ...verified,
+          wrong: [...verified.wrong, 'untrue: a narrowed scope, and auth token prints a wider token'],
         }
-      : judged
+      : verified
   },
 }
 
@@ -92,14 +92,18 @@ const LOGIN: Operation = {
   name: 'a login over a session',
   faults: ALL_FAULTS,
   start: (lane, env) => lane.login(env),
-  async judge(lane, { first }) {
+  async verify(lane, { first }) {
     const next = await lane.run(NEXT)
     const wrong: string[] = []
     if (next.code !== 0) wrong.push(`neither the old nor the new session works: ${endingOf(next)}`)
     if (first.code === 0 && !lane.service.servedNewGrant)
-      wrong.push('untrue: signed in, and the session before is in force')
-    if (first.code !== 0 && lane.service.servedNewGrant && /untouched|still in force/.test(first.stderr))
-      wrong.push('untrue: the session before is in force, and the new one is')
+      wrong.push('untrue: signed in, and the previous session is active')
+    if (
+      first.code !== 0 &&
+      lane.service.servedNewGrant &&
+      /untouched|still (?:in force|active)/.test(first.stderr)
+    )
+      wrong.push('untrue: the previous session is active, and the new one is')
     return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
   },
 }
@@ -109,7 +113,7 @@ const FIRST_LOGIN: Operation = {
   faults: ALL_FAULTS,
   from: 'nothing',
   start: (lane, env) => lane.login(env),
-  async judge(lane, { first }) {
+  async verify(lane, { first }) {
     const next = await lane.run(NEXT)
     const wrong: string[] = []
     if (first.code === 0 && next.code !== 0)
@@ -124,7 +128,7 @@ const LOGOUT: Operation = {
   name: 'a logout',
   faults: ALL_FAULTS,
   start: (lane, env) => lane.run(['logout', '--json'], env),
-  async judge(lane, { first }) {
+  async verify(lane, { first }) {
     const wrong: string[] = []
     const onDisk = lane.tokensOnDisk().length > 0
     if (onDisk && (first.code === 0 || /is signed out|was not signed in/.test(first.stderr)))
@@ -145,24 +149,24 @@ async function leftAfterLogout(lane: Lane): Promise<string[]> {
   return wrong
 }
 
-async function judgeRefresh(
+async function verifyRefresh(
   lane: Lane,
   { first, fault, calls }: Aftermath,
   runNext: () => Promise<Run>,
-): Promise<Judged> {
+): Promise<Verified> {
   const { service } = lane
   const { bytes, processed } = service.counts
   const next = await runNext()
   const works = next.code === 0
   const wrong = [
     ...untruths(first, { bytes, processed, nextWorks: works }),
-    // What the next command says of a request is about the first one, unless it sent one itself.
+    // What the next command says about a request refers to the first one, unless it sent one itself.
     ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
     ...malfunctions(next),
   ]
   if (first.code === 0 && !works) wrong.push(`done, and the next command ends with ${endingOf(next)}`)
   if (works) return { wrong }
-  // One file refused once, and nothing was wrong with the network: there is always another place for the new token.
+  // One file operation failed once, and the network was fine: there is always another location for the new token.
   const hit = calls.find((call) => call.hit)
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
@@ -176,7 +180,7 @@ async function judgeRefresh(
   }
 }
 
-interface Result extends Judged {
+interface Result extends Verified {
   readonly fault: Fault
   readonly where: string
   readonly reached: boolean
@@ -233,15 +237,15 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     const calls = readCalls(lane)
     await lane.service.settled(bytesSent(calls))
     const hit = calls.find((call) => call.hit)
-    const judged = await operation.judge(lane, { first, fault, calls })
+    const verified = await operation.verify(lane, { first, fault, calls })
     const { reuse, leaks } = lane.service.counts
-    // Where Node cannot read the program itself, it ends in its own way.
+    // If Node can't read the program itself, it ends in its own way.
     const ownCode = hit !== undefined && isOwnCode(hit)
-    const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...judged.wrong]
+    const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...verified.wrong]
     if (reuse > 0) wrong.push('a rotated refresh token was sent')
     if (leaks > 0) wrong.push('a refresh token was sent elsewhere')
     return {
-      ...judged,
+      ...verified,
       wrong,
       fault,
       where: hit === undefined ? `call ${at}, which did not come` : describeCall(hit),
@@ -253,7 +257,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
 
 function print(heading: string, results: readonly Result[]): Breach[] {
   const count = (some: readonly Result[], test: (result: Result) => boolean) => some.filter(test).length
-  const says = (word: RegExp) => (result: Result) => result.wrong.some((one) => word.test(one))
+  const mentions = (word: RegExp) => (result: Result) => result.wrong.some((one) => word.test(one))
   const stranded = (kind: Stranded) => (result: Result) => result.stranded === kind
   const row = (name: string, some: readonly Result[]) => [
     name,
@@ -264,9 +268,9 @@ function print(heading: string, results: readonly Result[]): Breach[] {
     count(some, stranded('the answer had arrived')),
     count(some, stranded('killed between journal and first byte')),
     count(some, stranded('nothing had left')),
-    count(some, says(/^untrue/)),
-    count(some, says(/bug|stack trace|crashed/)),
-    count(some, says(/^hung/)),
+    count(some, mentions(/^untrue/)),
+    count(some, mentions(/bug|stack trace|crashed/)),
+    count(some, mentions(/^hung/)),
     count(some, ({ wrong }) => wrong.length > 0),
   ]
   const faults = ALL_FAULTS.filter((fault) => results.some((result) => result.fault === fault))

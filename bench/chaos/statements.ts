@@ -1,50 +1,50 @@
 import type { Run } from './run-mailclaim.ts'
 
-/** What is known of a run of the program from outside, to hold its words against. */
-export interface Facts {
+/** What is known about a run of the program from outside, to check its messages against. */
+export interface Observed {
   /** Bytes of the request with the refresh token that left during the run in question. */
   readonly bytes: number
   /** How often the service rotated the refresh token until now. */
   readonly processed: number
-  /** Whether the next plain command works; undefined where that is not known or not the question. */
+  /** Whether the next plain command works; undefined if that is unknown or irrelevant. */
   readonly nextWorks?: boolean
 }
 
 interface Statement {
-  readonly says: RegExp
-  readonly holds: (facts: Facts) => boolean
+  readonly pattern: RegExp
+  readonly holds: (observed: Observed) => boolean
 }
 
 /**
- * Everything that the program says of a session and that can be checked. Words, for a code covers several statements:
- * a new wording belongs here as well.
+ * Everything that the program says about a session and that can be checked. Patterns of words, because one error code
+ * covers several statements: add every new wording here.
  */
 const STATEMENTS: readonly Statement[] = [
-  { says: /nothing (?:was|has been|had been) sent/i, holds: ({ bytes }) => bytes === 0 },
+  { pattern: /nothing (?:was|has been|had been) sent/i, holds: ({ bytes }) => bytes === 0 },
   {
-    says: /session is (?:untouched|unchanged)|session .{0,40}still works/i,
+    pattern: /session is (?:untouched|unchanged)|session .{0,40}still works/i,
     holds: ({ nextWorks }) => nextWorks !== false,
   },
   {
-    says: /cannot go on|"code":"(?:session_over|refresh_token_lost|not_signed_in)"/i,
+    pattern: /cannot continue|"code":"(?:session_over|refresh_token_lost|not_signed_in)"/i,
     holds: ({ nextWorks }) => nextWorks !== true,
   },
   {
     // As a fact: neither "may have been sent" nor "whether it was sent".
-    says: /(?<!\b(?:nothing|not|may|might|could|whether|if)\b[^.:;]*)\b(?:was|has been|had been) sent\b/i,
+    pattern: /(?<!\b(?:nothing|not|may|might|could|whether|if)\b[^.:;]*)\b(?:was|has been|had been) sent\b/i,
     holds: ({ bytes }) => bytes > 0,
   },
   {
-    says: /the service (?:has )?renewed|"code":"refresh_token_lost"/i,
+    pattern: /the service (?:has )?renewed|"code":"refresh_token_lost"/i,
     holds: ({ processed }) => processed > 0,
   },
 ]
 
-/** What a run said that is not so. */
-export function untruths(run: Run, facts: Facts): string[] {
-  const said = STATEMENTS.flatMap(({ says, holds }) => {
-    const words = says.exec(run.stderr)?.[0]
-    return words === undefined || holds(facts) ? [] : [words]
+/** The untrue statements of a run. */
+export function untruths(run: Run, observed: Observed): string[] {
+  const said = STATEMENTS.flatMap(({ pattern, holds }) => {
+    const words = pattern.exec(run.stderr)?.[0]
+    return words === undefined || holds(observed) ? [] : [words]
   })
   return said.map((words) => `untrue: ${JSON.stringify(words)} (${endingOf(run)})`)
 }

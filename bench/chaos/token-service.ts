@@ -33,7 +33,7 @@ export interface Received {
   readonly body: string
 }
 
-/** The answer to one request for tokens, in the place of the usual one. */
+/** The answer to one request for tokens, instead of the usual one. */
 export interface ScriptedAnswer {
   /** Whether the service works on the request before it answers. */
   readonly process: boolean

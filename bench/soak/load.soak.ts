@@ -77,7 +77,7 @@ it(`${INVOCATIONS} invocations, ${AT_ONCE} at a time, tokens of 2 s, random kill
   const again = new Map<string, Promise<Ended>>()
   const counts = { killed: 0, interrupted: 0, signedInAgain: 0 }
 
-  /** Signs in anew where a kill hit the one moment after which nobody knows what became of a token. */
+  /** Signs in again if a kill hit the moment after which nobody knows what became of a token. */
   const mend = async (profile: string) => {
     counts.interrupted += 1
     if (!again.has(profile)) {

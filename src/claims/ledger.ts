@@ -7,7 +7,8 @@ import type { DomainClaim } from '../service/types.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { writeDurable } from '../storage/durable-file.ts'
-import { readJson, requireFormat } from '../storage/json-file.ts'
+import { claimFormat } from '../storage/file-formats.ts'
+import { readJson } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { warn } from '../terminal/notices.ts'
 
@@ -58,14 +59,8 @@ async function writeEntry(
   const directory = ledgerDirectory(context, settings)
   await ensurePrivateDirectory(directory)
   const issuer = issuerOf(new URL(settings.baseUrl.value))
-  const entry: LedgerEntry & { version: 1 } = {
-    version: 1,
-    issuer,
-    seen_at: new Date(context.clock.now()).toISOString(),
-    claim,
-  }
   const name = createHash('sha256').update(`${issuer}\n${claim.domain_id}`).digest('hex').slice(0, 32)
-  const text = `${JSON.stringify(entry)}\n`
+  const text = claimFormat.text({ issuer, seen_at: new Date(context.clock.now()).toISOString(), claim })
   // No real claim is this large, and the file couldn't be read back.
   if (text.length > MAX_ENTRY_LENGTH) return
   await writeDurable(join(directory, `${name}.json`), text)
@@ -95,8 +90,9 @@ export async function readLedger(
   const entries: LedgerEntry[] = []
   for (const name of names.filter((candidate) => /^[0-9a-f]{32}\.json$/.test(candidate)).sort()) {
     try {
-      const entry = await readJson(join(directory, name), parseEntry)
-      if (entry !== undefined && (issuer === undefined || entry.issuer === issuer)) entries.push(entry)
+      const entry = await readJson(join(directory, name), claimFormat.parse)
+      if (entry !== undefined && (issuer === undefined || entry.issuer === issuer))
+        entries.push(entry as LedgerEntry)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       await onDamaged(error)
@@ -107,23 +103,4 @@ export async function readLedger(
 
 function ledgerDirectory(context: Pick<Context, 'directories'>, settings: Pick<Settings, 'profile'>): string {
   return join(context.directories.state, 'claims', settings.profile.value)
-}
-
-/** @throws Error that names the problem; `readJson` adds the path and the hint */
-function parseEntry(value: unknown): LedgerEntry {
-  const entry = value as Partial<LedgerEntry & { version: unknown }> | null
-  if (typeof entry !== 'object' || entry === null) throw new Error('it is not an object')
-  requireFormat(entry.version, 1)
-  const { issuer, seen_at, claim } = entry
-  if (typeof issuer !== 'string' || typeof seen_at !== 'string')
-    throw new Error('it lacks the service or the time of the claim')
-  if (
-    typeof claim !== 'object' ||
-    claim === null ||
-    typeof claim.name !== 'string' ||
-    typeof claim.domain_id !== 'string'
-  ) {
-    throw new Error('it has no claim')
-  }
-  return { issuer, seen_at, claim }
 }

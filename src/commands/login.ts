@@ -5,7 +5,8 @@ import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
-import { proveStore, replaceSession, storeApiKey } from '../session/replace.ts'
+import { proveStore } from '../session/prove-store.ts'
+import { replaceSession, storeApiKey } from '../session/replace.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
@@ -282,8 +283,8 @@ async function announce(
   context: Context,
   settings: Settings,
 ): Promise<void> {
-  for (const { place, why } of kept)
-    await warn(`a secret of the previous session is still in ${place.name}: ${why}`, context, settings)
+  for (const { location, why } of kept)
+    await warn(`a secret of the previous session is still in ${location.name}: ${why}`, context, settings)
   const where = record.store === 'keychain' ? "the system's keychain" : 'a file that only you can read'
   const what = record.kind === 'oauth' ? 'Signed in' : 'API key stored'
   await note(

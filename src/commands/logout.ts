@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { type Forgotten, forgetSession, profilesWithSecrets } from '../session/forget.ts'
+import { type Forgotten, forgetSession } from '../session/forget.ts'
+import { profilesWithSecrets } from '../session/profiles.ts'
 import { type OutputContext, writeJson } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
@@ -24,16 +25,16 @@ the service stays active until it is revoked there.`,
     for (const profile of profiles) forgotten.push(await forgetSession(context, settings, profile))
     if (settings.format === 'json' || settings.format === 'jsonl') await writeResult(context, forgotten)
     if (!settings.quiet) await announce(context, forgotten)
-    const kept = forgotten.flatMap((one) => one.kept.map((place) => ({ profile: one.profile, ...place })))
+    const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
     const first = kept[0]
     throw new CliError(
       'secret_kept',
       Exit.notSignedIn,
-      `not everything could be removed: ${kept.map(({ profile, place }) => `the ${place.store} may still hold a secret of profile ${profile} (${place.name})`).join('; ')}: ${first?.why ?? ''}`,
+      `not everything could be removed: ${kept.map(({ profile, location }) => `the ${location.store} may still hold a secret of profile ${profile} (${location.name})`).join('; ')}: ${first?.why ?? ''}`,
       {
         hint:
-          first?.place.store === 'keychain'
+          first?.location.store === 'keychain'
             ? 'unlock the keychain and run mailclaim logout again'
             : 'check the permissions of that file and its directory, and run mailclaim logout again',
       },
@@ -48,7 +49,7 @@ async function writeResult(context: OutputContext, forgotten: readonly Forgotten
     data: forgotten.map(({ profile, record, kept }) => ({
       profile,
       was_signed_in: record !== undefined,
-      kept: kept.map(({ place, why }) => ({ store: place.store, name: place.name, why })),
+      kept: kept.map(({ location, why }) => ({ store: location.store, name: location.name, why })),
     })),
   })
 }

@@ -3,10 +3,10 @@ import { dirname, isAbsolute, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { ensurePrivateDirectory, removeTree } from '../storage/private-directory.ts'
-import type { Place } from './store.ts'
+import type { SecretLocation } from './store.ts'
 
 /**
- * Where the lock and the journal of a keychain item lie: the same for every state directory, since all of them share the
+ * The directory of a keychain item's lock and journal: the same for every state directory, because all of them share the
  * keychain.
  */
 export function keychainGuardDirectory(context: Pick<Context, 'directories'>, account: string): string {
@@ -15,24 +15,27 @@ export function keychainGuardDirectory(context: Pick<Context, 'directories'>, ac
 }
 
 /**
- * Makes the directory that guards an item of the keychain.
+ * Creates the directory for the lock and the journal of a keychain item.
  *
  * @throws CliError `keychain_lock_unavailable`, exit 4.
  */
-export async function prepareGuard(context: Pick<Context, 'directories'>, place: Place): Promise<void> {
-  const directory = keychainGuardDirectory(context, place.name)
+export async function prepareGuard(
+  context: Pick<Context, 'directories'>,
+  location: SecretLocation,
+): Promise<void> {
+  const directory = keychainGuardDirectory(context, location.name)
   const { user } = context.directories
   const unusable = (why: string, cause?: unknown) =>
     new CliError(
       'keychain_lock_unavailable',
       Exit.notSignedIn,
-      `the keychain cannot be used: its lock lies in the home directory that the system knows for this user, and ${why}`,
+      `the keychain cannot be used: its lock belongs in the home directory that the system knows for this user, and ${why}`,
       {
         hint: 'keep the secret in a file that only you can read (mailclaim login --store file), or use an API key (MAILCLAIM_API_KEY)',
         cause,
       },
     )
-  if (!isAbsolute(user)) throw unusable('it knows none')
+  if (!isAbsolute(user)) throw unusable('there is none')
   try {
     await ensurePrivateDirectory(user, 'leave')
     await ensurePrivateDirectory(dirname(directory))
@@ -43,9 +46,9 @@ export async function prepareGuard(context: Pick<Context, 'directories'>, place:
 }
 
 /**
- * Removes what guarded an item of the keychain that is gone. Whoever waits for that lock finds out that it was replaced.
- * Never throws.
+ * Removes the lock and the journal of a keychain item that was removed. Whoever waits for the lock finds out that it was
+ * replaced. Never throws.
  */
-export function removeGuard(context: Pick<Context, 'directories'>, place: Place): void {
-  removeTree(keychainGuardDirectory(context, place.name))
+export function removeGuard(context: Pick<Context, 'directories'>, location: SecretLocation): void {
+  removeTree(keychainGuardDirectory(context, location.name))
 }

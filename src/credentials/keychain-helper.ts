@@ -1,15 +1,15 @@
 /**
- * The process that talks to the operating system's keychain: one request over the channel, one answer, the end. Started
- * by keychain-process.ts.
+ * The process that talks to the operating system's keychain: it takes one request over the channel, answers it and ends.
+ * Started by keychain-process.ts.
  */
 import type { KeychainAnswer, KeychainRequest } from '../context.ts'
 
-/** How long a call may go on when the process that asked for it is gone: a token that is being stored should arrive. */
+/** How long a call may continue after its parent process has ended, so that a token still gets stored. */
 const ORPHAN_MS = 2_000
 
 const end = () => process.kill(process.pid, 'SIGKILL')
 
-// Whoever asked decides when this ends; a service manager signals every process, and the token may exist nowhere else.
+// The parent decides when this ends. A service manager signals every process, and the token may exist nowhere else.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 process.once('message', async (request: KeychainRequest) => {
@@ -41,7 +41,7 @@ async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
   }
 }
 
-/** libsecret tells its failures apart in words only. */
+/** Only the messages of libsecret distinguish its failures. */
 function reasonOf(message: string): Extract<KeychainAnswer, { ok: false }>['reason'] {
   if (/locked|prompt was dismissed|dismissed/i.test(message)) return 'locked'
   if (/org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i.test(message)) {

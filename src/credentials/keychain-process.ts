@@ -6,27 +6,30 @@ export interface HelperOptions {
   readonly node: string
   /** The helper's script. */
   readonly script: string
-  /** All that the helper gets to see of the environment: what a keychain needs, and no secret. */
+  /** The helper's whole environment: what a keychain needs, and no secret. */
   readonly environment: Readonly<Record<string, string>>
 }
 
 /**
- * The keychain, reached through a helper process for each call: a call can hang for ever on a prompt that nobody sees,
- * and a native call that hangs cannot be stopped in any other way than by ending its process. Secrets go over the
- * channel between the two, never through arguments or the environment.
+ * The keychain, with a helper process for each call: a call can hang forever on a prompt that nobody sees, and the only
+ * way to stop a native call that hangs is to end its process. Secrets go over the channel between the two processes,
+ * never through arguments or the environment.
  */
 export function createKeychain(options: HelperOptions): Keychain {
   return { call: (request) => callHelper(options, request) }
 }
 
 /**
- * A process group of its own: a Ctrl-C is for the program, which may be storing a token that exists nowhere else. When
- * the program is gone, the channel closes, and the helper ends by itself.
+ * In its own process group, the helper gets no Ctrl-C: it may be storing a token that exists nowhere else. When the program
+ * ends, the channel closes, and the helper ends as well.
  */
-const OUT_OF_REACH: Pick<SpawnOptions, 'detached' | 'windowsHide'> = { detached: true, windowsHide: true }
+const OWN_PROCESS_GROUP: Pick<SpawnOptions, 'detached' | 'windowsHide'> = {
+  detached: true,
+  windowsHide: true,
+}
 
-/** What ends a helper that has not left our process group yet. */
-const SIGNALS_OF_THE_GROUP: readonly unknown[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+/** Signals that can still end a helper that has just started, before it leaves our process group. */
+const GROUP_SIGNALS: readonly unknown[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 function callHelper(options: HelperOptions, request: KeychainRequest): Promise<KeychainAnswer> {
   return new Promise((resolve) => {
@@ -44,14 +47,14 @@ function callHelper(options: HelperOptions, request: KeychainRequest): Promise<K
       () => finish({ ok: false, reason: 'timeout', detail: `${request.timeoutMs / 1000} s` }),
       request.timeoutMs,
     )
-    const start = (mayStartAgain: boolean) => {
+    const start = (mayRestart: boolean) => {
       try {
         helper = fork(options.script, [], {
           execPath: options.node,
           execArgv: [],
           env: { ...options.environment },
           stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-          ...OUT_OF_REACH,
+          ...OWN_PROCESS_GROUP,
         })
       } catch (error) {
         crashed((error as Error).message)
@@ -59,13 +62,13 @@ function callHelper(options: HelperOptions, request: KeychainRequest): Promise<K
       }
       helper.once('message', (answer) => finish(answer as KeychainAnswer))
       helper.on('error', (error) => crashed(error.message))
-      // Not "exit", which can come before an answer that has been sent.
+      // Not "exit", which can come before the last message.
       helper.once('close', (code, signal) => {
-        // Every call can be made twice: it comes to the same.
-        if (mayStartAgain && !finished && SIGNALS_OF_THE_GROUP.includes(signal)) start(false)
+        // Every call has the same effect when it is repeated.
+        if (mayRestart && !finished && GROUP_SIGNALS.includes(signal)) start(false)
         else crashed(signal ?? `exit code ${code}`)
       })
-      // Where this fails, the helper has ended, and its end says why.
+      // If this fails, the helper has ended, and `close` says why.
       helper.send(request, () => {})
     }
     start(true)

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { constants, openSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import {
@@ -10,43 +9,38 @@ import {
   uniqueSuffix,
   writeDurable,
 } from '../storage/durable-file.ts'
+import { closeQuietly } from '../storage/file-errors.ts'
+import { secretFormat } from '../storage/file-formats.ts'
 import { namesIn } from '../storage/private-directory.ts'
-import { lockedOrMissing, proveKeychain } from './keychain.ts'
-import {
-  type Place,
-  parseSecret,
-  readSecret,
-  removeSecret,
-  type Secret,
-  secretText,
-  writeSecret,
-} from './store.ts'
+import { type KeychainContext, lockedOrMissing, type ProvingContext, proveKeychain } from './keychain.ts'
+import { readSecret, removeSecret, type Secret, type SecretLocation, writeSecret } from './store.ts'
 
-/** Where the secret of one sign-in belongs, and where else a copy of it may be. */
-export interface SecretHome {
+/** Where the secret of one sign-in belongs, and where fallback copies of it may be. */
+export interface SecretStorage {
   readonly profile: string
   /** The sign-in: 12 hex digits. */
   readonly session: string
-  readonly place: Place
+  /** Where the secret belongs. */
+  readonly location: SecretLocation
   /** The profile's directory. */
   readonly directory: string
-  /** Directories that take a new secret when the profile's own refuses it. */
-  readonly elsewhere: readonly string[]
+  /** Directories for a new secret that can't be stored in the profile's. */
+  readonly fallbackDirectories: readonly string[]
 }
 
 /**
- * A file in the profile's directory that holds a secret, or that a process made to take one. Each generation has a file
- * of its own, so that a process that was stopped cannot replace a newer one; all of them are read, and the highest
- * generation counts. A new token is safe as soon as it is in any of them.
+ * A file in the profile's directory that holds a secret, or that a process preallocated for one. Each generation has
+ * its own file, so a process that was stopped can't replace a newer one. All of them are read, and the highest
+ * generation counts: a new token is safe as soon as it is in any of them.
  */
 const SECRET_FILE = /^secret\.(?<session>[0-9a-f]{12})(\.(?<pid>\d+)-[0-9a-f]{12})?\.json$/
 
-/** Space for any refresh token with its wrapping; taken from the disk before a token is sent. */
+/** Enough for the file of any refresh token; taken from the disk before a token is sent. */
 const RESERVED_BYTES = 8 * 1024
 
-export interface SecretFile extends Place {
+export interface SecretFile extends SecretLocation {
   readonly session: string
-  /** The process that made it for a token to come. */
+  /** The process that preallocated it. */
   readonly pid: number | undefined
 }
 
@@ -55,12 +49,14 @@ export function secretFile(directory: string, session: string): string {
   return join(directory, `secret.${session}.json`)
 }
 
-function fileElsewhere(directory: string, { profile, session }: SecretHome): string {
+function fallbackFile(directory: string, { profile, session }: SecretStorage): string {
   return join(directory, `secret.${profile}.${session}.json`)
 }
 
 /** Every file that may hold a secret of the profile. @throws CliError `directory_unusable`, exit 1. */
-export function secretFiles(from: Pick<SecretHome, 'profile' | 'directory' | 'elsewhere'>): SecretFile[] {
+export function secretFiles(
+  from: Pick<SecretStorage, 'profile' | 'directory' | 'fallbackDirectories'>,
+): SecretFile[] {
   const found: SecretFile[] = []
   const add = (directory: string, names: readonly string[], prefix: string) => {
     for (const name of names) {
@@ -71,11 +67,12 @@ export function secretFiles(from: Pick<SecretHome, 'profile' | 'directory' | 'el
     }
   }
   add(from.directory, namesIn(from.directory), 'secret.')
-  for (const directory of from.elsewhere) add(directory, readableNames(directory), `secret.${from.profile}.`)
+  for (const directory of from.fallbackDirectories)
+    add(directory, readableNames(directory), `secret.${from.profile}.`)
   return found
 }
 
-/** Hardly ever is anything of ours in such a directory, so one that cannot be read stops nobody. */
+/** A fallback directory rarely holds a secret, so one that can't be read is not an error. */
 function readableNames(directory: string): string[] {
   try {
     return namesIn(directory)
@@ -84,56 +81,64 @@ function readableNames(directory: string): string[] {
   }
 }
 
-/** Every place where a copy of the secret can be, the right one first. @throws CliError `directory_unusable`, exit 1. */
-export function placesOf(home: SecretHome): Place[] {
-  const files = secretFiles(home).filter(
-    ({ session, name }) => session === home.session && name !== home.place.name,
+/** Every location of the secret and its copies, starting with where it belongs. @throws CliError `directory_unusable`, exit 1. */
+export function locationsOf(storage: SecretStorage): SecretLocation[] {
+  const files = secretFiles(storage).filter(
+    ({ session, name }) => session === storage.session && name !== storage.location.name,
   )
-  return [home.place, ...files.map(({ store, name }) => ({ store, name }))]
+  return [storage.location, ...files.map(({ store, name }) => ({ store, name }))]
 }
 
 export interface NewestSecret extends Secret {
-  readonly place: Place
-  /** Whether it is in the store that was chosen for it; otherwise an older one may be there, which must not be sent. */
-  readonly inPlace: boolean
+  readonly location: SecretLocation
+  /** Whether it is in the store that was chosen for it. If not, that one may hold an older secret, which must not be sent. */
+  readonly inChosenStore: boolean
 }
 
 /**
- * Reads the newest copy of a secret. A copy in a file does for a keychain that is locked again.
+ * Reads the newest copy of a secret. A copy in a file can stand in for a locked keychain.
  *
  * @param known the highest generation that this machine is known to have had.
- * @throws CliError exit 4: the store cannot be reached, or holds nothing, or only an older secret than was stored.
+ * @throws CliError exit 4: the store can't be reached, is empty, or holds only a secret that is older than `known`.
  */
-export async function readNewest(context: Context, home: SecretHome, known = 1): Promise<NewestSecret> {
+export async function readNewest(
+  context: KeychainContext,
+  storage: SecretStorage,
+  known = 1,
+): Promise<NewestSecret> {
   const copies: NewestSecret[] = []
   let failure: unknown
-  for (const place of placesOf(home)) {
+  for (const location of locationsOf(storage)) {
     try {
-      const secret = await readSecret(context, place)
-      if (secret !== undefined) copies.push({ ...secret, place, inPlace: isInPlace(home, place) })
+      const secret = await readSecret(context, location)
+      if (secret !== undefined)
+        copies.push({ ...secret, location, inChosenStore: isInChosenStore(storage, location) })
     } catch (error) {
-      // A file that was made to take a secret, and took none, is not a failure.
-      if (place === home.place) failure = expected(error)
+      // A preallocated file that was never used is not a failure.
+      if (location === storage.location) failure = requireCliError(error)
     }
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]
   if (newest !== undefined && newest.generation >= known) return newest
   if (failure !== undefined) throw failure
-  const { place } = home
-  // An old copy beside a keychain that gives none was kept when the keychain refused; the newer one is in the keychain.
-  if (newest !== undefined && (place.store === 'file' || copies.some(({ inPlace }) => inPlace)))
-    throw outdated(home)
-  throw place.store === 'keychain' ? lockedOrMissing(place.name) : missing(home)
+  const { location } = storage
+  // An old copy beside a keychain that returns nothing dates from when the keychain refused: the newer one is in there.
+  if (
+    newest !== undefined &&
+    (location.store === 'file' || copies.some(({ inChosenStore }) => inChosenStore))
+  )
+    throw outdated(storage)
+  throw location.store === 'keychain' ? lockedOrMissing(location.name) : missing(storage)
 }
 
 /**
- * The highest generation that lies in a file, 0 where there is none. Synchronous: it is looked at between two steps of a
- * connection. Files that cannot be read count for nothing.
+ * The highest generation that is in a file, or 0. Synchronous, because it is read between two steps of a connection.
+ * Skips files that can't be read.
  */
-export function highestInFiles(home: SecretHome): number {
-  const generations = secretFiles(home).map(({ session, name }) => {
+export function highestInFiles(storage: SecretStorage): number {
+  const generations = secretFiles(storage).map(({ session, name }) => {
     try {
-      return session === home.session ? parseSecret(JSON.parse(readFileSync(name, 'utf8'))).generation : 0
+      return session === storage.session ? secretFormat.parse(JSON.parse(readText(name))).generation : 0
     } catch {
       return 0
     }
@@ -141,121 +146,138 @@ export function highestInFiles(home: SecretHome): number {
   return Math.max(0, ...generations)
 }
 
-function isInPlace({ place, directory }: SecretHome, { store, name }: Place): boolean {
-  return store === place.store && (store === 'keychain' || dirname(name) === directory)
+/** Opens and closes the file itself: `readFileSync` with a path aborts the process if closing fails. */
+function readText(path: string): string {
+  const fd = openSync(path, constants.O_RDONLY)
+  try {
+    return readFileSync(fd, 'utf8')
+  } finally {
+    closeQuietly(fd)
+  }
+}
+
+function isInChosenStore({ location, directory }: SecretStorage, { store, name }: SecretLocation): boolean {
+  return store === location.store && (store === 'keychain' || dirname(name) === directory)
 }
 
 /**
- * Takes the space on the disk that a new secret needs if it has to go into a file, now or when the keychain refuses.
+ * Preallocates a file for a new secret, which is needed with the file store and if the keychain refuses.
  *
  * @throws CliError `cannot_write`, exit 1.
  */
-export function reserveSpace(home: SecretHome): PreallocatedFile {
-  return preallocate(newFile(home), RESERVED_BYTES)
+export function reserveSpace(storage: SecretStorage): PreallocatedFile {
+  return preallocate(newFile(storage), RESERVED_BYTES)
 }
 
-function newFile({ directory, session }: SecretHome): string {
+function newFile({ directory, session }: SecretStorage): string {
   return join(directory, `secret.${session}.${uniqueSuffix()}.json`)
 }
 
 export interface StoredSecret {
-  readonly place: Place
-  /** Why it is not where it belongs; undefined where it is. */
+  readonly location: SecretLocation
+  /** Why it is not where it belongs; undefined if it is. */
   readonly problem: string | undefined
 }
 
 /**
- * Stores the successor of a refresh token where it belongs, or else in any directory of ours that takes it: the service
- * has no other copy to give.
+ * Stores the successor of a refresh token where it belongs, or else in any of our directories: nobody else has a copy.
  *
- * @throws CliError of the first place, where no place takes it.
+ * @throws CliError of the first attempt, if all fail.
  */
 export async function storeSuccessor(
-  context: Context,
-  home: SecretHome,
+  context: KeychainContext,
+  storage: SecretStorage,
   secret: Secret,
   reserved: PreallocatedFile,
 ): Promise<StoredSecret> {
   const problems: CliError[] = []
-  const kept = async (name: string, write: () => unknown): Promise<boolean> => {
+  const isStored = async (name: string, write: () => unknown): Promise<boolean> => {
     try {
       await write()
       return true
     } catch (error) {
-      problems.push(expected(error))
-      // Written, if not known to be on the disk: that is still a copy that can be read.
+      problems.push(requireCliError(error))
+      // It may be written all the same, without proof that it is on the disk. That is still a copy.
       return (
         (await readSecret(context, { store: 'file', name }).catch(() => undefined))?.value === secret.value
       )
     }
   }
-  const done = (place: Place): StoredSecret => ({
-    place,
-    problem: isInPlace(home, place) ? undefined : (problems[0]?.message ?? ''),
+  const done = (location: SecretLocation): StoredSecret => ({
+    location,
+    problem: isInChosenStore(storage, location) ? undefined : (problems[0]?.message ?? ''),
   })
 
-  if (home.place.store === 'keychain') {
+  if (storage.location.store === 'keychain') {
     try {
-      await writeSecret(context, home.place, secret)
+      await writeSecret(context, storage.location, secret)
       reserved.discard()
-      return done(home.place)
+      return done(storage.location)
     } catch (error) {
-      problems.push(expected(error))
+      problems.push(requireCliError(error))
     }
   }
-  const text = secretText(secret)
-  if (await kept(reserved.path, () => reserved.write(text)))
+  const text = secretFormat.text(secret)
+  if (await isStored(reserved.path, () => reserved.write(text)))
     return done({ store: 'file', name: reserved.path })
-  const others = [newFile(home), ...home.elsewhere.map((directory) => fileElsewhere(directory, home))]
+  const others = [
+    newFile(storage),
+    ...storage.fallbackDirectories.map((directory) => fallbackFile(directory, storage)),
+  ]
   for (const name of others)
-    if (await kept(name, () => writeDurable(name, text))) return done({ store: 'file', name })
+    if (await isStored(name, () => writeDurable(name, text))) return done({ store: 'file', name })
   throw problems[0]
 }
 
-/** Removes the files that hold an older secret of the sign-in, or that a dead process made for one. */
+/** Removes the files with an older secret of the sign-in, and those that a dead process preallocated. */
 export async function removeOutdatedCopies(
-  context: Context,
-  home: SecretHome,
+  context: KeychainContext,
+  storage: SecretStorage,
   { generation }: Secret,
 ): Promise<void> {
-  for (const file of secretFiles(home).filter(({ session }) => session === home.session)) {
+  for (const file of secretFiles(storage).filter(({ session }) => session === storage.session)) {
     const held = await readSecret(context, file).catch(() => undefined)
     const isOutdated =
       held === undefined
         ? file.pid !== undefined && !isProcessAlive(file.pid)
-        : held.generation < generation + (home.place.store === 'keychain' ? 1 : 0)
+        : held.generation < generation + (storage.location.store === 'keychain' ? 1 : 0)
     if (isOutdated) await removeSecret(context, file).catch(() => undefined)
   }
 }
 
+/** A secret that may still be stored, and why it couldn't be removed. */
 export interface KeptSecret {
-  readonly place: Place
+  readonly location: SecretLocation
   readonly why: string
 }
 
-/** Removes secrets for good. @returns the places that may still hold one, with what stood in the way. */
-export async function removeSecrets(context: Context, places: readonly Place[]): Promise<KeptSecret[]> {
+/** Removes secrets for good. @returns those that may still be there. */
+export async function removeSecrets(
+  context: ProvingContext,
+  locations: readonly SecretLocation[],
+): Promise<KeptSecret[]> {
   const kept: KeptSecret[] = []
-  for (const { store, name } of places) {
-    const place = { store, name }
+  for (const { store, name } of locations) {
+    const location = { store, name }
     try {
-      const removed = await removeSecret(context, place)
-      // A locked keychain says "not there" of an item that it holds, but it cannot pass this.
-      if (!removed && place.store === 'keychain') await proveKeychain(context, place.name)
+      const removed = await removeSecret(context, location)
+      // A locked keychain reports items that it holds as missing, but it can't pass this.
+      if (!removed && location.store === 'keychain') await proveKeychain(context, location.name)
     } catch (error) {
-      kept.push({ place, why: expected(error).message })
+      kept.push({ location, why: requireCliError(error).message })
     }
   }
   return kept
 }
 
-function expected(error: unknown): CliError {
+/** @throws what is not a CliError: a bug. */
+function requireCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
   throw error
 }
 
-/** The store holds an older token than this machine had: the service would take it for a stolen one. */
-function outdated({ profile, place: { store } }: SecretHome): CliError {
+/** The store holds an older token than this machine had. The service would take it for a stolen one. */
+function outdated({ profile, location: { store } }: SecretStorage): CliError {
   return new CliError(
     'refresh_token_outdated',
     Exit.notSignedIn,
@@ -264,11 +286,11 @@ function outdated({ profile, place: { store } }: SecretHome): CliError {
   )
 }
 
-function missing({ profile, place: { store, name } }: SecretHome): CliError {
+function missing({ profile, location: { store, name } }: SecretStorage): CliError {
   return new CliError(
     'refresh_token_missing',
     Exit.notSignedIn,
-    `the refresh token of profile ${profile} is missing: ${name} is not there`,
+    `the refresh token of profile ${profile} is missing: ${name} does not exist`,
     { hint: `run ${loginCommand({ profile, store })}` },
   )
 }

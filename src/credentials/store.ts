@@ -1,38 +1,34 @@
-import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
 import { removeDurable, writeDurable } from '../storage/durable-file.ts'
-import { readJson, requireFormat } from '../storage/json-file.ts'
-import { callKeychain, lockedOrMissing } from './keychain.ts'
+import { secretFormat } from '../storage/file-formats.ts'
+import { readJson } from '../storage/json-file.ts'
+import type { Contents } from '../storage/schema.ts'
+import { callKeychain, type KeychainContext, lockedOrMissing } from './keychain.ts'
 
 /** A refresh token or an API key. */
-export interface Secret {
-  /** Counts the refresh tokens of a session from 1: of two copies, the higher number is the newer one. */
-  readonly generation: number
-  /** Wall-clock milliseconds of its receipt: a refresh token lives 60 days from then. */
-  readonly issuedAt: number
-  readonly value: string
-}
+export type Secret = Contents<typeof secretFormat>
 
-/** Where one secret is kept. */
-export interface Place {
+/** Where one secret is stored. */
+export interface SecretLocation {
   readonly store: 'keychain' | 'file'
   /** The keychain's account, or the path of the file. */
   readonly name: string
 }
 
-type Keychained = Pick<Context, 'keychain' | 'stdin' | 'stderr'>
-
 /**
- * Reads a secret; undefined where the place does not give one. A locked keychain gives none either.
+ * Reads a secret; undefined if there is none at this location, or the keychain is locked and doesn't say so.
  *
  * @throws CliError `keychain_…` or `file_unusable`, exit 4.
  */
-export async function readSecret(context: Keychained, place: Place): Promise<Secret | undefined> {
-  if (place.store === 'file') return readJson(place.name, parseSecret, { exit: Exit.notSignedIn })
-  const text = await callKeychain(context, { operation: 'get', account: place.name })
+export async function readSecret(
+  context: KeychainContext,
+  { store, name }: SecretLocation,
+): Promise<Secret | undefined> {
+  if (store === 'file') return readJson(name, secretFormat.parse, { exit: Exit.notSignedIn })
+  const text = await callKeychain(context, { operation: 'get', account: name })
   if (typeof text !== 'string') return undefined
   const item = /^(?<generation>\d{1,15})@(?<issuedAt>\d{1,15}):(?<value>.+)$/s.exec(text)?.groups
-  if (item === undefined) throw lockedOrMissing(place.name)
+  if (item === undefined) throw lockedOrMissing(name)
   return {
     generation: Number(item['generation']),
     issuedAt: Number(item['issuedAt']),
@@ -41,50 +37,34 @@ export async function readSecret(context: Keychained, place: Place): Promise<Sec
 }
 
 /**
- * Stores a secret; in a keychain it is read back, since some say yes and keep nothing.
+ * Stores a secret. In a keychain it is read back, since some report success and store nothing.
  *
  * @throws CliError `keychain_…`, exit 4, or `cannot_write`, exit 1.
  */
-export async function writeSecret(context: Keychained, place: Place, secret: Secret): Promise<void> {
-  if (place.store === 'file') {
-    writeDurable(place.name, secretText(secret))
+export async function writeSecret(
+  context: KeychainContext,
+  { store, name }: SecretLocation,
+  secret: Secret,
+): Promise<void> {
+  if (store === 'file') {
+    writeDurable(name, secretFormat.text(secret))
     return
   }
   const text = `${secret.generation}@${secret.issuedAt}:${secret.value}`
-  await callKeychain(context, { operation: 'set', account: place.name, secret: text })
-  if ((await callKeychain(context, { operation: 'get', account: place.name })) !== text) {
-    throw lockedOrMissing(place.name)
-  }
+  await callKeychain(context, { operation: 'set', account: name, secret: text })
+  const stored = await callKeychain(context, { operation: 'get', account: name })
+  if (stored !== text) throw lockedOrMissing(name)
 }
 
 /**
- * Removes a secret. False where nothing was removed: it was not there, or the keychain is locked and does not say so.
+ * Removes a secret; false if it wasn't there, or the keychain is locked and doesn't say so.
  *
  * @throws CliError `keychain_…`, exit 4, or `cannot_write`, exit 1.
  */
-export async function removeSecret(context: Keychained, place: Place): Promise<boolean> {
-  if (place.store === 'file') return removeDurable(place.name)
-  return (await callKeychain(context, { operation: 'delete', account: place.name })) === true
-}
-
-/** The text of a file that holds a secret. */
-export function secretText({ generation, issuedAt, value }: Secret): string {
-  const issued_at = new Date(issuedAt).toISOString()
-  return `${JSON.stringify({ version: 1, generation, issued_at, secret: value })}\n`
-}
-
-/** @throws Error where the value of a file is not a secret. */
-export function parseSecret(value: unknown): Secret {
-  const { version, generation, issued_at, secret } = (value ?? {}) as Record<string, unknown>
-  requireFormat(version, 1)
-  const issuedAt = Date.parse(String(issued_at))
-  if (
-    typeof generation !== 'number' ||
-    Number.isNaN(issuedAt) ||
-    typeof secret !== 'string' ||
-    secret === ''
-  ) {
-    throw new Error('it is damaged: it does not hold a secret')
-  }
-  return { generation, issuedAt, value: secret }
+export async function removeSecret(
+  context: KeychainContext,
+  { store, name }: SecretLocation,
+): Promise<boolean> {
+  if (store === 'file') return removeDurable(name)
+  return (await callKeychain(context, { operation: 'delete', account: name })) === true
 }

@@ -1,182 +1,27 @@
 import * as oauth from 'oauth4webapi'
-import { type Context, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { userAgent } from '../service/client.ts'
-import { isLoopback, issuerOf, operationUrl, parseIssuer } from '../settings/addresses.ts'
-import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
+import { isLoopback } from '../settings/addresses.ts'
 import { clip } from '../terminal/sanitize.ts'
-import type { CallbackPage } from './callback-page.ts'
-import { transportFetch } from './fetch.ts'
-import { parseObject } from './token-answer.ts'
 
-/** How long the service may take to publish its metadata: it is a help, not a need. */
-const METADATA_TIMEOUT_MS = 5_000
-
-/** Whom a login talks to. */
-export interface ServerAddresses {
-  /** The base URL of the service: the code is exchanged below it, whoever issued it. */
-  readonly base: URL
-  /** The authorization server, where it is not the service under its base URL; the person said so. */
-  readonly issuer: string | undefined
-  /** The page to open instead of the published or usual one; the person said so. */
-  readonly authorizationEndpoint: string | undefined
-}
-
-/**
- * What is known of the authorization server: its own metadata where it publishes them (RFC 8414), else the interface's
- * endpoints below the base URL. Only the person decides who the issuer is: metadata that name another one are not used
- * (RFC 8414 section 3.3), and the token endpoint is the interface's, because whoever could change it would receive
- * refresh tokens.
- *
- * @param login how to run this login again, for hints.
- * @throws CliError `service_unreachable`, exit 7, when nothing answers: better now than on a blank browser page.
- *   `issuer_mismatch`, exit 3, when metadata show that no answer will be from the expected issuer.
- *   `authorization_endpoint_unusable`, exit 3.
- */
-export async function discoverServer(
-  addresses: ServerAddresses,
-  login: LoginCommandOptions,
-  context: Context,
-): Promise<oauth.AuthorizationServer> {
-  const { base, authorizationEndpoint } = addresses
-  const expected = addresses.issuer ?? issuerOf(base)
-  const usual = {
-    issuer: expected,
-    authorization_endpoint: authorizationEndpoint ?? operationUrl(base, '/oauth/authorize').href,
-    token_endpoint: operationUrl(base, '/oauth/token').href,
-  }
-  const published = await fetchMetadata(addresses, context)
-  if (published === undefined) return usual
-  const { issuer, authorization_endpoint: endpoint } = published
-  const promisesIss = published['authorization_response_iss_parameter_supported'] === true
-  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected)) {
-    if (typeof issuer === 'string' && (addresses.issuer !== undefined || promisesIss)) {
-      throw issuerMismatch('the authorization server publishes metadata of', expected, issuer, login)
-    }
-    return usual
-  }
-  return {
-    ...usual,
-    issuer,
-    ...(authorizationEndpoint === undefined && typeof endpoint === 'string'
-      ? { authorization_endpoint: requirePublishedEndpoint(endpoint, issuer) }
-      : {}),
-    authorization_response_iss_parameter_supported: promisesIss,
-  }
-}
-
-/**
- * The metadata of the issuer, or of the base URL where no other issuer was named (RFC 8414 section 3; for a named one
- * also where OpenID Connect has them); undefined where none are published.
- */
-async function fetchMetadata(
-  { base, issuer, authorizationEndpoint }: ServerAddresses,
-  context: Context,
-): Promise<Record<string, unknown> | undefined> {
-  const server = issuer === undefined ? base : new URL(issuer)
-  for (const algorithm of issuer === undefined ? (['oauth2'] as const) : (['oauth2', 'oidc'] as const)) {
-    try {
-      const response = await oauth.discoveryRequest(server, {
-        algorithm,
-        [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-        [oauth.customFetch]: transportFetch(context.http, {
-          timeoutMs: METADATA_TIMEOUT_MS,
-          userAgent: userAgent(context),
-          signal: context.interrupts.signal,
-        }),
-      })
-      const text = await response.text()
-      const metadata = response.status === 200 ? parseObject(text) : undefined
-      if (metadata !== undefined) return metadata
-    } catch (error) {
-      context.interrupts.signal.throwIfAborted()
-      // With a page to open, the person can do without metadata that cannot be had from here.
-      if (!(error instanceof TransportError) || error.sent === 'maybe' || authorizationEndpoint !== undefined)
-        return undefined
-      throw new CliError(
-        'service_unreachable',
-        Exit.unavailable,
-        `the ${issuer === undefined ? 'service' : 'authorization server'} at ${issuerOf(server)} cannot be reached: ${error.message}`,
-        {
-          hint:
-            issuer === undefined
-              ? 'check the base URL and the network; mailclaim doctor looks at both'
-              : 'check --issuer and the network; with --authorization-endpoint nothing is asked of it from here',
-          cause: error,
-        },
-      )
-    }
-  }
-  return undefined
-}
-
-/** A trailing slash is the one difference that says nothing about who it is. */
-function isSameIssuer(one: string, other: string): boolean {
-  return withoutSlash(one) === withoutSlash(other)
-}
-
-/** A page that a stranger on the network may name: never one on this machine, unless the service is on it as well. */
-function requirePublishedEndpoint(endpoint: string, issuer: string): string {
-  const onThisMachine = URL.canParse(endpoint) && isLoopback(new URL(endpoint).hostname)
-  if (onThisMachine && !isLoopback(new URL(issuer).hostname)) throw endpointUnusable(endpoint)
-  return endpoint
-}
-
-/**
- * The error where somebody else than the expected issuer speaks: exit 3.
- *
- * @param got what the other calls itself; believed by nobody, shown to the person, who may know better.
- */
-export function issuerMismatch(
-  what: string,
-  expected: string,
-  got: string,
-  login: LoginCommandOptions,
-): CliError {
-  return new CliError(
-    'issuer_mismatch',
-    Exit.notConfigured,
-    `${what} another issuer: expected ${expected}, got ${clip(got, 200)}`,
-    { hint: issuerHint(got, login) },
-  )
-}
-
-/** What a person can do who knows that the other issuer is the right one. */
-export function issuerHint(got: string, login: LoginCommandOptions): string {
-  try {
-    const issuer = parseIssuer(got)
-    return `if you know that ${issuer} is where this service signs people in: ${loginCommand({ ...login, issuer })}. If it is the service itself, use it as --base-url`
-  } catch {
-    return 'check --base-url and --issuer'
-  }
-}
-
-/** What one login sends along and must find again. */
-export interface AuthorizationRequest {
-  readonly url: URL
-  readonly state: string
-  /** RFC 7636 §4.1; sent only with the code, so that a stolen code is worth nothing. */
-  readonly codeVerifier: string
-}
-
+/** The parameters of an authorization request. */
 export interface AuthorizationParameters {
   readonly clientId: string
   readonly redirectUri: string
   readonly state: string
+  /** RFC 7636 section 4.1. Only its hash is in the URL, so a stolen code is worthless. */
   readonly codeVerifier: string
   readonly scopes: readonly string[]
   readonly resource: string | undefined
 }
 
-/** Fresh secrets of one login: state (RFC 6749 §10.12) and code verifier (RFC 7636 §4.1). */
+/** New secrets for one login: state (RFC 6749 section 10.12) and code verifier (RFC 7636 section 4.1). */
 export function newAuthorizationSecrets(): { state: string; codeVerifier: string } {
   return { state: oauth.generateRandomState(), codeVerifier: oauth.generateRandomCodeVerifier() }
 }
 
 /**
- * The address that the browser opens (RFC 6749 §4.1.1, RFC 7636 §4.3 with S256, RFC 8707 §2).
+ * The address that the browser opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3 with S256, RFC 8707 section 2).
  *
- * @param base where the service is.
  * @throws CliError `authorization_endpoint_unusable`, exit 3.
  */
 export async function authorizationUrl(endpoint: string, parameters: AuthorizationParameters): Promise<URL> {
@@ -197,47 +42,56 @@ export async function authorizationUrl(endpoint: string, parameters: Authorizati
   return url
 }
 
-function endpointUnusable(endpoint: string): CliError {
+/** The error for a page that must not be opened: exit 3. */
+export function endpointUnusable(endpoint: string): CliError {
   return new CliError(
     'authorization_endpoint_unusable',
     Exit.notConfigured,
-    // A password in it is nobody's business.
-    `the authorization endpoint ${JSON.stringify(clip(endpoint.replace(/\/\/[^/?#]*@/, '//…@'), 200))} cannot be used: it has to be an https address, without a user name, or one on this machine if the service is on it`,
-    { hint: 'give another with --authorization-endpoint' },
+    // Never shows a password.
+    `the authorization endpoint ${JSON.stringify(clip(endpoint.replace(/\/\/[^/?#]*@/, '//…@'), 200))} cannot be used: it has to be an https address without a user name, or on this machine if the service is`,
+    { hint: 'use another one with --authorization-endpoint' },
   )
 }
 
-/** How the service answered an authorization request. */
-export type AuthorizationAnswer =
-  /** As oauth4webapi wants it back for the exchange. */
+/** A redirect that ends the login: with a code, or with an error (RFC 6749 section 4.1.2.1). */
+export type AuthorizationResponse =
+  /** The parameters as oauth4webapi needs them for the exchange. */
   | { readonly kind: 'code'; readonly parameters: URLSearchParams }
-  /** The person or the service said no (RFC 6749 §4.1.2.1): the login is over. */
   | { readonly kind: 'refused'; readonly error: CliError }
-  /** Not an answer of this service to this request: the wait goes on. `issuer` is whoever else it says it is from. */
-  | { readonly kind: 'wrong'; readonly why: string; readonly issuer?: string }
+
+/** A redirect that isn't the service's answer to this login. */
+export interface UnusableRedirect {
+  readonly kind: 'unusable'
+  readonly why: string
+  /** Another issuer, if the redirect claims to come from one. */
+  readonly issuer?: string
+}
 
 /**
- * Judges the parameters of a redirect: state, one value each, issuer (RFC 9207 §2.4), code or error.
+ * Classifies the parameters of a redirect: state, one value for each, issuer (RFC 9207 section 2.4), code or error.
  *
  * @param login the command that signs in again, for hints.
  */
-export function judgeAuthorizationAnswer(
+export function classifyRedirect(
   server: oauth.AuthorizationServer,
   clientId: string,
   parameters: URLSearchParams,
   state: string,
   login: string,
-): AuthorizationAnswer {
+): AuthorizationResponse | UnusableRedirect {
+  const unusable = (why: string, issuer?: string): UnusableRedirect => ({
+    kind: 'unusable',
+    why,
+    ...(issuer === undefined ? {} : { issuer }),
+  })
   for (const name of ['state', 'code', 'error', 'iss']) {
-    if (parameters.getAll(name).length > 1) return { kind: 'wrong', why: `it has more than one "${name}"` }
+    if (parameters.getAll(name).length > 1) return unusable(`it has more than one "${name}"`)
   }
-  if (parameters.has('code') && parameters.has('error'))
-    return { kind: 'wrong', why: 'it has both a code and an error' }
-  if (parameters.get('state') !== state) return { kind: 'wrong', why: 'its state does not match this login' }
+  if (parameters.has('code') && parameters.has('error')) return unusable('it has both a code and an error')
+  if (parameters.get('state') !== state) return unusable('its state does not match this login')
   const iss = parameters.get('iss')
   if (iss !== null && !isSameIssuer(iss, server.issuer)) {
-    const why = `it comes from another issuer (expected ${server.issuer}, got ${clip(iss, 200)})`
-    return { kind: 'wrong', why, issuer: iss }
+    return unusable(`it comes from another issuer (expected ${server.issuer}, got ${clip(iss, 200)})`, iss)
   }
   try {
     const validated = oauth.validateAuthResponse(
@@ -246,17 +100,18 @@ export function judgeAuthorizationAnswer(
       parameters,
       state,
     )
-    if (!validated.get('code')) return { kind: 'wrong', why: 'it has no code' }
-    return { kind: 'code', parameters: validated }
+    return validated.get('code') ? { kind: 'code', parameters: validated } : unusable('it has no code')
   } catch (error) {
     if (error instanceof oauth.AuthorizationResponseError)
       return { kind: 'refused', error: refused(error, login) }
-    return { kind: 'wrong', why: (error as Error).message }
+    return unusable((error as Error).message)
   }
 }
 
-function withoutSlash(text: string): string {
-  return text.replace(/\/+$/, '')
+/** A trailing slash doesn't make another issuer. */
+export function isSameIssuer(one: string, other: string): boolean {
+  const withoutSlash = (text: string) => text.replace(/\/+$/, '')
+  return withoutSlash(one) === withoutSlash(other)
 }
 
 function refused(answer: oauth.AuthorizationResponseError, login: string): CliError {
@@ -295,13 +150,4 @@ function refused(answer: oauth.AuthorizationResponseError, login: string): CliEr
     }
   })()
   return new CliError(answer.error, exit, `${message}${said}`, { hint })
-}
-
-/** The page that a browser sees for an answer that is not the awaited one. */
-export function wrongAnswerPage(why: string): CallbackPage {
-  return {
-    status: 400,
-    title: 'This answer cannot be used',
-    text: `Reason: ${why}. The sign-in in your terminal still waits for the right one.`,
-  }
 }

@@ -1,4 +1,6 @@
-/** What the page at the end of the redirect tells. All texts are escaped here, whoever wrote them. */
+import { CliError, Exit } from '../errors.ts'
+
+/** The page at the end of the redirect. Its texts may come from anyone: they are escaped when it is rendered. */
 export interface CallbackPage {
   readonly status: 200 | 400 | 404 | 405 | 421 | 500
   readonly title: string
@@ -22,12 +24,12 @@ const HTML_ESCAPES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Makes a text safe between tags and in quoted attributes. */
+/** Escapes a text for HTML content and quoted attributes. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => HTML_ESCAPES[character] ?? character)
 }
 
-/** The page as HTML; its style carries the nonce that the content security policy names. */
+/** The page as HTML; its style has the nonce of the content security policy. */
 export function renderCallbackPage(page: CallbackPage, nonce: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -48,7 +50,7 @@ export function renderCallbackPage(page: CallbackPage, nonce: string): string {
 `
 }
 
-/** Headers that keep the page from running, loading, framing, leaking or storing anything. */
+/** Headers that prevent the page from running, loading, framing, leaking or storing anything. */
 export function callbackPageHeaders(nonce: string): Record<string, string> {
   return {
     'content-type': 'text/html; charset=utf-8',
@@ -60,3 +62,41 @@ export function callbackPageHeaders(nonce: string): Record<string, string> {
     connection: 'close',
   }
 }
+
+const STILL_WAITING = 'The sign-in in your terminal is still waiting for the right answer.'
+
+export const SIGNED_IN: CallbackPage = {
+  status: 200,
+  title: 'You are signed in',
+  text: 'The session is stored. You can close this window and return to your terminal.',
+}
+
+export function notSignedInPage(error: unknown): CallbackPage {
+  return {
+    status: error instanceof CliError && error.exit !== Exit.bug ? 400 : 500,
+    title: 'You are not signed in',
+    text: `${error instanceof CliError ? error.message : 'Something unexpected happened'}. See your terminal for more.`,
+  }
+}
+
+/** For a redirect that isn't the answer to the login. */
+export function unusableRedirectPage(why: string): CallbackPage {
+  return { status: 400, title: 'This answer cannot be used', text: `Reason: ${why}. ${STILL_WAITING}` }
+}
+
+/** The pages for requests that can't be the redirect. */
+export const ERROR_PAGES = {
+  methodNotAllowed: { status: 405, title: 'Not allowed', text: STILL_WAITING },
+  notFound: { status: 404, title: 'Nothing here', text: STILL_WAITING },
+  wrongHost: { status: 421, title: 'Wrong address', text: STILL_WAITING },
+  wrongState: {
+    status: 400,
+    title: 'This is not the answer to the sign-in that is waiting',
+    text: `Its state does not match. If you started more than one sign-in, finish the newest. ${STILL_WAITING}`,
+  },
+  alreadyUsed: {
+    status: 400,
+    title: 'Already answered',
+    text: 'This sign-in already has its answer. See your terminal.',
+  },
+} as const satisfies Record<string, CallbackPage>

@@ -3,43 +3,35 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Random } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { type CallbackPage, callbackPageHeaders, renderCallbackPage } from './callback-page.ts'
+import { type CallbackPage, callbackPageHeaders, ERROR_PAGES, renderCallbackPage } from './callback-page.ts'
 import type { RedirectTarget } from './redirect-uri.ts'
-
-/** A redirect that carries the right state. The browser waits for `answer` while the code is being exchanged. */
-export interface Callback {
-  readonly parameters: URLSearchParams
-  answer(page: CallbackPage): Promise<void>
-}
 
 export interface CallbackServer {
   readonly redirectUri: string
   close(): Promise<void>
 }
 
-export interface CallbackServerOptions {
+export interface CallbackServerOptions<T> {
   readonly target: RedirectTarget & { readonly listen: NonNullable<RedirectTarget['listen']> }
   readonly state: string
   readonly random: Random
-  /**
-   * Judges a redirect that carries the right state: a page says what is wrong with it (the wait goes on), nothing says
-   * that it is the one. Called for each; only the first that passes is handed on.
-   */
-  judge(parameters: URLSearchParams): Promise<CallbackPage | undefined>
-  received(callback: Callback): void
+  /** Validates a redirect with the right state. A page says what is wrong with it, and the wait continues. */
+  validate(parameters: URLSearchParams): Promise<{ readonly valid: T } | { readonly page: CallbackPage }>
+  /** Called once, for the first valid redirect. The browser waits for the page while the code is exchanged. */
+  received(valid: T, respond: (page: CallbackPage) => Promise<void>): void
 }
 
-/** How long a client may take to send its request, in milliseconds: a browser on this machine needs no time at all. */
+/** How long a client may take to send its request: a browser on this machine needs almost no time. */
 const REQUEST_TIMEOUT_MS = 10_000
 
 /**
- * Listens for the redirect (RFC 8252 §7.3). Anything may knock: other programs, web pages in the browser, other users
- * of the machine. So method, target, Host and state are checked, in this order, before anything else is looked at; what
- * is wrong gets an error page and the wait goes on.
+ * Listens for the redirect (RFC 8252 section 7.3). Anything can connect: other programs, web pages in the browser, other
+ * users of the machine. So method, target, Host and state are checked, in this order, before anything else; any other
+ * request gets an error page, and the wait continues.
  *
  * @throws CliError `port_in_use` or `listen_failed`, exit 1.
  */
-export async function startCallbackServer(options: CallbackServerOptions): Promise<CallbackServer> {
+export async function startCallbackServer<T>(options: CallbackServerOptions<T>): Promise<CallbackServer> {
   const { listen } = options.target
   const servers: Server[] = []
   let taken = false
@@ -47,21 +39,22 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
 
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const send = (page: CallbackPage) => sendPage(response, page, options.random)
-    if (request.method !== 'GET') return send(METHOD_NOT_ALLOWED)
+    if (request.method !== 'GET') return send(ERROR_PAGES.methodNotAllowed)
     const [path, query] = splitTarget(request.url ?? '')
-    if (path !== listen.path) return send(NOT_FOUND)
-    // Two Hosts are none (RFC 9112 §3.2); Node alone would take the first.
+    if (path !== listen.path) return send(ERROR_PAGES.notFound)
+    // Two Host headers are invalid (RFC 9112 section 3.2); Node would use the first.
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
-    if (host?.toLowerCase() !== authority || hosts.length > 0) return send(WRONG_HOST)
+    if (host?.toLowerCase() !== authority || hosts.length > 0) return send(ERROR_PAGES.wrongHost)
     const parameters = new URLSearchParams(query)
     const [state, ...more] = parameters.getAll('state')
-    if (state === undefined || more.length > 0 || !sameText(state, options.state)) return send(WRONG_STATE)
-    if (taken) return send(ALREADY_USED)
-    const complaint = await options.judge(parameters)
-    if (complaint !== undefined) return send(complaint)
-    if (taken) return send(ALREADY_USED)
+    if (state === undefined || more.length > 0 || !sameText(state, options.state))
+      return send(ERROR_PAGES.wrongState)
+    if (taken) return send(ERROR_PAGES.alreadyUsed)
+    const result = await options.validate(parameters)
+    if ('page' in result) return send(result.page)
+    if (taken) return send(ERROR_PAGES.alreadyUsed)
     taken = true
-    options.received({ parameters, answer: send })
+    options.received(result.valid, send)
   }
 
   const open = async (host: string, port: number): Promise<number> => {
@@ -80,8 +73,8 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
   const [first = '127.0.0.1', ...others] = listen.hosts
   const port = await open(first, listen.port)
   for (const host of others) {
-    // Where there is no IPv6, the browser cannot come that way either; where the port is taken there, another
-    // program would get the code.
+    // Without IPv6, the browser can't use that address either. But if another program has the port there, it would get
+    // the code.
     await open(host, port).catch(async (error: unknown) => {
       if (!(error instanceof CliError && error.code === 'port_in_use')) return
       await closeAll(servers)
@@ -93,34 +86,34 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
   return { redirectUri, close: () => closeAll(servers) }
 }
 
-/** What a browser sends as Host for this address: the port left out where it is http's own. */
+/** The Host header for this address, without the default port. */
 function authorityOf(uri: string): string {
   return new URL(uri).host
 }
 
-/** Path and query of an origin-form target (RFC 9112 §3.2.1); any other form has no path here. */
+/** Path and query of an origin-form target (RFC 9112 section 3.2.1); undefined for any other form. */
 function splitTarget(target: string): [path: string | undefined, query: string] {
   if (!target.startsWith('/') || target.startsWith('//')) return [undefined, '']
   const at = target.indexOf('?')
   return at < 0 ? [target, ''] : [target.slice(0, at), target.slice(at + 1)]
 }
 
-/** Compares without telling by its time how much was right. */
+/** Compares in constant time. */
 function sameText(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** @returns the port, which the system chooses where 0 is given. */
+/** @returns the port, which the system chooses if 0 is given. */
 function startListening(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
-      // A server that stays open would keep the program from ending.
+      // An open server would keep the process alive.
       server.close()
       reject(
         error.code === 'EADDRINUSE'
           ? new CliError('port_in_use', Exit.bug, `port ${port} on ${host} is in use by another program`, {
-              hint: 'end that program, or leave --port out for a free one',
+              hint: 'stop that program, or leave out --port to use a free one',
               cause: error,
             })
           : new CliError(
@@ -128,7 +121,7 @@ function startListening(server: Server, host: string, port: number): Promise<num
               Exit.bug,
               `cannot listen on ${host}:${port} (${error.code ?? error.message})`,
               {
-                hint: 'use --no-browser and paste the address that the browser ends at',
+                hint: 'use --no-browser and paste the address that the browser ends up at',
                 cause: error,
               },
             ),
@@ -163,24 +156,9 @@ async function closeAll(servers: readonly Server[]): Promise<void> {
       (server) =>
         new Promise<void>((resolve) => {
           server.close(() => resolve())
-          // A client that never finishes its request must not keep the program from ending.
+          // A client that never finishes its request must not keep the process alive.
           server.closeAllConnections()
         }),
     ),
   )
-}
-
-const WAIT_GOES_ON = 'The sign-in in your terminal still waits for the right answer.'
-const METHOD_NOT_ALLOWED: CallbackPage = { status: 405, title: 'Not allowed', text: WAIT_GOES_ON }
-const NOT_FOUND: CallbackPage = { status: 404, title: 'Nothing here', text: WAIT_GOES_ON }
-const WRONG_HOST: CallbackPage = { status: 421, title: 'Wrong address', text: WAIT_GOES_ON }
-const WRONG_STATE: CallbackPage = {
-  status: 400,
-  title: 'This is not the answer to the sign-in that is waiting',
-  text: `Its state does not match. If you started more than one sign-in, finish the newest. ${WAIT_GOES_ON}`,
-}
-const ALREADY_USED: CallbackPage = {
-  status: 400,
-  title: 'Already answered',
-  text: 'This sign-in has had its answer. See your terminal.',
 }

@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpTransport } from '../context.ts'
 
-/** No answer of an authorization server is longer; a longer one is cut and then cannot be read. */
+/** Far more than any answer of an authorization server. A longer one is truncated, and can't be parsed. */
 const MAX_BODY_BYTES = 1024 * 1024
 
 interface FetchOptions {
@@ -11,10 +11,10 @@ interface FetchOptions {
 }
 
 /**
- * The program's HTTP transport in the shape that oauth4webapi takes as its `customFetch`: one exchange, no redirects.
- * The body arrives while it is read, so that whoever reads a body that breaks off still has what came before.
+ * The program's HTTP transport as the `customFetch` of oauth4webapi: one exchange, no redirects. The body is a stream, so
+ * what arrived before a connection broke can be read.
  *
- * @returns a function that rejects with what the transport rejects with; so does reading the body.
+ * @returns a function that rejects as the transport does; so does reading the body.
  */
 export function transportFetch(
   http: HttpTransport,
@@ -32,14 +32,14 @@ export function transportFetch(
       ...(init.body === undefined || init.body === null ? {} : { body: String(init.body) }),
     })
     const empty = [204, 205, 304].includes(answer.status) || answer.status < 200
-    return new Response(empty ? null : upTo(MAX_BODY_BYTES, answer.body), {
+    return new Response(empty ? null : truncate(answer.body, MAX_BODY_BYTES), {
       status: Math.max(answer.status, 200),
       headers: answer.headers,
     })
   }
 }
 
-async function* upTo(bytes: number, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* truncate(body: AsyncIterable<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const piece of body) {
     size += piece.length

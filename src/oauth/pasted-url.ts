@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream'
 
-/** Characters of a line that are kept: no address is longer, and an input without line breaks must not fill the memory. */
-const LONGEST_LINE = 64 * 1024
+/** Characters of a line that are kept: no address is longer, and input without line breaks must not fill the memory. */
+const MAX_LINE_LENGTH = 64 * 1024
 
 /**
- * Reads pasted lines while a login waits: over SSH, in WSL or in a container the browser cannot reach the listener, but
- * the address that it ends at can be copied. An input that fails, or is closed from the start, just never yields.
+ * Reads pasted lines while a login waits: over SSH, in WSL or in a container, the browser can't reach the listener, but
+ * the address that it ends up at can be copied. Input that fails yields nothing.
  *
- * @param ended when the input is over and its last line was received.
+ * @param ended called at the end of the input, after the last line.
  * @returns a function that stops reading and lets the process end.
  */
 export function readPastedLines(
@@ -18,7 +18,7 @@ export function readPastedLines(
   let rest = ''
   const onData = (piece: Buffer | string) => {
     const lines = `${rest}${piece.toString()}`.split(/\r?\n/)
-    rest = (lines.pop() ?? '').slice(0, LONGEST_LINE)
+    rest = (lines.pop() ?? '').slice(0, MAX_LINE_LENGTH)
     for (const line of lines) if (line.trim() !== '') received(line.trim())
   }
   const onEnd = () => {
@@ -30,22 +30,24 @@ export function readPastedLines(
   stream.on('data', onData)
   stream.on('end', onEnd)
   stream.on('error', ignore)
-  // A question that was asked before this has paused the stream, and then a listener alone does not start it.
+  // An earlier prompt may have paused the stream, and then a listener alone doesn't start it.
   stream.resume()
   return () => {
     stream.off('data', onData)
     stream.off('end', onEnd)
     stream.pause()
-    // A terminal or pipe that is still referenced would keep the process alive.
+    // A referenced terminal or pipe would keep the process alive.
     if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
   }
 }
 
 /**
- * The parameters in a pasted redirect: the whole address, or its query alone. A bare code is refused, since nothing
- * would tell that it belongs to this login.
+ * The parameters in a pasted redirect: the whole address, or only its query. A bare code is not accepted, because nothing
+ * shows that it belongs to this login.
+ *
+ * @returns the parameters, or what is wrong with the line.
  */
-export function parsePastedRedirect(line: string): { parameters: URLSearchParams } | { wrong: string } {
+export function parsePastedRedirect(line: string): URLSearchParams | string {
   const text = unwrapped(line)
   const query = URL.canParse(text)
     ? new URL(text).search
@@ -53,14 +55,14 @@ export function parsePastedRedirect(line: string): { parameters: URLSearchParams
       ? text
       : undefined
   if (query === undefined || query === '') {
-    return { wrong: 'paste the whole address that the browser ended at: it contains "code=" and "state="' }
+    return 'paste the whole address that the browser ended up at: it contains "code=" and "state="'
   }
-  return { parameters: new URLSearchParams(query) }
+  return new URLSearchParams(query)
 }
 
 /**
- * Without what terminals and mail programs put around an address. Step by step: a pattern for the end of a text takes
- * time that grows with the square of its length.
+ * Removes what terminals and mail programs put around an address. A loop, because a pattern for the end of a text takes
+ * quadratic time.
  */
 function unwrapped(line: string): string {
   const wraps = (at: number) => /["'<>\s]/.test(line.charAt(at))

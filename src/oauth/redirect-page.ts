@@ -1,6 +1,6 @@
 import { escapeHtml } from './callback-page.ts'
 
-/** A page that leads a browser to an http(s) address, and loads and runs nothing. */
+/** A page that redirects a browser to an http(s) address, and loads and runs nothing. */
 export function renderRedirectPage(url: string): string {
   const address = escapeHtml(new URL(url).href)
   return `<!doctype html>
@@ -13,7 +13,7 @@ export function renderRedirectPage(url: string): string {
 <title>Sign in · mailclaim</title>
 </head>
 <body>
-<p><a href="${address}">Go on to sign in</a></p>
+<p><a href="${address}">Continue to sign in</a></p>
 </body>
 </html>
 `

@@ -2,39 +2,39 @@ import { redactBody } from '../service/exchange-log.ts'
 import { redact as redactSecrets } from '../terminal/redact.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
-/** An answer of the token endpoint, as much of it as arrived. */
+/** As much of the token endpoint's answer as arrived. */
 export interface TokenAnswer {
   readonly status: number
   /** The `Retry-After` header as it came. */
   readonly retryAfter: string | undefined
-  /** The JSON object that the body holds; undefined where it holds none. */
+  /** The JSON object in the body; undefined if there is none. */
   readonly body: Readonly<Record<string, unknown>> | undefined
   /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
   readonly error: string | undefined
-  /** What the service says in its own words, one short line without secrets; empty where it says nothing. */
-  readonly words: string
-  /** What ended the body before it was complete. Whatever is whole in spite of that is worth as much as ever. */
-  readonly cut: Error | undefined
+  /** What the service says about the error: one short line without secrets; empty if it says nothing. */
+  readonly serviceMessage: string
+  /** What ended the body before it was complete. What arrived is used all the same. */
+  readonly truncatedBy: Error | undefined
 }
 
 /**
  * Reads an answer to its end, or to where it breaks off.
  *
- * @param secrets what was sent: a service that quotes it must not bring it into a message.
+ * @param secrets what was sent: messages must not contain it even if the service quotes it.
  */
 export async function readTokenAnswer(
   { status, headers, body: stream }: Response,
   secrets: readonly string[],
 ): Promise<TokenAnswer> {
   const pieces: Uint8Array[] = []
-  let cut: Error | undefined
+  let truncatedBy: Error | undefined
   try {
     for await (const piece of stream ?? []) pieces.push(piece)
   } catch (error) {
-    cut = error instanceof Error ? error : new Error(String(error))
+    truncatedBy = error instanceof Error ? error : new Error(String(error))
   }
   const text = new TextDecoder().decode(Buffer.concat(pieces))
-  const body = parseObject(text) ?? (status >= 200 && status <= 299 ? wholePairs(text) : undefined)
+  const body = parseObject(text) ?? (status >= 200 && status <= 299 ? completePairs(text) : undefined)
   const redact = (said: string) => redactSecrets(said, secrets)
   const code = oauthErrorOf(status, body?.['error'])
   const oauthError = code === undefined ? undefined : redact(code).slice(0, 100)
@@ -43,19 +43,19 @@ export async function readTokenAnswer(
     retryAfter: headers.get('retry-after') ?? undefined,
     body,
     error: oauthError,
-    words:
-      body === undefined ? wordsOfText(text, redact) : wordsOfObject(body, oauthError === undefined, redact),
-    cut,
+    serviceMessage:
+      body === undefined ? excerptOf(text, redact) : messageIn(body, oauthError === undefined, redact),
+    truncatedBy,
   }
 }
 
-/** An answer that is neither tokens nor an OAuth error, in a few words. */
-export function describeAnswer({ status, words, cut }: TokenAnswer): string {
-  const said = words === '' ? '' : `: ${words}`
-  return `HTTP ${status}${said}${cut === undefined ? '' : `; ${cut.message}`}`
+/** Describes an answer that is neither tokens nor an OAuth error. */
+export function describeAnswer({ status, serviceMessage, truncatedBy }: TokenAnswer): string {
+  const message = serviceMessage === '' ? '' : `: ${serviceMessage}`
+  return `HTTP ${status}${message}${truncatedBy === undefined ? '' : `; ${truncatedBy.message}`}`
 }
 
-/** The object that a text holds as JSON; undefined where it holds none. */
+/** Parses a JSON object; undefined if the text is not one. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -66,18 +66,19 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * The pairs that are whole in a JSON object that breaks off: a refresh token that was just rotated is among them.
- * undefined where there is none.
+ * The complete pairs of a JSON object that breaks off, which may include a refresh token that was just rotated; undefined
+ * if there are none.
  */
-function wholePairs(text: string): Record<string, unknown> | undefined {
+function completePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   const pairs = [...text.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))/g)]
   return pairs.length === 0 ? undefined : parseObject(`{${pairs.map(([pair]) => pair).join(',')}}`)
 }
 
 /**
- * The `error` of an OAuth error response. RFC 6749 section 5.2 gives it a status of 400 or 401; other 4xx count where it
- * looks like a code, and not where servers and proxies speak of the connection, whatever became of the request.
+ * The `error` of an OAuth error response. By RFC 6749 section 5.2 its status is 400 or 401. Other 4xx statuses count if
+ * `error` looks like a code, except those that servers and proxies use for connection problems, when the request may
+ * have been processed.
  */
 function oauthErrorOf(status: number, error: unknown): string | undefined {
   if (typeof error !== 'string' || error === '' || status < 400 || status > 499) return undefined
@@ -90,8 +91,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * A text without anything that could be a token: a service that answers wrongly may show the one that it has just issued
- * in any form. Long words of one case, addresses, and the ids by which support finds a request stay.
+ * Removes anything that could be a token: a faulty service may quote the one that it has just issued, in any form. Keeps
+ * long words in one case, addresses, and the ids by which support finds a request.
  */
 function withoutTokens(text: string): string {
   return text.replace(/[\w~+/=-]{16,}(?:\.[\w~+/=-]+)*/g, (word) => {
@@ -101,19 +102,19 @@ function withoutTokens(text: string): string {
   })
 }
 
-/** A piece of a text, a proxy's error page say; of what begins like JSON none, for it can hold tokens. */
-function wordsOfText(text: string, redact: (said: string) => string): string {
+/** An excerpt of a text, such as a proxy's error page; nothing if it starts like JSON, which may contain tokens. */
+function excerptOf(text: string, redact: (said: string) => string): string {
   return /^\s*[{[]/.test(text) ? '' : excerpt(withoutTokens(redactBody(redact(text))), 160)
 }
 
 /**
- * What services say about themselves: a message, and the name of what went wrong.
+ * The message in an error response, with the name of the error.
  *
- * @param errorNamesIt whether `error` is the name, because nothing else is made of it.
+ * @param withErrorField whether to use `error` as the name, because it isn't an OAuth error code.
  */
-function wordsOfObject(
+function messageIn(
   body: Record<string, unknown>,
-  errorNamesIt: boolean,
+  withErrorField: boolean,
   redact: (said: string) => string,
 ): string {
   // Some services nest it: {"error":{"name","message"}}.
@@ -123,7 +124,7 @@ function wordsOfObject(
       .map((name) => fields[name])
       .find((found): found is string => typeof found === 'string' && found.trim() !== '')
   const message = first('error_description', 'message', 'detail', 'title')
-  const name = first('name', 'code', 'type', ...(errorNamesIt ? ['error'] : []))
+  const name = first('name', 'code', 'type', ...(withErrorField ? ['error'] : []))
   const said = message === undefined ? (name ?? '') : name === undefined ? message : `${message} (${name})`
   return excerpt(withoutTokens(redact(said)), 300)
 }

@@ -1,6 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import { type Context, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { isBearerToken } from '../service/authorizer.ts'
 import { userAgent } from '../service/client.ts'
 import { logExchanges } from '../service/exchange-log.ts'
 import { parseRetryAfter } from '../service/retry.ts'
@@ -16,21 +17,24 @@ import {
   refreshRefused,
 } from './token-errors.ts'
 
-/** What the token endpoint is asked with, whatever the grant. */
+/** What a request for tokens of any grant type needs. */
 interface TokenRequest {
-  /** The base URL of the service; its own path is kept. */
+  /** The base URL of the service; its path is kept. */
   readonly base: URL
   readonly clientId: string
-  /** How long the whole answer may take, and whether the exchange is shown. */
+  /** The time limit for the whole answer, and whether the exchange is shown. */
   readonly settings: Pick<Settings, 'httpTimeoutMs' | 'verbose'>
 }
 
+/** What a request for tokens takes from the context. */
+type TokenContext = Pick<Context, 'http' | 'clock' | 'stderr' | 'program' | 'platform'>
+
 export interface CodeExchange extends TokenRequest {
-  /** What `validateAuthResponse` of oauth4webapi made of the redirect. */
+  /** The result of `validateAuthResponse` of oauth4webapi. */
   readonly callback: URLSearchParams
   readonly redirectUri: string
   readonly codeVerifier: string
-  /** What the authorization request asked for; stands where the answer names no scope (RFC 6749 section 5.1). */
+  /** The scope of the authorization request, in case the answer names none (RFC 6749 section 5.1). */
   readonly requestedScope: string | undefined
   /** The command that signs in again, for hints. */
   readonly login: string
@@ -40,18 +44,18 @@ export interface RefreshRequest extends TokenRequest {
   readonly refreshToken: string
   /** Narrows the new access token; undefined asks for the whole scope of the grant. */
   readonly scope: string | undefined
-  /** The scope of the grant; stands where the answer names none. */
+  /** The scope of the grant, in case the answer names none. */
   readonly grantedScope: string | undefined
-  /** See `HttpRequest`: the last moment at which nothing of the token has left this machine. */
+  /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
   readonly beforeSend?: () => void
 }
 
-/** An access token as it was received (RFC 6749 section 5.1), with what the service left out filled in. */
+/** An access token from an answer (RFC 6749 section 5.1), with defaults for what the service left out. */
 export interface AccessTokenGrant {
   readonly accessToken: string
   /** From when the answer arrived. */
   readonly expiresInSeconds: number
-  /** Separated by spaces; undefined where neither the service nor the request named any. */
+  /** Separated by spaces; undefined if neither the service nor the request named any. */
   readonly scope: string | undefined
 }
 
@@ -60,24 +64,24 @@ export interface Tokens extends AccessTokenGrant {
   readonly refreshToken: string
 }
 
-/** Where the service does not say how long a token is valid: far less than any service of this kind grants. */
-const UNSTATED_LIFETIME_SECONDS = 300
-/** More than a token of 15 minutes ever gets, and far from what a timer cannot hold. */
+/** If the service doesn't say how long a token is valid: far less than any service of this kind grants. */
+const DEFAULT_LIFETIME_SECONDS = 300
+/** More than any access token gets, and far below the limit of a timer. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
-/** What is sent here works once, so a time limit that is meant for lists does not count. */
-const LEAST_TIMEOUT_MS = 30_000
+/** Codes and refresh tokens work once, so a shorter time limit, meant for lists, doesn't apply to them. */
+const MIN_TIMEOUT_MS = 30_000
 
 /** Milliseconds that the token endpoint may take to answer. */
 export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
-  return Math.max(settings.httpTimeoutMs, LEAST_TIMEOUT_MS)
+  return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
 }
 
 /**
  * Sends an authorization code (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
  *
- * @throws TransportError where not even the head of an answer came.
+ * @throws TransportError if not even the head of an answer arrived.
  */
-async function sendCode(context: Context, request: CodeExchange): Promise<TokenAnswer> {
+async function sendCode(context: TokenContext, request: CodeExchange): Promise<TokenAnswer> {
   const response = await oauth.authorizationCodeGrantRequest(
     serverOf(request),
     { client_id: request.clientId },
@@ -85,7 +89,7 @@ async function sendCode(context: Context, request: CodeExchange): Promise<TokenA
     request.callback,
     request.redirectUri,
     request.codeVerifier,
-    sending(context, request),
+    requestOptions(context, request),
   )
   return readTokenAnswer(response, [request.callback.get('code') ?? '', request.codeVerifier])
 }
@@ -93,16 +97,16 @@ async function sendCode(context: Context, request: CodeExchange): Promise<TokenA
 /**
  * Sends a refresh token (RFC 6749 section 6), once: no redirect is followed and nothing is sent again.
  *
- * @throws TransportError where not even the head of an answer came.
+ * @throws TransportError if not even the head of an answer arrived.
  */
-async function sendRefresh(context: Context, request: RefreshRequest): Promise<TokenAnswer> {
+async function sendRefresh(context: TokenContext, request: RefreshRequest): Promise<TokenAnswer> {
   const response = await oauth.refreshTokenGrantRequest(
     serverOf(request),
     { client_id: request.clientId },
     oauth.None(),
     request.refreshToken,
     {
-      ...sending(context, request, request.beforeSend),
+      ...requestOptions(context, request, request.beforeSend),
       ...(request.scope === undefined ? {} : { additionalParameters: { scope: request.scope } }),
     },
   )
@@ -113,11 +117,11 @@ function serverOf({ base }: TokenRequest): oauth.AuthorizationServer {
   return { issuer: issuerOf(base), token_endpoint: operationUrl(base, '/oauth/token').href }
 }
 
-function sending(context: Context, { base, settings }: TokenRequest, beforeSend?: () => void) {
+function requestOptions(context: TokenContext, { base, settings }: TokenRequest, beforeSend?: () => void) {
   return {
     [oauth.allowInsecureRequests]: isLoopback(base.hostname),
     [oauth.customFetch]: transportFetch(
-      settings.verbose ? logExchanges(withCalmStderr(context)) : context.http,
+      settings.verbose ? logExchanges(withForgivingStderr(context)) : context.http,
       {
         timeoutMs: tokenTimeoutMs(settings),
         userAgent: userAgent(context),
@@ -128,8 +132,8 @@ function sending(context: Context, { base, settings }: TokenRequest, beforeSend?
   }
 }
 
-/** A stderr whose reader went away must not turn an answer that came into one that did not. */
-function withCalmStderr(context: Context): Context {
+/** If the reader of stderr has gone away, an answer must still count as an answer. */
+function withForgivingStderr(context: TokenContext): TokenContext {
   const { stderr } = context
   const write = (text: string) => stderr.write(text).catch(() => undefined)
   return { ...context, stderr: { isTTY: stderr.isTTY, columns: stderr.columns, write } }
@@ -139,9 +143,9 @@ function withCalmStderr(context: Context): Context {
  * Exchanges an authorization code for tokens.
  *
  * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
- *   `no_refresh_token`, exit 6; exit 7 where no answer came or it makes no sense.
+ *   `no_refresh_token`, exit 6; exit 7 without a usable answer.
  */
-export async function exchangeCode(context: Context, request: CodeExchange): Promise<Tokens> {
+export async function exchangeCode(context: TokenContext, request: CodeExchange): Promise<Tokens> {
   let answer: TokenAnswer
   try {
     answer = await sendCode(context, request)
@@ -153,15 +157,15 @@ export async function exchangeCode(context: Context, request: CodeExchange): Pro
   if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
   if (access !== undefined) throw noRefreshToken()
   if (answer.error !== undefined) throw exchangeRefused(answer.error, answer, request.login)
-  if (answer.cut !== undefined) throw exchangeUnanswered(answer.cut, request.login)
+  if (answer.truncatedBy !== undefined) throw exchangeUnanswered(answer.truncatedBy, request.login)
   throw exchangeUnusable(answer, why, request.login)
 }
 
 /** What became of a refresh token that was sent. */
 export type RefreshOutcome =
   /**
-   * The service rotated the token: `refreshToken` is its successor, to be stored whatever else the answer holds.
-   * `access` is undefined where the access token beside it cannot be used; `why` then says what is wrong with it.
+   * The service rotated the token: `refreshToken` is its successor, to be stored whatever else the answer contains.
+   * `access` is undefined if the access token can't be used; `why` then says what is wrong with it.
    */
   | {
       readonly kind: 'success'
@@ -169,39 +173,39 @@ export type RefreshOutcome =
       readonly access: AccessTokenGrant | undefined
       readonly why: string | undefined
     }
-  /** `invalid_grant`: the token, and with it the session, is worth nothing any more. */
+  /** `invalid_grant`: the token is worthless, and the session is over. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /** Nothing was sent, or the service refused: the token can be sent again once the cause is gone. */
   | { readonly kind: 'not_consumed'; readonly error: CliError }
-  /** The same, and waiting is all it takes. `afterMs` is undefined where nobody says how long. */
+  /** The same, and waiting is enough. `afterMs` is undefined if nobody says how long. */
   | { readonly kind: 'retry_after'; readonly afterMs: number | undefined; readonly error: CliError }
   /**
-   * The service may have rotated the token: it must not be sent again. `why` has the service's own words. `access` is
-   * an access token that came without a new refresh token: good for its lifetime.
+   * The service may have rotated the token: it must not be sent again. `why` quotes the service. `access` is an access
+   * token that came without a new refresh token: good for its lifetime.
    */
   | { readonly kind: 'unknown'; readonly why: string; readonly access: AccessTokenGrant | undefined }
 
 /**
- * Refreshes once and says what became of the token that was sent. Never throws for anything the network or the service
- * can do.
+ * Refreshes once and says what became of the token that was sent. Doesn't throw, whatever the network or the service
+ * does.
  */
-export async function refresh(context: Context, request: RefreshRequest): Promise<RefreshOutcome> {
+export async function refresh(context: TokenContext, request: RefreshRequest): Promise<RefreshOutcome> {
   let answer: TokenAnswer
   try {
     answer = await sendRefresh(context, request)
   } catch (error) {
-    return classifySilence(error, request.base)
+    return classifyNoAnswer(error, request.base)
   }
   return classifyRefreshAnswer(answer, request.scope ?? request.grantedScope, context.clock.now())
 }
 
-/** Classifies a request that got no answer: only where nothing can have left this machine is the token unused. */
-function classifySilence(error: unknown, base: URL): RefreshOutcome {
+/** Classifies a request that got no answer: the token is unused only if nothing can have left this machine. */
+function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe') {
     const why = error instanceof Error ? error.message : String(error)
     return { kind: 'unknown', why, access: undefined }
   }
-  // What `beforeSend` threw speaks for itself.
+  // `beforeSend` threw it.
   if (error.cause instanceof CliError) return { kind: 'not_consumed', error: error.cause }
   const failure = new CliError(
     'service_unreachable',
@@ -219,17 +223,18 @@ function classifySilence(error: unknown, base: URL): RefreshOutcome {
 }
 
 /**
- * Classifies the answer to a refresh. The token counts as unused only where the answer proves that the service itself
- * refused: an OAuth error response, or a 429 or 503 with `Retry-After`. A bare 429 or 503 proves nothing, because
- * proxies send them after the service has worked on the request.
+ * Classifies the answer to a refresh. The token counts as unused only if the answer proves that the service itself refused:
+ * an OAuth error response, or a 429 or 503 with `Retry-After`. A bare 429 or 503 proves nothing, because proxies send
+ * them after the service has processed the request.
  *
- * @param scope what the access token may do where the answer does not say.
+ * @param scope the scope of the access token, in case the answer names none.
  * @param now wall-clock milliseconds, for a Retry-After that is a date.
  */
 function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, now: number): RefreshOutcome {
   const { refreshToken, access, why } = readTokens(answer, scope)
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
-  if (answer.error === 'invalid_grant') return { kind: 'over', description: answer.words || undefined }
+  if (answer.error === 'invalid_grant')
+    return { kind: 'over', description: answer.serviceMessage || undefined }
   if (answer.status === 429 || answer.status === 503) {
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer) }
@@ -241,7 +246,7 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
 function askedToWait(answer: TokenAnswer): CliError {
   const [code, state] =
     answer.status === 429
-      ? ['rate_limited', 'the service asks to slow down']
+      ? ['rate_limited', 'the service asks clients to slow down']
       : ['service_unavailable', 'the service is not available']
   return new CliError(
     code,
@@ -252,39 +257,39 @@ function askedToWait(answer: TokenAnswer): CliError {
 }
 
 /**
- * Reads the tokens that a success holds (RFC 6749 section 5.1), each for itself, because a refresh token that was just
- * rotated must not be lost over anything that is wrong beside it. Lenient for the same reason: any 2xx status, any
- * content type, null for a field that was left out, a body that breaks off after the object is whole.
+ * Reads the tokens in a success (RFC 6749 section 5.1), independently of each other, because a refresh token that was just
+ * rotated must not be lost over anything else that is wrong. Lenient for the same reason: any 2xx status, any content
+ * type, null for a missing field, a body that breaks off after the tokens.
  *
- * @returns what there is of both, and `why` one is missing; nothing at all for an answer that is not a success.
+ * @returns the tokens that are there, and `why` one is missing; nothing for an answer that isn't a success.
  */
 function readTokens(
   { status, body }: TokenAnswer,
   scope: string | undefined,
 ): { refreshToken?: string | undefined; access?: AccessTokenGrant | undefined; why?: string | undefined } {
   if (status < 200 || status > 299) return {}
-  if (body === undefined) return { why: 'it holds no JSON object' }
+  if (body === undefined) return { why: 'it is not a JSON object' }
   const refreshToken = textOf(body['refresh_token'])
   const access = readAccessToken(body, scope)
   if (typeof access === 'string') return { refreshToken, why: access }
   return { refreshToken, access, why: refreshToken === undefined ? 'it has no refresh_token' : undefined }
 }
 
-/** The access token, or why there is none that can be used. */
+/** The access token, or what is wrong with it. */
 function readAccessToken(
   body: Readonly<Record<string, unknown>>,
   requestedScope: string | undefined,
 ): AccessTokenGrant | string {
   const accessToken = textOf(body['access_token'])
   if (accessToken === undefined) return 'it has no access_token'
-  if (!isHeaderSafe(accessToken)) return 'its access_token is not a token'
+  if (!isBearerToken(accessToken)) return 'its access_token is not a token'
   if (String(body['token_type'] ?? 'Bearer').toLowerCase() !== 'bearer') return 'its token_type is not Bearer'
   const lifetime = Number(body['expires_in'])
   const scope = body['scope']
   return {
     accessToken,
-    // A lifetime that cannot be read is no reason to lose the token that came with it.
-    expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : UNSTATED_LIFETIME_SECONDS,
+    // An invalid lifetime is not worth losing the token over.
+    expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS,
     // Some services send a list.
     scope: textOf(Array.isArray(scope) ? scope.join(' ') : scope) ?? requestedScope,
   }
@@ -292,9 +297,4 @@ function readAccessToken(
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
-}
-
-/** RFC 6750 section 2.1: only these may stand in an Authorization header. */
-function isHeaderSafe(token: string): boolean {
-  return /^[\x21-\x7e]+$/.test(token)
 }

@@ -10,7 +10,7 @@ type DefinedError =
 
 type Step = 'exchange' | 'refresh'
 
-/** The rows of the interface's section 7.1, in words, with what a person can do about each. */
+/** The errors of the interface's section 7.1, each with what a person can do about it. */
 const DEFINED: Readonly<
   Record<DefinedError, { exit: CliError['exit']; hint: string } & Record<Step, string>>
 > = {
@@ -36,28 +36,28 @@ const DEFINED: Readonly<
   invalid_client: {
     exit: Exit.notConfigured,
     exchange: 'the service does not know the client id, or has disabled it',
-    refresh: 'the service does not know the client id any more, or has disabled it',
+    refresh: 'the service no longer knows the client id, or has disabled it',
     hint: 'check --client-id, MAILCLAIM_CLIENT_ID or the profile (mailclaim config list)',
   },
   unauthorized_client: {
     exit: Exit.notConfigured,
     exchange: 'the client is not registered for the authorization code grant',
     refresh: 'the client is not registered for the refresh token grant',
-    hint: 'have the registration of the client changed, or use another client id',
+    hint: 'have the client registered for it, or use another client id',
   },
 }
 
-/** Codes of other standards that say that the fault passes (RFC 6749 section 4.1.2.1, RFC 8628 section 3.5). */
-const PASSING: readonly string[] = ['temporarily_unavailable', 'server_error', 'slow_down']
+/** Codes of other standards for temporary errors (RFC 6749 section 4.1.2.1, RFC 8628 section 3.5). */
+const TEMPORARY: readonly string[] = ['temporarily_unavailable', 'server_error', 'slow_down']
 
-/** What went wrong, what to do about it, and the exit code, for any `error` that a service may send. */
+/** The message, hint and exit code for any `error` that a service may send. */
 function explain(step: Step, code: string, status: number) {
   if (Object.hasOwn(DEFINED, code)) {
     const { exit, hint, [step]: message } = DEFINED[code as DefinedError]
     return { exit, hint, message }
   }
   const message = `the service refused the ${step === 'refresh' ? 'refresh' : 'code exchange'}`
-  return status === 429 || PASSING.includes(code)
+  return status === 429 || TEMPORARY.includes(code)
     ? { exit: Exit.unavailable, hint: 'try again later', message }
     : { exit: Exit.refused, hint: 'check the client id; with --verbose the exchange is shown', message }
 }
@@ -69,8 +69,8 @@ function oauthError(
   hintFor: (hint: string) => string,
 ): CliError {
   const { exit, hint, message } = explain(step, error, answer.status)
-  const said = answer.words === '' ? '' : `; it says: ${answer.words}`
-  // Scripts compare codes: what is not shaped like one stays in the message.
+  const said = answer.serviceMessage === '' ? '' : `; it says: ${answer.serviceMessage}`
+  // Scripts compare codes: anything that doesn't look like one stays in the message.
   const code = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : 'refused'
   return new CliError(code, exit, `${message} (${error})${said}`, {
     hint: hintFor(hint),
@@ -78,7 +78,7 @@ function oauthError(
   })
 }
 
-/** The error for an OAuth error response (RFC 6749 section 5.2) to a refresh that left the token as it was. */
+/** The error for an OAuth error response (RFC 6749 section 5.2) to a refresh: the token is unused. */
 export function refreshRefused(error: string, answer: TokenAnswer): CliError {
   return oauthError('refresh', error, answer, (hint) => `the session is untouched; ${hint}`)
 }
@@ -94,19 +94,19 @@ export function exchangeRefused(error: string, answer: TokenAnswer, login: strin
   )
 }
 
-/** The service exchanged the code, but gave nothing to go on with once the access token has ended. */
+/** The service exchanged the code, but the session would end with the access token. */
 export function noRefreshToken(): CliError {
   return new CliError(
     'no_refresh_token',
     Exit.refused,
-    'the sign-in was approved, but the service issued no refresh token, so there is no session to keep',
+    'the sign-in was approved, but the service issued no refresh token, so there is no session to store',
     {
-      hint: 'check that the client is registered for the refresh token grant; some services also want a scope for it, often --scope offline_access. An API key works without: mailclaim login --with-api-key',
+      hint: 'check that the client is registered for the refresh token grant; some services also want a scope for it, often --scope offline_access. An API key needs none: mailclaim login --with-api-key',
     },
   )
 }
 
-/** The error for an answer to a code exchange that is neither tokens nor a refusal: exit 7. */
+/** The error for an answer to a code exchange that is neither tokens nor an OAuth error: exit 7. */
 export function exchangeUnusable(answer: TokenAnswer, why: string | undefined, login: string): CliError {
   const unavailable = answer.status === 429 || answer.status >= 500
   const described = [describeAnswer(answer), why].filter(Boolean).join('; ')
@@ -123,7 +123,7 @@ export function exchangeUnusable(answer: TokenAnswer, why: string | undefined, l
   )
 }
 
-/** No answer to a code exchange arrived: exit 7. */
+/** The error for a code exchange without an answer: exit 7. */
 export function exchangeUnanswered(cause: Error, login: string): CliError {
   return new CliError(
     'token_endpoint_unreachable',

@@ -19,3 +19,8 @@ export interface Authorizer {
   /** After the service answered this credential with 401: another one to try, or undefined. */
   refused(credential: Credential): Promise<Credential | undefined>
 }
+
+/** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
+export function isBearerToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text)
+}

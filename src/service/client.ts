@@ -12,7 +12,7 @@ import {
   readBody,
   responseError,
 } from './answers.ts'
-import type { Authorizer, Credential } from './authorizer.ts'
+import { type Authorizer, type Credential, isBearerToken } from './authorizer.ts'
 import { logExchanges } from './exchange-log.ts'
 import { backoff, MAX_ATTEMPTS, MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
@@ -183,7 +183,7 @@ export function userAgent(context: Pick<Context, 'program' | 'platform'>): strin
 
 /** A header can hold visible ASCII only; anything else is a copying mistake, and must not be sent or shown. */
 function requireSendable(credential: Credential): Credential {
-  if (/^[\x21-\x7e]+$/.test(credential.value)) return credential
+  if (isBearerToken(credential.value)) return credential
   throw new CliError(
     'credential_unusable',
     Exit.notSignedIn,

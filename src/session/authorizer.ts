@@ -1,15 +1,18 @@
 import type { Context } from '../context.ts'
+import { readNewest } from '../credentials/secret-copies.ts'
 import { CliError, Exit } from '../errors.ts'
-import type { Authorizer, Credential } from '../service/authorizer.ts'
+import { type Authorizer, type Credential, isBearerToken } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
-import { sessionPaths } from './paths.ts'
-import { readRecord, requireSameService } from './record.ts'
+import { notSignedIn } from './messages.ts'
+import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
+import { type ApiKeyRecord, readRecord, requireSameService } from './record.ts'
+import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
 
-/**
- * The credential of a command: the API key of the environment, else the stored session or API key of the profile.
- */
-export function createAuthorizer(context: Context, settings: Settings): Authorizer {
+type CredentialContext = RefreshContext & Pick<Context, 'environment'>
+
+/** The credential of a command: the API key in the environment, else what `login` stored for the profile. */
+export function createAuthorizer(context: CredentialContext, settings: RefreshSettings): Authorizer {
   return {
     credential: () => currentCredential(context, settings),
     refused: (credential) => nextCredential(context, settings, credential),
@@ -17,52 +20,53 @@ export function createAuthorizer(context: Context, settings: Settings): Authoriz
 }
 
 /**
- * The hot path of scripts: an API key from the environment, or one read of one file. Everything else is loaded when it
- * is needed.
+ * The hot path of scripts: an API key from the environment, or one read of one file. The code of a refresh is loaded
+ * only for a refresh.
  *
- * @throws CliError as `renew` does.
+ * @throws CliError `api_key_unusable`, exit 4; as `renew`.
  */
-export async function currentCredential(context: Context, settings: Settings): Promise<Credential> {
+export async function currentCredential(
+  context: CredentialContext,
+  settings: RefreshSettings,
+): Promise<Credential> {
   const fromEnvironment = environmentKey(context)
   if (fromEnvironment !== undefined) return fromEnvironment
-  const token = await readAccessToken(sessionPaths(context, settings.profile.value))
+  const paths = sessionPaths(context, settings.profile.value)
+  const token = await readAccessToken(paths)
   if (token !== undefined && isFresh(token, context.clock)) {
-    requireBound(token, settings)
+    requireSameService(token, settings)
     return asCredential(token, settings)
   }
-  // Only a sign-in leaves an access token, so where there is one, even a stale one, there is no API key to look for.
+  // Only a sign-in leaves an access token. With one, however old, the record needn't be read before the lock is held.
   if (token === undefined) {
-    const { storedApiKey } = await import('./api-key.ts')
-    const key = await storedApiKey(context, settings)
-    if (key !== undefined) return key
+    const record = await readRecord(paths)
+    if (record === undefined) throw notSignedIn(paths.profile)
+    if (record.kind === 'api_key') return storedKey(context, settings, paths, record)
   }
   const { renew } = await import('./refresh.ts')
-  return asCredential(
-    await renew(context, settings, {
-      reason: 'stale',
-      ...(token === undefined ? {} : { outdated: token.value }),
-    }),
-    settings,
-  )
+  const renewed = await renew(context, settings, {
+    reason: 'stale',
+    ...(token === undefined ? {} : { outdated: token.value }),
+  })
+  return asCredential(renewed.token, settings)
 }
 
 async function nextCredential(
-  context: Context,
-  settings: Settings,
+  context: CredentialContext,
+  settings: RefreshSettings,
   credential: Credential,
 ): Promise<Credential | undefined> {
   if (credential.kind === 'api_key') return undefined
   const { renew } = await import('./refresh.ts')
-  const next = await renew(context, settings, { reason: 'refused', outdated: credential.value })
-  const record = await readRecord(sessionPaths(context, settings.profile.value))
-  return { ...asCredential(next, settings), ...(record === undefined ? {} : { store: record.store }) }
+  const { token, record } = await renew(context, settings, { reason: 'refused', outdated: credential.value })
+  const { store } = record ?? (await readRecord(sessionPaths(context, settings.profile.value))) ?? {}
+  return { ...asCredential(token, settings), ...(store === undefined ? {} : { store }) }
 }
 
-function environmentKey(context: Context): Credential | undefined {
+function environmentKey(context: Pick<Context, 'environment'>): Credential | undefined {
   const value = context.environment.apiKey
   if (value === undefined) return undefined
-  // RFC 6750 §2.1; a line break in it would otherwise become a header of its own.
-  if (!/^[\x21-\x7e]+$/.test(value)) {
+  if (!isBearerToken(value)) {
     throw new CliError(
       'api_key_unusable',
       Exit.notSignedIn,
@@ -73,12 +77,24 @@ function environmentKey(context: Context): Credential | undefined {
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
 }
 
-function requireBound(token: AccessToken, settings: Settings): void {
-  if (settings.baseUrl === undefined && settings.clientId === undefined) return
-  requireSameService(token, settings)
+/** The API key that `login --with-api-key` stored. */
+async function storedKey(
+  context: Pick<Context, 'keychain' | 'stdin' | 'stderr'>,
+  settings: Pick<Settings, 'baseUrl' | 'clientId' | 'profile'>,
+  paths: SessionPaths,
+  record: ApiKeyRecord,
+): Promise<Credential> {
+  requireSameService(record, settings)
+  const { value } = await readNewest(context, secretStorage(paths, record))
+  return {
+    kind: 'api_key',
+    value,
+    description: `the stored API key of profile ${record.profile}`,
+    store: record.store,
+  }
 }
 
-function asCredential(token: AccessToken, settings: Settings): Credential {
+function asCredential(token: AccessToken, settings: Pick<Settings, 'profile'>): Credential {
   return {
     kind: 'access_token',
     value: token.value,

@@ -3,7 +3,7 @@ import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createAuthorizer } from './authorizer.ts'
 
-/** The service, with the credential of the profile in force. @throws CliError exit 3 without a usable base URL. */
+/** The service, with the credential of the current profile. @throws CliError exit 3 without a usable base URL. */
 export function connect(context: Context, settings: Settings): ServiceClient {
   return createServiceClient({ context, settings, authorizer: createAuthorizer(context, settings) })
 }

@@ -1,20 +1,22 @@
 import type { Context } from '../context.ts'
-import { readNewest, type SecretHome } from '../credentials/secret-copies.ts'
-import type { Place } from '../credentials/store.ts'
+import { readNewest, type SecretStorage } from '../credentials/secret-copies.ts'
+import type { SecretLocation } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
-import { journalDirectory, withGuard } from './guard.ts'
+import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, journaled, journaledAt } from './journal.ts'
 import { interrupted, notSignedIn, REFRESH_TOKEN_DAYS, sessionOver } from './messages.ts'
-import { type SessionPaths, secretHome, sessionPaths } from './paths.ts'
+import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
 
+type DescribeContext = SessionContext & Pick<Context, 'environment'>
+
 /**
- * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process does
- * so now. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is older than 60 days. `ended`:
- * the service refused the session. `store_unavailable`: the secret cannot be had. `unusable`: the record is damaged.
+ * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process is
+ * renewing it. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is older than 60 days. `ended`:
+ * the service refused the session. `store_unavailable`: the secret can't be read. `unusable`: the record is damaged.
  */
 export type SessionState =
   | 'none'
@@ -27,43 +29,46 @@ export type SessionState =
   | 'store_unavailable'
   | 'unusable'
 
-/** All that can be said about the credential of a profile without asking the service. No secret in it. */
+/** What this machine knows about the credential of a profile, without the secret. */
 export interface SessionDescription {
   readonly profile: string
-  /** The API key of the environment is what commands send, whatever is stored. */
-  readonly apiKeyInForce: boolean
+  /** Whether commands use the API key in the environment instead. */
+  readonly apiKeyActive: boolean
   readonly state: SessionState
-  /** What stands in the way, for every state but `fine`, `needs_refresh` and `refreshing`. */
+  /** Why it can't be used, for every state except `fine`, `needs_refresh`, and `refreshing`. */
   readonly problem: CliError | undefined
   readonly record: SessionRecord | undefined
   /** Where the secret lives. */
-  readonly place: Place | undefined
+  readonly location: SecretLocation | undefined
   readonly accessToken:
     | {
-        /** Not above 0 when it has ended. */
+        /** 0 or less if it has expired. */
         readonly secondsLeft: number
         readonly scope: string | null
         readonly narrowed: boolean
       }
     | undefined
-  /** Wall-clock milliseconds of the receipt of the refresh token; undefined for an API key and where it cannot be read. */
+  /** Wall-clock milliseconds of the receipt of the refresh token; undefined for an API key, and if it can't be read. */
   readonly renewedAt: number | undefined
-  /** Wall-clock milliseconds at which the refresh token ends; undefined as above. */
+  /** Wall-clock milliseconds at which the refresh token expires; undefined as above. */
   readonly refreshTokenExpiresAt: number | undefined
   /** Wall-clock milliseconds of the refresh that has no known outcome. */
   readonly interruptedAt: number | undefined
 }
 
-/** How long the description waits for a refresh that another process is at. */
-const PATIENCE_MS = 1_500
+/** How long to wait for a refresh by another process. */
+const LOCK_WAIT_MS = 1_500
 
-/** Describes the session of the profile. Asks the store, with its time limits, and no network. */
-export async function describeSession(context: Context, settings: Settings): Promise<SessionDescription> {
+/** Describes the session of the profile. Reads the secret from its store, with the store's time limits; no network. */
+export async function describeSession(
+  context: DescribeContext,
+  settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId'>,
+): Promise<SessionDescription> {
   const profile = settings.profile.value
   const paths = sessionPaths(context, profile)
   const nothing = {
     profile,
-    apiKeyInForce: context.environment.apiKey !== undefined,
+    apiKeyActive: context.environment.apiKey !== undefined,
     record: undefined,
     accessToken: undefined,
     ...UNKNOWN,
@@ -81,7 +86,7 @@ export async function describeSession(context: Context, settings: Settings): Pro
   return {
     ...nothing,
     ...classified,
-    place: classified.place ?? secretHome(paths, classified.record).place,
+    location: classified.location ?? secretStorage(paths, classified.record).location,
     accessToken: token && {
       secondsLeft: secondsLeft(token, context.clock),
       scope: token.scope,
@@ -92,21 +97,21 @@ export async function describeSession(context: Context, settings: Settings): Pro
 
 type Classified = Pick<
   SessionDescription,
-  'place' | 'state' | 'problem' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
+  'location' | 'state' | 'problem' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
 > & {
   readonly record: SessionRecord
 }
 
 const UNKNOWN = {
-  place: undefined,
+  location: undefined,
   renewedAt: undefined,
   refreshTokenExpiresAt: undefined,
   interruptedAt: undefined,
 }
 
 async function classify(
-  context: Context,
-  settings: Settings,
+  context: DescribeContext,
+  settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId'>,
   paths: SessionPaths,
   record: SessionRecord,
   token: AccessToken | undefined,
@@ -117,20 +122,20 @@ async function classify(
   }
   try {
     requireSameService(record, settings)
-    // Nothing rotates, so this works where the system has no locks as well.
+    // An API key doesn't rotate, so no lock is needed.
     if (record.kind === 'api_key') {
-      await readNewest(context, secretHome(paths, record))
+      await readNewest(context, secretStorage(paths, record))
       return { ...UNKNOWN, record, state: 'fine', problem: undefined }
     }
-    // Under the lock, because a refresh that is going on looks like one that was cut off.
-    const home = secretHome(paths, record)
-    const atRest = () => classifyAtRest(context, home, record, token)
-    const options = { deadlineMs: PATIENCE_MS }
+    // Under the lock, because a refresh in progress looks like an interrupted one.
+    const storage = secretStorage(paths, record)
+    const classifyNow = () => classifyUnderLock(context, storage, record, token)
+    const options = { deadlineMs: LOCK_WAIT_MS }
     return await withLock(paths.lock, context, options, (lock) =>
-      withGuard(context, home, lock, options, atRest),
+      withGuard(context, storage, lock, options, classifyNow),
     ).catch((error: unknown) => {
-      // A disk that can only be read has nobody on it who refreshes.
-      if (error instanceof CliError && error.code === 'lock_unavailable') return atRest()
+      // On a read-only disk nobody can refresh.
+      if (error instanceof CliError && error.code === 'lock_unavailable') return classifyNow()
       throw error
     })
   } catch (error) {
@@ -140,16 +145,16 @@ async function classify(
   }
 }
 
-async function classifyAtRest(
-  context: Context,
-  home: SecretHome,
+async function classifyUnderLock(
+  context: DescribeContext,
+  storage: SecretStorage,
   record: OAuthRecord,
   token: AccessToken | undefined,
 ): Promise<Classified> {
-  const journals = journalDirectory(context, home)
+  const journals = journalDirectory(context, storage)
   const sent = journaled(journals)
-  const secret = await readNewest(context, home, token?.session === record.id ? token.generation : 1)
-  const common = { ...UNKNOWN, ...dates(secret.issuedAt), place: secret.place, record }
+  const secret = await readNewest(context, storage, token?.session === record.id ? token.generation : 1)
+  const common = { ...UNKNOWN, ...dates(secret.issuedAt), location: secret.location, record }
   const sha256 = fingerprint(secret.value)
   if (sent.has(sha256)) {
     const interruptedAt = await journaledAt(journals, sha256)
@@ -174,7 +179,7 @@ async function classifyAtRest(
   return { ...common, state: 'needs_refresh', problem: undefined }
 }
 
-/** A refresh token ends this long after its receipt if nobody renews it. */
+/** A refresh token expires 60 days after its receipt. */
 function dates(renewedAt: number): { renewedAt: number; refreshTokenExpiresAt: number } {
   return { renewedAt, refreshTokenExpiresAt: renewedAt + REFRESH_TOKEN_DAYS * 24 * 3600 * 1000 }
 }

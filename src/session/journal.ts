@@ -1,26 +1,26 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { createDurable, isThere, removeDurable } from '../storage/durable-file.ts'
-import { Fields } from '../storage/fields.ts'
+import { journalFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
 import { namesIn } from '../storage/private-directory.ts'
 
 /**
- * The journal says which refresh tokens may have been sent without a known outcome: one file for each, named after the
- * token's SHA-256, written before the first byte of the request and removed when the outcome is known. A file can be
- * created once only, so of several processes that hold the same token at most one gets to send it, even where somebody
- * deleted the lock between them.
+ * The journal says which refresh tokens may have been sent, with no known outcome: one file for each, named after the
+ * token's SHA-256, written before the first byte of the request and removed once the outcome is known. A file can be
+ * created only once, so at most one of several processes with the same token can send it, even if somebody deleted the
+ * lock.
  */
 const NAME = /^journal\.(?<sha256>[0-9a-f]{64})\.json$/
 
-/** A refresh token by which the journal knows it without holding it: its SHA-256 in hex. */
+/** The SHA-256 of a refresh token in hex, which identifies it in the journal. */
 export function fingerprint(token: string): string {
   return createHash('sha256').update(token, 'utf8').digest('hex')
 }
 
 /**
  * The fingerprints of all tokens whose last use has no known outcome. Read it **before** the token itself: a refresh
- * that ends in between has then stored its successor.
+ * that ends in between has then stored the successor.
  *
  * @throws CliError `directory_unusable`, exit 1.
  */
@@ -29,39 +29,47 @@ export function journaled(directory: string): ReadonlySet<string> {
 }
 
 /**
- * Notes, durably, that a token is about to be sent. Synchronous: it happens between two steps of a connection.
+ * Notes, durably, that a token is about to be sent. Synchronous, because it happens between two steps of a connection.
  *
- * @returns false where it is noted already: another process is sending it, or did.
- * @throws CliError `cannot_write`, exit 1. `isJournaled` tells whether the note is there all the same.
+ * @returns false if there is an entry already: another process is sending the token, or did.
+ * @throws CliError `cannot_write`, exit 1. Even then there may be an entry: see `isJournaled`.
  */
 export function openJournal(directory: string, sha256: string, now: number): boolean {
-  const sent_at = new Date(now).toISOString()
-  return createDurable(pathOf(directory, sha256), `${JSON.stringify({ version: 1, sent_at })}\n`)
+  return createDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
 }
 
 export function isJournaled(directory: string, sha256: string): boolean {
   return isThere(pathOf(directory, sha256))
 }
 
-/** The outcome is known. @throws CliError `cannot_write`, exit 1: the note is still there. */
+/** The outcome is known. @throws CliError `cannot_write`, exit 1: the entry is still there. */
 export function closeJournal(directory: string, sha256: string): void {
   removeDurable(pathOf(directory, sha256))
 }
 
-/** Forgets every note, where no token is left that could be sent. Never throws. */
-export function removeJournals(directory: string): void {
+/** As `closeJournal`, and never throws: an entry that stays says that a replaced token was sent, which is true. */
+export function closeJournalQuietly(directory: string, sha256: string): void {
   try {
-    for (const sha256 of journaled(directory)) closeJournal(directory, sha256)
+    closeJournal(directory, sha256)
   } catch {
-    // A note about a token that nobody has any more does no harm.
+    // A later refresh, login, or logout removes it.
   }
 }
 
-/** Wall-clock milliseconds at which a token was about to be sent; undefined where the note does not say (any more). */
+/** Removes every entry, once no token is left that could be sent. Never throws. */
+export function removeJournals(directory: string): void {
+  try {
+    for (const sha256 of journaled(directory)) closeJournalQuietly(directory, sha256)
+  } catch {
+    // An entry about a token that nobody has does no harm.
+  }
+}
+
+/** Wall-clock milliseconds at which a token was about to be sent; undefined if the entry doesn't say. */
 export async function journaledAt(directory: string, sha256: string): Promise<number | undefined> {
-  const read = (value: unknown) => new Fields(value, 1).time('sent_at')
-  // A process that was killed while it wrote leaves a note without a time. That it is there is what counts.
-  return readJson(pathOf(directory, sha256), read).catch(() => undefined)
+  // A process that was killed while it wrote leaves an entry without a time. That it is there is what counts.
+  const entry = await readJson(pathOf(directory, sha256), journalFormat.parse).catch(() => undefined)
+  return entry?.sentAt
 }
 
 function pathOf(directory: string, sha256: string): string {

@@ -1,26 +1,27 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { type SecretHome, secretFile } from '../credentials/secret-copies.ts'
+import { type SecretStorage, secretFile } from '../credentials/secret-copies.ts'
 import { parseProfileName } from '../settings/profiles.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { SessionRecord } from './record.ts'
 
-/** The files of one profile's session; all are 0600, in directories of 0700. */
+/** The files of one profile's session: 0600, in directories of 0700. */
 export interface SessionPaths {
   readonly profile: string
   readonly directory: string
-  /** What is known about the session; no secret. Written by a login, and when the service ends the session. */
+  /** The session record. Written by a login, and when the service ends the session. */
   readonly session: string
   /** The access token, for the hot path. */
   readonly accessToken: string
-  /** Keychain items of earlier sign-ins that are to be removed. */
+  /** The profile's keychain items, so that those of earlier sign-ins can be removed. */
   readonly superseded: string
-  /** Locked while the files of the session are changed. */
+  /** Locked while the files of the session change. */
   readonly lock: string
-  /** Directories that take a new refresh token when the profile's own refuses it. */
-  readonly elsewhere: readonly string[]
+  /** Directories for a new refresh token that can't be stored in the profile's. */
+  readonly fallbackDirectories: readonly string[]
 }
 
-/** @throws CliError exit 2 where the profile's name is not valid: it becomes a directory. */
+/** @throws CliError exit 2 if the profile's name, which becomes a directory, is not valid. */
 export function sessionPaths(context: Pick<Context, 'directories'>, profile: string): SessionPaths {
   const directory = join(profilesDirectory(context), parseProfileName(profile))
   return {
@@ -30,21 +31,31 @@ export function sessionPaths(context: Pick<Context, 'directories'>, profile: str
     accessToken: join(directory, 'access-token.json'),
     superseded: join(directory, 'superseded.json'),
     lock: join(directory, 'lock'),
-    elsewhere: [context.directories.state, context.directories.config],
+    fallbackDirectories: [context.directories.state, context.directories.config],
   }
 }
 
-/** Where the secret of a sign-in belongs. A keychain item names the sign-in: state directories share one keychain. */
-export function secretHome(
-  { profile, directory, elsewhere }: SessionPaths,
+/** Where the secret of a sign-in belongs. A keychain item names the sign-in, because state directories share one keychain. */
+export function secretStorage(
+  { profile, directory, fallbackDirectories }: SessionPaths,
   { id: session, issuer, store }: Pick<SessionRecord, 'id' | 'issuer' | 'store'>,
-): SecretHome {
+): SecretStorage {
   const name =
     store === 'keychain' ? `${profile} ${issuer ?? 'api-key'} ${session}` : secretFile(directory, session)
-  return { profile, session, place: { store, name }, directory, elsewhere }
+  return { profile, session, location: { store, name }, directory, fallbackDirectories }
 }
 
-/** The directory that has one directory for each profile that ever had a session. */
+/** It has a directory for each profile that ever had a session. */
 export function profilesDirectory(context: Pick<Context, 'directories'>): string {
   return join(context.directories.state, 'profiles')
+}
+
+/** Creates the profile's directory. @throws CliError `directory_unusable`, exit 1. */
+export async function ensureProfileDirectory(
+  context: Pick<Context, 'directories'>,
+  paths: SessionPaths,
+): Promise<void> {
+  await ensurePrivateDirectory(context.directories.state, 'leave')
+  await ensurePrivateDirectory(profilesDirectory(context))
+  await ensurePrivateDirectory(paths.directory)
 }

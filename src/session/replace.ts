@@ -1,64 +1,38 @@
-import type { Context } from '../context.ts'
-import { proveKeychain } from '../credentials/keychain.ts'
-import { prepareGuard, removeGuard } from '../credentials/keychain-guard.ts'
-import { type KeptSecret, placesOf, removeSecrets } from '../credentials/secret-copies.ts'
+import { removeGuard } from '../credentials/keychain-guard.ts'
+import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
 import { type Secret, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
+import { isBearerToken } from '../service/authorizer.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
-import { moveDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
+import { removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
 import { moment } from '../storage/moment.ts'
-import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { type AccessToken, removeAccessToken, writeAccessToken } from './access-token.ts'
+import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
-import { profilesDirectory, type SessionPaths, secretHome, sessionPaths } from './paths.ts'
+import { ensureProfileDirectory, type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import {
   type ApiKeyRecord,
   newSessionId,
   type OAuthRecord,
-  readRecord,
+  readOrMoveAway,
   type SessionRecord,
   writeRecord,
 } from './record.ts'
-import { lockDeadline } from './refresh.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
-/**
- * Proves that a store works before a person is sent through a browser: the folder can be written, the lock can be
- * loaded, and the keychain takes an item, gives it back and forgets it.
- *
- * @param secret an API key needs no lock.
- * @throws CliError, exit 1 or 4, naming the cause and the ways on.
- */
-export async function proveStore(
-  context: Context,
-  settings: Settings,
-  store: StoreKind,
-  secret: 'refresh_token' | 'api_key' = 'refresh_token',
-): Promise<void> {
-  const paths = sessionPaths(context, settings.profile.value)
-  await prepareDirectory(context, paths)
-  const lock = secret === 'api_key' ? withLockIfAny : withLock
-  await lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, async () => undefined)
-  if (store === 'keychain') {
-    await prepareGuard(context, { store, name: `${settings.profile.value} self-test` })
-    await proveKeychain(context, settings.profile.value)
-  }
-}
+type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs'>
 
-async function prepareDirectory(context: Context, paths: SessionPaths): Promise<void> {
-  await ensurePrivateDirectory(context.directories.state, 'leave')
-  await ensurePrivateDirectory(profilesDirectory(context))
-  await ensurePrivateDirectory(paths.directory)
-}
+/** An API key that is longer is a file that was piped in by mistake. */
+const MAX_API_KEY_LENGTH = 2000
 
 export interface NewSession {
   readonly base: URL
   readonly clientId: string
-  /** What the login asked for; stands where the service names no scope. */
+  /** What the login asked for, in case the service names no scope. */
   readonly scope: string | undefined
   readonly resource: string | undefined
   readonly tokens: Tokens
@@ -66,28 +40,27 @@ export interface NewSession {
 }
 
 /**
- * Makes a new sign-in the session of the profile. The one before it stays whole until the new one is stored, and of two
+ * Makes a new sign-in the session of the profile. The previous one stays whole until the new one is stored, and of two
  * logins at once one whole session is left.
  *
- * @returns what may still hold a secret of the session before.
- * @throws CliError, exit 1 or 4: the session before it is untouched.
+ * @returns `kept`: what may still hold a secret of the previous session.
+ * @throws CliError, exit 1 or 4: the previous session is untouched.
  */
 export async function replaceSession(
-  context: Context,
-  settings: Settings,
-  session: NewSession,
+  context: SessionContext,
+  settings: SessionSettings,
+  { base, clientId, scope, resource, tokens, store }: NewSession,
 ): Promise<{ record: OAuthRecord; kept: KeptSecret[] }> {
   const now = context.clock.now()
-  const { tokens } = session
   const record: OAuthRecord = {
     kind: 'oauth',
     id: newSessionId(context),
     profile: settings.profile.value,
-    issuer: issuerOf(session.base),
-    clientId: session.clientId,
-    scope: tokens.scope ?? session.scope ?? null,
-    resource: session.resource ?? null,
-    store: session.store,
+    issuer: issuerOf(base),
+    clientId,
+    scope: tokens.scope ?? scope ?? null,
+    resource: resource ?? null,
+    store,
     signedInAt: now,
     ended: null,
   }
@@ -95,115 +68,98 @@ export async function replaceSession(
     session: record.id,
     generation: 1,
     issuer: record.issuer,
-    clientId: record.clientId,
+    clientId,
     value: tokens.accessToken,
     scope: record.scope,
     narrowed: false,
     expiresInSeconds: tokens.expiresInSeconds,
     received: moment(context.clock),
   }
-  const kept = await replace(context, settings, record, firstSecret(now, tokens.refreshToken), token)
-  return { record, kept }
+  const secret: Secret = { generation: 1, issuedAt: now, value: tokens.refreshToken }
+  return { record, kept: await replace(context, settings, record, secret, token) }
 }
 
 /**
  * Makes an API key the credential of the profile, as `replaceSession` does with a sign-in.
  *
- * @param base the service that the key is for; undefined where none is configured.
+ * @param base the service that the key is for; undefined if none is configured.
+ * @throws CliError `usage`, exit 2; as `replaceSession`.
  */
 export async function storeApiKey(
-  context: Context,
-  settings: Settings,
+  context: SessionContext,
+  settings: SessionSettings,
   key: { readonly value: string; readonly base: URL | undefined; readonly store: StoreKind },
 ): Promise<{ record: ApiKeyRecord; kept: KeptSecret[] }> {
-  // RFC 6750 §2.1: only these may stand in an Authorization header.
-  if (!/^[\x21-\x7e]{1,2000}$/.test(key.value)) {
+  if (!isBearerToken(key.value) || key.value.length > MAX_API_KEY_LENGTH) {
     throw usageError('that is not an API key: it has to be one line of printable ASCII without spaces')
   }
+  const now = context.clock.now()
   const record: ApiKeyRecord = {
     kind: 'api_key',
     id: newSessionId(context),
     profile: settings.profile.value,
     issuer: key.base === undefined ? null : issuerOf(key.base),
     store: key.store,
-    signedInAt: context.clock.now(),
+    signedInAt: now,
   }
-  const secret = firstSecret(record.signedInAt, key.value)
+  const secret: Secret = { generation: 1, issuedAt: now, value: key.value }
   return { record, kept: await replace(context, settings, record, secret, undefined) }
 }
 
-function firstSecret(issuedAt: number, value: string): Secret {
-  return { generation: 1, issuedAt, value }
-}
-
+/** Takes the lock; an API key goes without, if there are no locks here. No signal interrupts the replacement. */
 async function replace(
-  context: Context,
-  settings: Settings,
+  context: SessionContext,
+  settings: SessionSettings,
   record: SessionRecord,
   secret: Secret,
   token: AccessToken | undefined,
 ): Promise<KeptSecret[]> {
   const paths = sessionPaths(context, record.profile)
-  await prepareDirectory(context, paths)
+  await ensureProfileDirectory(context, paths)
   const lock = record.kind === 'api_key' ? withLockIfAny : withLock
   return lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
-    context.interrupts.shield(async () => {
-      removeStaleTemporaries(paths.directory, { ofAnyAge: true })
-      const { record: before } = await readOrMoveAway(context, paths)
-      const { place } = secretHome(paths, record)
-      const old = before === undefined ? [] : placesOf(secretHome(paths, before))
-      const noted = await readSuperseded(paths)
-      const items = [...noted, ...old].filter(({ store }) => store === 'keychain')
-      // Noted first: if this process dies on the way, the next login or logout knows what to remove.
-      noteSuperseded(paths, [...items, place])
-      try {
-        await writeSecret(context, place, secret)
-        // The access token of the session before must not outlive it, at no moment.
-        removeAccessToken(paths)
-        writeRecord(paths, record)
-      } catch (error) {
-        const stays = await removeSecrets(context, [place])
-        noteSuperseded(paths, [...noted, ...stays.map((kept) => kept.place)])
-        throw error
-      }
-      if (token !== undefined) await cacheFirstToken(paths, token)
-      const all = place.store === 'keychain' ? [...items, place] : items
-      const kept = await removeSuperseded(context, paths, all, record.id)
-      for (const item of items) if (item.name !== place.name) removeGuard(context, item)
-      removeJournals(paths.directory)
-      return kept
-    }),
+    context.interrupts.shield(() => replaceUnderLock(context, paths, record, secret, token)),
   )
 }
 
+async function replaceUnderLock(
+  context: SessionContext,
+  paths: SessionPaths,
+  record: SessionRecord,
+  secret: Secret,
+  token: AccessToken | undefined,
+): Promise<KeptSecret[]> {
+  removeStaleTemporaries(paths.directory, { ofAnyAge: true })
+  const { record: previous } = await readOrMoveAway(context, paths)
+  const { location } = secretStorage(paths, record)
+  const noted = await readSuperseded(paths)
+  const previousLocations = previous === undefined ? [] : locationsOf(secretStorage(paths, previous))
+  const items = [...noted, ...previousLocations].filter(({ store }) => store === 'keychain')
+  // Before the secret is stored: if this process dies, the next login or logout knows what to remove.
+  noteSuperseded(paths, [...items, location])
+  try {
+    await writeSecret(context, location, secret)
+    // Before the record: the new session must never be seen with the access token of the previous one.
+    removeAccessToken(paths)
+    writeRecord(paths, record)
+  } catch (error) {
+    const kept = await removeSecrets(context, [location])
+    noteSuperseded(paths, [...noted, ...kept.map((secret) => secret.location)])
+    throw error
+  }
+  if (token !== undefined) cacheFirstToken(paths, token)
+  const allItems = location.store === 'keychain' ? [...items, location] : items
+  const kept = await removeSuperseded(context, paths, allItems, record.id)
+  for (const item of items) if (item.name !== location.name) removeGuard(context, item)
+  removeJournals(paths.directory)
+  return kept
+}
+
 /** A session without its first access token is whole: the next command gets one. */
-async function cacheFirstToken(paths: SessionPaths, token: AccessToken): Promise<void> {
+function cacheFirstToken(paths: SessionPaths, token: AccessToken): void {
   try {
     writeAccessToken(paths, token)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-  }
-}
-
-/**
- * Reads the record of a session that is about to go. One that cannot be used is kept under another name, for whoever
- * wants to look.
- *
- * @throws CliError `cannot_write`, exit 1, where it cannot be moved.
- */
-export async function readOrMoveAway(
-  context: Context,
-  paths: SessionPaths,
-): Promise<{ record: SessionRecord | undefined; damaged: string | undefined }> {
-  try {
-    return { record: await readRecord(paths), damaged: undefined }
-  } catch (error) {
-    // One that cannot be read just now is not damaged: the disk, or the limits of this process, are.
-    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
-    if (!(error instanceof CliError) || ['EIO', 'EMFILE', 'ENFILE', 'ENOMEM'].includes(code ?? ''))
-      throw error
-    const damaged = `${paths.session}.damaged-${context.clock.now()}`
-    moveDurable(paths.session, damaged)
-    return { record: undefined, damaged }
   }
 }

@@ -1,63 +1,59 @@
-import type { Context } from '../context.ts'
+import type { ProvingContext } from '../credentials/keychain.ts'
 import { type KeptSecret, removeSecrets, secretFiles } from '../credentials/secret-copies.ts'
-import type { Place } from '../credentials/store.ts'
+import type { SecretLocation } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import { removeDurable, writeDurable } from '../storage/durable-file.ts'
-import { Fields } from '../storage/fields.ts'
+import { supersededFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
 import type { SessionPaths } from './paths.ts'
 
 /**
- * Every keychain item of the profile, that of the session included: noted before a secret is put there, so that a process
- * that dies, or a record that is damaged, leaves nothing that nobody knows of. A keychain cannot be searched; files need
- * no note.
+ * Every keychain item of the profile, including that of its session. An item is noted before its secret is stored, so that
+ * it can be removed even if the process dies or the session record is damaged. A keychain cannot be searched; files can,
+ * and need no note.
  */
-export async function readSuperseded(paths: SessionPaths): Promise<Place[]> {
+export async function readSuperseded(paths: SessionPaths): Promise<SecretLocation[]> {
   try {
-    const accounts = (await readJson(paths.superseded, parseSuperseded)) ?? []
-    // Only items of this profile: whatever else the file names is none of our making.
-    return accounts
-      .filter((name) => name.startsWith(`${paths.profile} `) && / [0-9a-f]{12}$/.test(name))
-      .map((name) => ({ store: 'keychain', name }))
+    const noted = await readJson(paths.superseded, supersededFormat.parse)
+    // Never another profile's item, whatever somebody wrote into the file.
+    return (noted?.keychain ?? [])
+      .filter(({ account }) => account.startsWith(`${paths.profile} `) && / [0-9a-f]{12}$/.test(account))
+      .map(({ account }) => ({ store: 'keychain', name: account }))
   } catch (error) {
     if (error instanceof CliError) return []
     throw error
   }
 }
 
-function parseSuperseded(value: unknown): string[] {
-  return new Fields(value, 1).list('keychain', (item) => item.text('account'))
-}
-
 /** @throws CliError `cannot_write`, exit 1. */
-export function noteSuperseded(paths: SessionPaths, places: readonly Place[]): void {
-  const accounts = new Set(places.flatMap(({ store, name }) => (store === 'keychain' ? [name] : [])))
+export function noteSuperseded(paths: SessionPaths, locations: readonly SecretLocation[]): void {
+  const accounts = new Set(locations.flatMap(({ store, name }) => (store === 'keychain' ? [name] : [])))
   if (accounts.size === 0) {
     removeDurable(paths.superseded)
     return
   }
   const keychain = [...accounts].map((account) => ({ account }))
-  writeDurable(paths.superseded, `${JSON.stringify({ version: 1, keychain }, null, 2)}\n`)
+  writeDurable(paths.superseded, supersededFormat.text({ keychain }))
 }
 
 /**
- * Removes every secret of the profile but that of the session it goes on with, and keeps a note of the keychain items
- * that stay.
+ * Removes every secret of the profile except that of its current session, and keeps a note of the keychain items that
+ * couldn't be removed.
  *
- * @param keychain the items that are known.
- * @param current the sign-in that stays; undefined removes them all.
- * @returns what may still hold a secret, with what stood in the way.
+ * @param keychain the known items.
+ * @param current the sign-in whose secret stays; undefined removes them all.
+ * @returns what may still hold a secret.
  */
 export async function removeSuperseded(
-  context: Context,
+  context: ProvingContext,
   paths: SessionPaths,
-  keychain: readonly Place[],
+  keychain: readonly SecretLocation[],
   current: string | undefined,
 ): Promise<KeptSecret[]> {
-  const isCurrent = ({ name }: Place) => current !== undefined && name.endsWith(` ${current}`)
+  const isCurrent = ({ name }: SecretLocation) => current !== undefined && name.endsWith(` ${current}`)
   const files = secretFiles(paths).filter(({ session }) => session !== current)
-  const others = new Map(keychain.filter((place) => !isCurrent(place)).map((place) => [place.name, place]))
+  const others = new Map(keychain.filter((item) => !isCurrent(item)).map((item) => [item.name, item]))
   const kept = await removeSecrets(context, [...files, ...others.values()])
-  noteSuperseded(paths, [...kept.map(({ place }) => place), ...keychain.filter(isCurrent)])
+  noteSuperseded(paths, [...kept.map(({ location }) => location), ...keychain.filter(isCurrent)])
   return kept
 }

@@ -18,23 +18,23 @@ import { basename, dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
 import { cannotWrite, closeQuietly, codeOf, POSIX, reason } from './file-errors.ts'
 
-/** A temporary file that is this much older than a newer write was left behind by a process that died. */
-const LEFTOVER_MS = 10 * 60 * 1000
+/** A temporary file that is this much older than a newer write belongs to a process that died. */
+const STALE_MS = 10 * 60 * 1000
 const TEMPORARY = /^\.(?<name>.+)\.(?<pid>\d+)-[0-9a-f]{12}\.tmp$/
 
-// Where the flag does not exist (Windows), links need rights that others do not have.
+// Windows has no such flag, but creating a link there takes permissions that others don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 
 /**
- * What a write that took place is known to be: `durable`, or only `replaced`: readers find the new text, but the disk
- * refused to confirm it, so a power loss may bring the old one back.
+ * What is known about a write: `durable`, or only `replaced`, if readers find the new text but the disk didn't confirm it, so
+ * a power loss may bring the old one back.
  */
 export type Written = 'durable' | 'replaced'
 
 /**
- * Replaces a file by a new text so that a reader, and a machine that loses power, finds either the old or the new one,
- * whole: temporary file in the same folder (0600), fsync, rename, fsync of the folder. A link in its place is replaced,
- * not followed. Synchronous: the files are small, and a journal has to be written between two steps of a connection.
+ * Replaces a file atomically: a reader finds either the old or the new text, whole, even after a power loss. Temporary file
+ * in the same directory (0600), fsync, rename, fsync of the directory. A link in its place is replaced, not followed.
+ * Synchronous: the files are small, and a journal entry has to be written between two steps of a connection.
  *
  * @throws CliError `cannot_write`, exit 1, with the path; the old file is untouched.
  */
@@ -57,11 +57,11 @@ export function writeDurable(path: string, text: string): Written {
 }
 
 /**
- * Creates a file that must not be there yet, with its text on the disk before this returns. Of several processes that
- * create the same one at the same time, one succeeds.
+ * Creates a file that must not exist yet, with its text on the disk before this returns. Of several processes that create
+ * it at the same time, one succeeds.
  *
- * @returns false where the file exists.
- * @throws CliError `cannot_write`, exit 1. What was begun is removed again where the disk lets us: `isThere` tells.
+ * @returns false if the file exists.
+ * @throws CliError `cannot_write`, exit 1. A file that was begun is removed again if possible: see `isThere`.
  */
 export function createDurable(path: string, text: string): boolean {
   try {
@@ -75,7 +75,7 @@ export function createDurable(path: string, text: string): boolean {
   }
 }
 
-/** Whether there is a file, folder or link at the path; true where that cannot be found out. */
+/** Whether there is a file, directory or link at the path; true if that can't be found out. */
 export function isThere(path: string): boolean {
   try {
     lstatSync(path)
@@ -85,12 +85,12 @@ export function isThere(path: string): boolean {
   }
 }
 
-/** A file whose space on the disk is taken before its text is known. */
+/** A file whose space on the disk is reserved before its text is known. */
 export interface PreallocatedFile {
   readonly path: string
   /**
-   * Writes the text over the reserved space and flushes it. @throws CliError `cannot_write`, exit 1, also where the file
-   * is not at its path any more.
+   * Writes the text over the reserved space and flushes it. @throws CliError `cannot_write`, exit 1, also if the file is
+   * no longer at its path.
    */
   write(text: string): void
   /** Removes it. Never throws. */
@@ -98,8 +98,7 @@ export interface PreallocatedFile {
 }
 
 /**
- * Creates a file of `bytes` spaces, which JSON ignores, so that a disk that runs full cannot stop a text from being
- * written into it later.
+ * Creates a file of `bytes` spaces, which JSON ignores. A text can be written into it later even if the disk is full.
  *
  * @throws CliError `cannot_write`, exit 1.
  */
@@ -133,7 +132,7 @@ export function preallocate(path: string, bytes: number): PreallocatedFile {
 }
 
 /**
- * Moves a file to another name in the same directory, whatever it is: a link or a pipe as well, without opening it.
+ * Renames a file within its directory without opening it, whatever it is: a link or a pipe as well.
  *
  * @throws CliError `cannot_write`, exit 1: it is still under its old name.
  */
@@ -141,14 +140,14 @@ export function moveDurable(from: string, to: string): Written {
   try {
     renamePatiently(from, to)
   } catch (error) {
-    // An error does not mean that it did not happen.
+    // Despite the error it may have happened.
     if (isThere(from) || !isThere(to)) throw cannotWrite(to, error)
     return 'replaced'
   }
   return flushed(to)
 }
 
-/** Names the process, so that its files can be told from those of processes that died. */
+/** Contains the process id, so that files of processes that died can be recognized. */
 export function uniqueSuffix(): string {
   return `${process.pid}-${randomBytes(6).toString('hex')}`
 }
@@ -168,13 +167,13 @@ function createFile(path: string, text: string): number {
 
 function writeAll(fd: number, text: string): void {
   const bytes = Buffer.from(text, 'utf8')
-  // A limit on file sizes shows up as a short write first, and as an error at the next.
+  // A limit on file sizes causes a short write first, and then an error.
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
 }
 
 /**
- * Renames an open file. An error does not mean that it did not happen (a network file system may lose the answer), so
- * the path is looked at before the old name is believed to be in use.
+ * Renames an open file. Despite an error it may have happened (a network file system may lose the answer), so the path is
+ * checked first.
  */
 function rename(fd: number, from: string, to: string): Written {
   try {
@@ -195,7 +194,7 @@ function flushed(path: string): Written {
   }
 }
 
-/** Windows refuses to replace a file that someone is just reading: that passes. */
+/** Windows refuses to replace a file while another process reads it: that passes. */
 function renamePatiently(from: string, to: string): void {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -209,7 +208,7 @@ function renamePatiently(from: string, to: string): void {
   }
 }
 
-/** Whether the open file is the one at this path: same device and inode. False where that cannot be found out. */
+/** Whether the open file is the one at this path: same device and inode. False if that can't be found out. */
 export function isAt(fd: number, path: string): boolean {
   try {
     const open = fstatSync(fd, { bigint: true })
@@ -224,17 +223,17 @@ function removeQuietly(path: string): void {
   try {
     rmSync(path, { force: true })
   } catch {
-    // What stays is removed by a later command.
+    // A later command removes it.
   }
 }
 
-/** Removes a file for good; true where there was one. @throws CliError `cannot_write`, exit 1: it is still there. */
+/** Removes a file for good; true if there was one. @throws CliError `cannot_write`, exit 1: it is still there. */
 export function removeDurable(path: string): boolean {
   try {
     unlinkSync(path)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false
-    // An error does not mean that it did not happen.
+    // Despite the error it may have happened.
     if (isThere(path)) {
       throw new CliError('cannot_write', Exit.bug, `${path} cannot be removed: ${reason(error)}`, {
         hint: 'remove it by hand: it may hold a secret',
@@ -245,19 +244,19 @@ export function removeDurable(path: string): boolean {
   try {
     syncDirectory(dirname(path))
   } catch {
-    // Gone for every reader; a power loss may bring it back, and the next command removes it again.
+    // It is gone for every reader. A power loss may bring it back, and then the next command removes it again.
   }
   return true
 }
 
-/** Without this, a new name may be lost when the machine loses power. Windows has no such thing. */
+/** Without this, a power loss may undo a new name. Windows has no equivalent. */
 function syncDirectory(path: string): void {
   if (!POSIX) return
   const directory = openSync(path, constants.O_RDONLY)
   try {
     fsyncSync(directory)
   } catch (error) {
-    // Some network and user-space file systems cannot; what they promise without it has to do.
+    // Some network and user-space file systems don't support it; their own guarantees have to be enough.
     if (!['EINVAL', 'ENOTSUP', 'EPERM', 'EROFS'].includes(codeOf(error) ?? '')) throw error
   } finally {
     closeSync(directory)
@@ -265,11 +264,11 @@ function syncDirectory(path: string): void {
 }
 
 /**
- * Removes temporary files that processes left behind: of processes that are gone, and older than ten minutes by the
- * clock of the file system, since a process of another container looks gone. Never throws.
+ * Removes temporary files of processes that have ended, if they are older than ten minutes by the file system's clock: a
+ * process in another container looks as if it had ended. Never throws.
  *
- * @param of only those that were to replace the file of this name.
- * @param ofAnyAge younger ones too: under a lock that every writer holds, or where a secret must not stay.
+ * @param of only the temporary files for this name.
+ * @param ofAnyAge younger ones too: under a lock that every writer holds, or if a secret must not stay.
  */
 export function removeStaleTemporaries(
   directory: string,
@@ -286,11 +285,11 @@ export function removeStaleTemporaries(
       if (isAbandoned && (ofAnyAge || isOld(path))) removeQuietly(path)
     }
   } catch {
-    // They take up space and do no other harm.
+    // They only take up space.
   }
 }
 
-/** Whether this machine runs a process of this number; one of another user counts too. */
+/** Whether a process with this id runs on this machine, as any user. */
 export function isProcessAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -300,7 +299,7 @@ export function isProcessAlive(pid: number): boolean {
   }
 }
 
-/** Compared with a folder that was just written to: the clock of the file system, not ours. */
+/** By the file system's clock, not ours: compared with a directory that was just written to. */
 function isOld(path: string): boolean {
-  return statSync(dirname(path)).mtimeMs - lstatSync(path).mtimeMs >= LEFTOVER_MS
+  return statSync(dirname(path)).mtimeMs - lstatSync(path).mtimeMs >= STALE_MS
 }

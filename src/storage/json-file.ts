@@ -5,22 +5,22 @@ import { shellQuote } from '../shell-quote.ts'
 import { closeQuietly, codeOf, POSIX, reason } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
-/** No file of this program comes near it; a larger one is not ours. */
+/** Far more than any file of this program. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 export interface ReadOptions {
-  /** What a person can do about a file that cannot be used. */
+  /** What a person can do about a file that can't be used. */
   readonly remedy?: string
-  /** The exit code where the file cannot be used; 1 where nothing is said. */
+  /** The exit code if the file can't be used; 1 by default. */
   readonly exit?: ExitCode
 }
 
 /**
- * Reads a JSON file of ours. A missing file is undefined.
+ * Reads a JSON file of this program; undefined if it doesn't exist.
  *
- * @param parse turns the value into what the caller trusts; throws an Error that says what is wrong with it.
- * @throws CliError `file_unusable`, with the path and a remedy: the file is empty, damaged, of a later version, a link,
- *   or belongs to another user. It is left as it is.
+ * @param parse validates the value; throws an Error that says what is wrong with it.
+ * @throws CliError `file_unusable`, with the path and a remedy: the file is empty, damaged, written by a later version, a
+ *   link, or belongs to another user. It is left as it is.
  */
 export async function readJson<T>(
   path: string,
@@ -29,20 +29,21 @@ export async function readJson<T>(
 ): Promise<T | undefined> {
   const unusable = (why: string, cause?: unknown) =>
     new CliError('file_unusable', options.exit ?? Exit.bug, `the file ${path} cannot be used: ${why}`, {
-      hint: options.remedy ?? `it was left as it is; correct it, or move it away: ${moveAway(path)}`,
+      hint: options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`,
       cause,
     })
-  // Whoever reads again and again, waiting for a lock, lets others have their turn.
+  // A loop that waits for a lock reads again and again: let other work run in between.
   await new Promise((resolve) => setImmediate(resolve))
-  // At once: the files are small, every command reads two, and loading `node:fs/promises` takes longer than that.
+  // Synchronous: the files are small, every command reads two, and loading `node:fs/promises` would take longer.
   let file: number
   try {
-    // A pipe in its place must not stop us: O_NONBLOCK.
+    // O_NONBLOCK: opening a pipe would wait for a writer.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     const code = codeOf(error)
     if (code === 'ENOENT') return undefined
-    if (code === 'ELOOP' || code === 'EMLINK') throw unusable('it is a link, and this program makes none')
+    if (code === 'ELOOP' || code === 'EMLINK')
+      throw unusable('it is a symbolic link, which this program never creates')
     throw unusable(`it cannot be read (${reason(error)})`, error)
   }
   let text: string
@@ -50,7 +51,7 @@ export async function readJson<T>(
     const found = fstatSync(file)
     if (!found.isFile()) throw unusable('it is not a file')
     if (POSIX && found.uid !== ownUser()) throw unusable('it belongs to another user')
-    if (found.size > MAX_FILE_BYTES) throw unusable(`it is ${found.size} bytes long, which is too much`)
+    if (found.size > MAX_FILE_BYTES) throw unusable(`it is too large (${found.size} bytes)`)
     text = readFileSync(file, 'utf8')
   } catch (error) {
     throw error instanceof CliError ? error : unusable(`it cannot be read (${reason(error)})`, error)
@@ -62,8 +63,8 @@ export async function readJson<T>(
   try {
     value = JSON.parse(text)
   } catch {
-    // What the parser says would quote the file, and the file may hold a secret.
-    throw unusable('it is damaged: it is not whole JSON')
+    // The parser's message would quote the file, which may hold a secret.
+    throw unusable('it is damaged: it is not valid JSON')
   }
   try {
     return parse(value)
@@ -72,7 +73,7 @@ export async function readJson<T>(
   }
 }
 
-/** Throws an Error that says so where a file is not of the format that this program knows. */
+/** @throws Error if a file doesn't have the format that this version of the program reads. */
 export function requireFormat(found: unknown, known: number): void {
   if (found === known) return
   throw new Error(
@@ -82,7 +83,7 @@ export function requireFormat(found: unknown, known: number): void {
   )
 }
 
-/** The command that moves a file out of the way and keeps it. */
+/** The command that renames a file, so that it is kept but no longer used. */
 export function moveAway(path: string): string {
   const quoted = (text: string) => shellQuote(text, process.platform)
   return POSIX

@@ -4,47 +4,50 @@ import { CliError, Exit } from '../errors.ts'
 import { isAt } from './durable-file.ts'
 import { closeQuietly, reason } from './file-errors.ts'
 
-/** The operating system's lock on an open file; it is gone when the process is, however that ends. */
+/** The operating system's locks on open files. A lock is released when its process ends, however that happens. */
 export interface FileLocks {
-  /** False where another process holds it. */
+  /** False if another process holds the lock. */
   tryLock(fd: number): boolean
 }
 
 export interface LockOptions<T> {
   /** Milliseconds to wait for another process. */
   readonly deadlineMs: number
-  /** Asked while another process holds the lock: what it brings about may be all that is needed. */
+  /** Called while another process holds the lock; a result ends the wait. */
   readonly meanwhile?: () => Promise<T | undefined>
   /** Called once, when the wait has taken two seconds. */
   readonly onWait?: () => Promise<void>
-  /** The error where another process holds it until the deadline; that of a session where absent. */
+  /** The error if another process holds the lock until the deadline; `session_busy` by default. */
   readonly busy?: () => CliError
-  /** Loads the locks; only tests give another. */
+  /** Loads the locks; only tests replace it. */
   readonly load?: () => Promise<FileLocks>
 }
 
+/** What waiting for a lock needs. */
+export type LockContext = Pick<Context, 'clock' | 'random' | 'interrupts'>
+
 export interface HeldLock {
   /**
-   * Whether the locked file is still the one at its path. Where something has deleted or replaced it, another process can
-   * hold "the" lock as well.
+   * Whether the locked file is still the one at its path. If something deleted or replaced it, another process can hold
+   * "the" lock as well.
    */
   isCurrent(): boolean
 }
 
 const FIRST_PAUSE_MS = 20
-const LONGEST_PAUSE_MS = 250
+const MAX_PAUSE_MS = 250
 const SILENT_MS = 2_000
 
 /**
- * Runs work while this process holds the lock on a file. The lock is never stolen, whatever its age: only the kernel
- * knows whether its holder lives.
+ * Runs work while this process holds the lock on a file. The lock is never stolen because of its age: only the kernel
+ * knows whether its holder is alive.
  *
- * @throws CliError `lock_unavailable`, exit 4, where this system has no such locks; `session_busy`, exit 7, where
- *   another process held it until the deadline; the reason of an interrupt.
+ * @throws CliError `lock_unavailable`, exit 4, if this system has no such locks; `session_busy`, exit 7, if another
+ *   process held it until the deadline; the reason of an interrupt.
  */
 export async function withLock<T>(
   path: string,
-  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+  context: LockContext,
   options: LockOptions<T>,
   work: (lock: HeldLock) => Promise<T>,
 ): Promise<T> {
@@ -54,29 +57,29 @@ export async function withLock<T>(
   for (let pause = FIRST_PAUSE_MS; ; pause *= 1.5) {
     const fd = openLockFile(path)
     try {
-      // Not the one at its path: deleted between opening and locking it, so the next to come would lock another.
+      // If the file was deleted between opening and locking it, the next process would lock another one.
       if (take(locks, fd, path) && isAt(fd, path)) return await work({ isCurrent: () => isAt(fd, path) })
     } finally {
-      // Which releases the lock.
+      // This releases the lock.
       closeQuietly(fd)
     }
-    const enough = await options.meanwhile?.()
-    if (enough !== undefined) return enough
+    const result = await options.meanwhile?.()
+    if (result !== undefined) return result
     const waited = context.clock.monotonic() - start
     if (waited >= options.deadlineMs) throw options.busy?.() ?? sessionBusy(path, options.deadlineMs)
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
     }
-    const wait = Math.min(pause, LONGEST_PAUSE_MS, options.deadlineMs - waited)
+    const wait = Math.min(pause, MAX_PAUSE_MS, options.deadlineMs - waited)
     await context.clock.sleep(wait * (0.5 + context.random.fraction() / 2), context.interrupts.signal)
   }
 }
 
-/** As `withLock`, for work that goes on where there are no locks: what it may lose is no refresh token. */
+/** As `withLock`, but runs the work without a lock on a system that has none: for work that can't lose a refresh token. */
 export async function withLockIfAny<T>(
   path: string,
-  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+  context: LockContext,
   options: LockOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -93,21 +96,21 @@ export async function withLockIfAny<T>(
   }
 }
 
-/** The file's descriptor is not inherited by the processes that we start (O_CLOEXEC), so none of them keeps the lock. */
+/** Processes that we start don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock. */
 function openLockFile(path: string): number {
   try {
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
     try {
-      // The umask may have taken our own rights as well, and with them the next command's.
+      // The umask may have removed our own permissions, and with them the next command's.
       fchmodSync(fd, 0o600)
     } catch {
-      // A file system without rights.
+      // A file system without permissions.
     }
     return fd
   } catch (error) {
     const why =
       (error as NodeJS.ErrnoException).code === 'ELOOP'
-        ? 'it is a link, and this program makes none'
+        ? 'it is a symbolic link, which this program never creates'
         : reason(error)
     throw new CliError('lock_unavailable', Exit.notSignedIn, `the lock ${path} cannot be opened: ${why}`, {
       hint: 'check the owner and the permissions of that file and its directory; until then MAILCLAIM_API_KEY works',
@@ -154,6 +157,6 @@ function sessionBusy(path: string, deadlineMs: number): CliError {
     'session_busy',
     Exit.unavailable,
     `another mailclaim has held the lock of this session for ${Math.round(deadlineMs / 1000)} seconds (${path})`,
-    { hint: 'let it finish, or end it, and run this command again; do not delete the lock file' },
+    { hint: 'wait for it or stop it, then run this command again; do not delete the lock file' },
   )
 }

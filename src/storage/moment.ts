@@ -1,12 +1,12 @@
 import type { Clock } from '../context.ts'
 
-/** A moment that is kept in a file, on both clocks: the wall clock, which can jump, and the one that counts since the machine's start. */
+/** A moment on two clocks: the wall clock, which can jump, and the time since boot. */
 export interface Moment {
   /** Wall-clock milliseconds. */
   readonly wall: number
-  /** Seconds since the start of the machine. */
+  /** Seconds since boot. */
   readonly sinceBoot: number
-  /** Names that start, where the system has a name for it. */
+  /** Identifies the boot, if the system has an id for it. */
   readonly boot: string | null
 }
 
@@ -17,9 +17,8 @@ export function moment(clock: Clock): Moment {
 }
 
 /**
- * Seconds that have passed since a moment. On the same start of the machine the wall clock is not asked, so moving it
- * changes nothing. Otherwise at least the machine's running time has passed; a wall clock behind the moment says nothing
- * at all, which is as if everything had expired.
+ * Seconds that have passed since a moment. Within the same boot, the wall clock isn't used, so moving it changes nothing.
+ * After another boot, at least the time since boot has passed; infinite if the wall clock is behind the moment.
  */
 export function secondsSince(then: Moment, clock: Clock): number {
   const now = moment(clock)
@@ -27,7 +26,7 @@ export function secondsSince(then: Moment, clock: Clock): number {
   const wall = (now.wall - then.wall) / 1000
   if (then.boot !== null && then.boot === now.boot) return running < 0 ? Number.POSITIVE_INFINITY : running
   if (wall < 0) return Number.POSITIVE_INFINITY
-  // Another start of the machine, or a system that does not name its starts.
+  // Another boot, or a system without ids for them.
   const restarted = then.boot !== null || running < 0
   return Math.max(wall, restarted ? now.sinceBoot : running)
 }

@@ -1,5 +1,4 @@
 /**
- * The operating system's file locks: flock, OFD locks or LockFileEx. Loading this throws where there are none for this
- * machine.
+ * The operating system's file locks: flock, OFD locks or LockFileEx. Loading this module throws on a system without them.
  */
 export { tryLock } from 'fs-native-extensions'

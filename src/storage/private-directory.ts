@@ -5,11 +5,11 @@ import { CliError, Exit } from '../errors.ts'
 import { codeOf, POSIX, reason } from './file-errors.ts'
 
 /**
- * Makes sure that a folder exists, is ours alone (0700, whatever the umask) and is no link that another user planted.
- * Folders above it that do not exist are made in the same way; those that exist are left as they are.
+ * Makes sure that a directory exists, belongs to us alone (0700, whatever the umask) and isn't a link that another user
+ * planted. Creates missing parents in the same way and leaves existing ones as they are.
  *
- * @param existing `leave` for a folder that a person may have named, and which may be their home or `/tmp`: what is
- *   there keeps its rights, and the system's own will do.
+ * @param existing `leave` for a directory that a person may have named, which may be their home or `/tmp`: if it exists, it
+ *   keeps its permissions, and it may belong to the system.
  * @throws CliError `directory_unusable`, exit 1, with the path and a remedy.
  */
 export async function ensurePrivateDirectory(
@@ -19,37 +19,37 @@ export async function ensurePrivateDirectory(
   await makeDirectory(path)
   if (!POSIX) return
   const link = await lstat(path).catch((error: unknown) => {
-    throw directoryUnusable(path, `it cannot be looked at (${reason(error)})`, error)
+    throw directoryUnusable(path, `it cannot be examined (${reason(error)})`, error)
   })
   if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0) {
     throw directoryUnusable(path, 'it is a link that another user made')
   }
   const target = await stat(path).catch(() => undefined)
-  if (target === undefined || !target.isDirectory()) throw directoryUnusable(path, 'it is not a folder')
+  if (target === undefined || !target.isDirectory()) throw directoryUnusable(path, 'it is not a directory')
   const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
   if (!fits) throw directoryUnusable(path, 'it belongs to another user')
   if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) {
     await chmod(path, 0o700).catch((error: unknown) => {
       throw directoryUnusable(
         path,
-        `others can enter it, and that cannot be changed (${reason(error)})`,
+        `others have access, and that cannot be changed (${reason(error)})`,
         error,
       )
     })
   }
 }
 
-async function makeDirectory(path: string, parentIsThere = false): Promise<void> {
+async function makeDirectory(path: string, parentExists = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
-    // The umask may have taken our own rights as well.
+    // The umask may have removed our own permissions as well.
     if (POSIX) await chmod(path, 0o700)
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST') return
-    // Below a link to nothing, in /proc and in automounted folders, a parent that is there does not help.
-    if (code !== 'ENOENT' || parentIsThere || dirname(path) === path) {
-      throw directoryUnusable(path, `it cannot be made (${reason(error)})`, error)
+    // Below a dangling link, in /proc and in automounted directories, an existing parent doesn't help.
+    if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
+      throw directoryUnusable(path, `it cannot be created (${reason(error)})`, error)
     }
     await makeDirectory(dirname(path))
     await makeDirectory(path, true)
@@ -57,14 +57,14 @@ async function makeDirectory(path: string, parentIsThere = false): Promise<void>
 }
 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
-  return new CliError('directory_unusable', Exit.bug, `the folder ${path} cannot be used: ${why}`, {
-    hint: 'correct its owner and rights, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to folders of your own',
+  return new CliError('directory_unusable', Exit.bug, `the directory ${path} cannot be used: ${why}`, {
+    hint: 'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories that belong to you',
     cause,
   })
 }
 
 /**
- * The names in a directory; none where it does not exist.
+ * The names in a directory; none if it doesn't exist.
  *
  * @throws CliError `directory_unusable`, exit 1.
  */
@@ -77,16 +77,16 @@ export function namesIn(directory: string): string[] {
   }
 }
 
-/** Removes a directory of ours with all that is in it, as far as the disk lets us. Never throws. */
+/** Removes a directory with everything in it, as far as possible. Never throws. */
 export function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true })
   } catch {
-    // What stays is of no use to anybody.
+    // What stays is worthless.
   }
 }
 
-/** The user that this process runs as; -1 where the system has no numbers for them. */
+/** The id of the user that this process runs as; -1 if the system has no such ids. */
 export function ownUser(): number {
   return process.getuid?.() ?? -1
 }

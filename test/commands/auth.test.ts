@@ -4,10 +4,10 @@ import { run } from '../../src/cli.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { storeApiKey } from '../../src/session/replace.ts'
 import { createFakeKeychain, type FakeContextOptions } from '../fake-context.ts'
-import { createSessionWorld, type SessionWorld } from '../session/world.ts'
+import { createSandboxSession, type SandboxSession } from '../session/sandbox-session.ts'
 
 /** Runs the program in a world and says what it printed. */
-async function mailclaim(world: SessionWorld, ...words: string[]) {
+async function mailclaim(world: SandboxSession, ...words: string[]) {
   const { stdout, stderr } = world.context
   const before = { stdout: stdout.text.length, stderr: stderr.text.length }
   const base = world.base.href.replace(/\/$/, '')
@@ -16,12 +16,12 @@ async function mailclaim(world: SessionWorld, ...words: string[]) {
 }
 
 async function signedIn(options: FakeContextOptions = {}, store: 'file' | 'keychain' = 'file') {
-  const world = await createSessionWorld(options)
+  const world = await createSandboxSession(options)
   await world.signIn(store)
   return world
 }
 
-const interrupt = async (world: SessionWorld) => {
+const interrupt = async (world: SandboxSession) => {
   world.expire()
   await world.fault({ kind: 'drop', count: 1 })
   await mailclaim(world, 'auth', 'token')
@@ -35,12 +35,12 @@ describe('auth token', () => {
   })
 
   it('auth token prints the API key if one is active', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
   })
 
   it('auth token says how to sign in if nobody is signed in', async () => {
-    const { exit, stdout, stderr } = await mailclaim(await createSessionWorld(), 'auth', 'token')
+    const { exit, stdout, stderr } = await mailclaim(await createSandboxSession(), 'auth', 'token')
     expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
     expect(stderr).toMatchInlineSnapshot(`
       "error: profile default is not signed in
@@ -51,14 +51,14 @@ describe('auth token', () => {
 })
 
 describe('auth status', () => {
-  const state = async (world: SessionWorld) => {
+  const state = async (world: SandboxSession) => {
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
     const status = JSON.parse(stdout) as { state: string; message: string | null }
     return { exit, state: status.state, message: status.message }
   }
 
   it('auth status succeeds with a stored API key on a system without locks', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await storeApiKey(world.context, world.settings, { value: 'key-1', base: world.base, store: 'file' })
     const { lock } = sessionPaths(world.context, 'default')
     rmSync(lock, { force: true })
@@ -92,7 +92,7 @@ describe('auth status', () => {
   })
 
   it('auth status reports each state by its name and its exit code', async () => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     expect(await state(world)).toMatchObject({ state: 'none', exit: 4 })
     await world.signIn()
     expect(await state(world)).toMatchObject({ state: 'fine', exit: 0, message: null })
@@ -138,7 +138,7 @@ describe('auth status', () => {
   })
 
   it('auth status says that the API key of the environment is active', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
     expect(exit).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({
@@ -150,7 +150,7 @@ describe('auth status', () => {
   })
 
   it('auth status does not show a password in the base URL, even with an active API key', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+    const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     await run(['auth', 'status', '--json', '--base-url', 'https://me:secret@api.example.com'], world.context)
     expect(JSON.parse(world.context.stdout.text)).toMatchObject({ base_url: null })
   })
@@ -232,7 +232,7 @@ describe('auth list and auth switch', () => {
   it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
     'take %j for no profile',
     async (name) => {
-      const world = await createSessionWorld()
+      const world = await createSandboxSession()
       expect(await mailclaim(world, 'auth', 'token', `--profile=${name}`)).toMatchObject({ exit: 2 })
     },
   )

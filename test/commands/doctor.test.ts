@@ -249,7 +249,7 @@ describe('a warning leaves the exit code 0', () => {
     Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
     expect((await doctor(context)).of('folders')).toMatchObject({
       status,
-      message: expect.stringContaining('cannot be written: a part of the path is not there'),
+      message: expect.stringContaining('cannot be written: part of the path does not exist'),
       remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
     })
   })

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Context, KeychainRequest } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { needs } from '../requirements.ts'
-import { createProcessWorld, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
+import { createProcessSession, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
 import { interruptGroup } from '../stories/world.ts'
 
 const request = (
@@ -46,7 +46,7 @@ async function isGone(pid: number): Promise<boolean> {
 }
 
 describe('the helper process of the keychain', () => {
-  it('is killed when it does not answer in time, even if it ignores every other signal', async () => {
+  it('a helper that does not answer in time is killed, even if it ignores every other signal', async () => {
     const { keychain, directory } = scriptedKeychain(`
       import { writeFileSync } from 'node:fs'
       process.on('SIGTERM', () => {})
@@ -58,7 +58,7 @@ describe('the helper process of the keychain', () => {
     expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
   })
 
-  it('is in a process group of its own, so that Ctrl-C does not reach it', async () => {
+  it('the helper has its own process group, so that Ctrl-C does not reach it', async () => {
     const { keychain } = scriptedKeychain(`
       import { execFileSync } from 'node:child_process'
       const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
@@ -67,7 +67,7 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it('that a signal to the group of the program meets first is started once more', async () => {
+  it('a helper that is hit by a signal to the program’s process group is restarted once', async () => {
     const { keychain, directory } = scriptedKeychain(`
       import { existsSync, writeFileSync } from 'node:fs'
       const first = !existsSync('$DIR/first')
@@ -81,7 +81,7 @@ describe('the helper process of the keychain', () => {
     expect(await doomed.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail: 'SIGINT' })
   })
 
-  it('that is gone as soon as it has answered has answered', async () => {
+  it('a helper that ends right after its answer has answered', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))
     `)
@@ -89,7 +89,7 @@ describe('the helper process of the keychain', () => {
     expect(answers).toEqual(Array(12).fill({ ok: true, value: 'x' }))
   })
 
-  it('that ends without an answer is an answer of its own', async () => {
+  it('a helper that ends without an answer is reported as crashed', async () => {
     const { keychain } = scriptedKeychain('process.exit(7)')
     expect(await keychain.call(request('get'))).toEqual({
       ok: false,
@@ -98,7 +98,7 @@ describe('the helper process of the keychain', () => {
     })
   })
 
-  it('that crashes in native code is an answer of its own', async () => {
+  it('a helper that crashes in native code is reported as crashed', async () => {
     const { keychain } = scriptedKeychain(`process.kill(process.pid, 'SIGSEGV')`)
     expect(await keychain.call(request('get'))).toMatchObject({
       ok: false,
@@ -107,7 +107,7 @@ describe('the helper process of the keychain', () => {
     })
   })
 
-  it('gets the secret over its channel, and nothing in its arguments or its environment', async () => {
+  it('the helper gets the secret over its channel, and nothing in its arguments or environment', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', (request) => process.send({ ok: true, value: JSON.stringify({
         secret: request.secret, argv: process.argv.slice(2), execArgv: process.execArgv, env: process.env,
@@ -124,7 +124,7 @@ describe('the helper process of the keychain', () => {
 })
 
 describe('the real helper process', () => {
-  it('without the native module says that it is not installed', async () => {
+  it('the real helper says if the native module is not installed', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     cpSync(fileURLToPath(new URL('../../dist', import.meta.url)), directory, { recursive: true })
@@ -136,9 +136,9 @@ describe('the real helper process', () => {
 })
 
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
-  it('that was locked meanwhile says so, in every command that needs the secret', async () => {
+  it('every command that needs the secret says that the keychain has been locked', async () => {
     const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    const world = await createProcessSession({ store: 'keychain', keyring: open })
     world.session.expire()
     await open.stop()
     const locked = await startKeyring({ state: 'locked', home: open.home })
@@ -155,9 +155,9 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
     expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
   })
 
-  it('leaves no helper process behind when it is killed while a prompt is open', async () => {
+  it('the program leaves no helper process behind if it is killed while a prompt is open', async () => {
     const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    const world = await createProcessSession({ store: 'keychain', keyring: open })
     world.session.expire()
     await open.stop()
     const prompting = await startKeyring({ state: 'prompting', home: open.home })
@@ -170,9 +170,9 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 })
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
-  it('while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
+  it('Ctrl-C while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
     const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring: open })
+    const world = await createProcessSession({ store: 'keychain', keyring: open })
     world.session.expire()
     await open.stop()
     const prompting = await startKeyring({ state: 'prompting', home: open.home })
@@ -183,9 +183,9 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
     expect(await isGone(helper)).toBe(true)
   })
 
-  it('while a new token is being stored lets it arrive in the keychain', async () => {
+  it('Ctrl-C while a new token is being stored lets it arrive in the keychain', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessWorld({ store: 'keychain', keyring })
+    const world = await createProcessSession({ store: 'keychain', keyring })
     world.session.expire()
     const running = world.start(['auth', 'token', '--json'], { group: true })
     const pid = running.child.pid ?? 0
@@ -212,7 +212,7 @@ async function childOf(pid: number, known: readonly number[] = []): Promise<numb
 }
 
 describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
-  it('stores, gives and forgets a secret', async () => {
+  it('a real keychain stores, returns and deletes a secret', async () => {
     const { keychain } = await startKeyring({ state: 'unlocked' })
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: null })
     expect(await keychain.call(request('set', 'a', 'näïve "secret" ✓'))).toEqual({ ok: true, value: true })
@@ -222,7 +222,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
   })
 
-  it('keeps 20 secrets that are written at once', async () => {
+  it('a real keychain keeps 20 secrets that are written at once', async () => {
     const { keychain } = await startKeyring({ state: 'unlocked' })
     const accounts = Array.from({ length: 20 }, (_, index) => `account ${index}`)
     await Promise.all(
@@ -232,7 +232,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(read).toEqual(accounts.map((account) => ({ ok: true, value: `secret of ${account}` })))
   })
 
-  it('keeps one whole secret when 20 processes write the same item at once', async () => {
+  it('a real keychain keeps one whole secret if 20 processes write the same item at once', async () => {
     const { keychain } = await startKeyring({ state: 'unlocked' })
     const secrets = Array.from({ length: 20 }, (_, index) => `${index}:${'x'.repeat(200)}`)
     await Promise.all(secrets.map((secret) => keychain.call(request('set', 'one', secret))))
@@ -240,7 +240,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(secrets).toContain(read.ok ? read.value : read.reason)
   })
 
-  it('that is locked gives nothing, deletes nothing, and refuses to take anything', async () => {
+  it('a locked keychain returns nothing, deletes nothing, and refuses to store anything', async () => {
     const open = await startKeyring({ state: 'unlocked' })
     await open.keychain.call(request('set', 'a', 'secret'))
     await open.stop()
@@ -250,7 +250,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('with a prompt that nobody answers is given up after the time limit', async () => {
+  it('a keychain with a prompt that nobody answers is abandoned after the time limit', async () => {
     const open = await startKeyring({ state: 'unlocked' })
     await open.keychain.call(request('set', 'a', 'secret'))
     await open.stop()
@@ -261,7 +261,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(performance.now() - started).toBeLessThan(10_000)
   })
 
-  it('that is not there says that nothing answers as a keychain', async () => {
+  it('without a keychain, the error says that there is none', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_service' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_service' })
@@ -272,7 +272,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     ['an address that is empty', { DBUS_SESSION_BUS_ADDRESS: '' }],
     ['an address that is none', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of a bus that is gone', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('behind %s says that there is no bus', async (_name, env) => {
+  ])('with %s, the error says that there is no bus', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_bus' })
   })
 })

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { readPastedLines } from '../../src/oauth/pasted-url.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
-import { withEffects } from '../session/world.ts'
+import { withEffects } from '../session/sandbox-session.ts'
 
 const MEGABYTE = Buffer.alloc(1024 * 1024, 'a')
 

@@ -8,7 +8,7 @@ import {
   jsonResponse,
   textResponse,
 } from '../fake-context.ts'
-import { withEffects } from '../session/world.ts'
+import { withEffects } from '../session/sandbox-session.ts'
 import { expectCalmFailure, harmfulIn, type Ran } from './world.ts'
 
 /** Bodies in all; each goes to one command in one format. Set MAILCLAIM_TEST_BODIES for a longer run. */

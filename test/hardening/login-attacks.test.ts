@@ -9,7 +9,7 @@ import { sessionPaths } from '../../src/session/paths.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { find, needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
-import { withEffects } from '../session/world.ts'
+import { withEffects } from '../session/sandbox-session.ts'
 import { type Client, createClient, harmfulIn } from './world.ts'
 
 interface Login {

@@ -8,7 +8,7 @@ import { sessionPaths } from '../../src/session/paths.ts'
 import { replaceSession } from '../../src/session/replace.ts'
 import { moment } from '../../src/storage/moment.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
-import { withEffects } from '../session/world.ts'
+import { withEffects } from '../session/sandbox-session.ts'
 
 const HOUR = 3_600_000
 const BASE = 'http://127.0.0.1:1'

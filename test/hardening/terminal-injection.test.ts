@@ -5,7 +5,7 @@ import { PROVIDER_NAMES } from '../../src/claims/record-providers.ts'
 import { run } from '../../src/cli.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
-import { withEffects } from '../session/world.ts'
+import { withEffects } from '../session/sandbox-session.ts'
 import { control, createClient, createRealClock, harmfulIn } from './world.ts'
 
 /** What a stranger may write to take over a terminal, a clipboard, a line or a spreadsheet. */

@@ -12,7 +12,7 @@ import { createTransport } from '../../src/service/transport.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { replaceSession } from '../../src/session/replace.ts'
 import { createFakeContext, type FakeClock, type FakeContext, fakeSettings } from '../fake-context.ts'
-import { expireAccessToken, withEffects } from '../session/world.ts'
+import { expireAccessToken, withEffects } from '../session/sandbox-session.ts'
 
 /** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */
 export function createHastyClock(): FakeClock {

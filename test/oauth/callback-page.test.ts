@@ -28,8 +28,8 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
         target: { ...target, listen: target.listen },
         state: 'state-1',
         random: { bytes: (length) => new Uint8Array(length).fill(1), fraction: () => 0 },
-        judge: async () => undefined,
-        received: (callback) => void callback.answer(shown.page),
+        validate: async (parameters) => ({ valid: parameters }),
+        received: (_parameters, respond) => void respond(shown.page),
       })
       onTestFinished(() => server.close())
       const browser = await chromium.launch({

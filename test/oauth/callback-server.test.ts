@@ -1,28 +1,28 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Callback, startCallbackServer } from '../../src/oauth/callback-server.ts'
+import { startCallbackServer } from '../../src/oauth/callback-server.ts'
 import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
 
 const STATE = 'the-right-state'
 
 async function listen(
-  options: { uri?: string; judge?: (parameters: URLSearchParams) => string | undefined } = {},
+  options: { uri?: string; validate?: (parameters: URLSearchParams) => string | undefined } = {},
 ) {
   const target = redirectTarget(options.uri, undefined)
   if (target.listen === undefined) throw new Error('not a loopback target')
-  const received: Callback[] = []
+  const received: URLSearchParams[] = []
   const server = await startCallbackServer({
     target: { ...target, listen: target.listen },
     state: STATE,
     random: { bytes: (length) => new Uint8Array(length).fill(1), fraction: () => 0 },
-    judge: async (parameters) => {
-      const why = options.judge?.(parameters)
-      return why === undefined ? undefined : { status: 400, title: 'Wrong', text: why }
+    validate: async (parameters) => {
+      const why = options.validate?.(parameters)
+      return why === undefined ? { valid: parameters } : { page: { status: 400, title: 'Wrong', text: why } }
     },
-    received: (callback) => {
-      received.push(callback)
-      void callback.answer({ status: 200, title: 'You are signed in', text: 'done' })
+    received: (parameters, respond) => {
+      received.push(parameters)
+      void respond({ status: 200, title: 'You are signed in', text: 'done' })
     },
   })
   onTestFinished(() => server.close())
@@ -84,15 +84,15 @@ function sendRaw(port: number, text: string): Promise<string> {
 const right = (url: URL) => new URL(`${url.href}?code=abc&state=${STATE}`)
 
 describe('the listener for the redirect', () => {
-  it('hands on the redirect that carries the right state', async () => {
+  it('the listener accepts the redirect with the right state', async () => {
     const { url, received } = await listen()
     const answer = await send(right(url))
     expect(answer.status).toBe(200)
     expect(answer.body).toContain('You are signed in')
-    expect(received.map((callback) => callback.parameters.get('code'))).toEqual(['abc'])
+    expect(received.map((callback) => callback.get('code'))).toEqual(['abc'])
   })
 
-  it('tells the browser to run, load, frame, store and leak nothing', async () => {
+  it('the page tells the browser to run, load, frame, store and leak nothing', async () => {
     const { url } = await listen()
     const { headers } = await send(right(url))
     expect(headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/)
@@ -135,7 +135,7 @@ describe('the listener for the redirect', () => {
     ['an error with a wrong state', { path: () => '/callback?error=access_denied&state=wrong' }, 400],
     ['the state twice', { path: () => `/callback?code=abc&state=${STATE}&state=${STATE}` }, 400],
   ]
-  it.each(wrong)('refuses %s and still takes the right one', async (_what, attack, status) => {
+  it.each(wrong)('the listener refuses %s and still accepts the right one', async (_what, attack, status) => {
     const { url, received } = await listen()
     const answer = await send(right(url), {
       ...(attack.method === undefined ? {} : { method: attack.method }),
@@ -148,18 +148,18 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('looks at the state before it judges anything else', async () => {
-    const judged: string[] = []
+  it('the listener checks the state before it validates anything else', async () => {
+    const validated: string[] = []
     const { url } = await listen({
-      judge: (parameters) => void judged.push(parameters.toString()) as undefined,
+      validate: (parameters) => void validated.push(parameters.toString()) as undefined,
     })
     await send(url, { path: '/callback?code=abc&state=wrong&iss=x' })
-    expect(judged).toEqual([])
+    expect(validated).toEqual([])
   })
 
-  it('goes on waiting after an answer that the judge refuses', async () => {
+  it('the listener keeps waiting after an answer that is not valid', async () => {
     const { url, received } = await listen({
-      judge: (parameters) => (parameters.has('iss') ? 'wrong issuer <b>' : undefined),
+      validate: (parameters) => (parameters.has('iss') ? 'wrong issuer <b>' : undefined),
     })
     const refused = await send(url, { path: `/callback?code=abc&state=${STATE}&iss=evil` })
     expect(refused.status).toBe(400)
@@ -168,7 +168,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('takes only the first right answer', async () => {
+  it('the listener accepts only the first right answer', async () => {
     const { url, received } = await listen()
     await send(right(url))
     const second = await send(new URL(`${url.href}?code=other&state=${STATE}`))
@@ -177,7 +177,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('survives a request line of 100 kB, garbage, and a client that never finishes', async () => {
+  it('the listener survives a request line of 100 kB, garbage, and a client that never finishes', async () => {
     const { url, port, received } = await listen()
     expect(await sendRaw(port, `GET /callback?${'a'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
       /^HTTP\/1\.1 (431|400)/,
@@ -190,7 +190,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('takes the right answer among 200 connections at once', async () => {
+  it('the listener finds the right answer among 200 connections at once', async () => {
     const { url, received } = await listen()
     const noise = Array.from({ length: 200 }, () => send(url, { path: '/callback?code=x&state=wrong' }))
     const good = send(right(url))
@@ -199,7 +199,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('listens on the host, path and query that a registration fixes', async () => {
+  it('the listener uses the host, path and query of the registration', async () => {
     const { server, url, received } = await listen({ uri: 'http://localhost/cb/here' })
     expect(server.redirectUri).toMatch(/^http:\/\/localhost:\d+\/cb\/here$/)
     const answer = await send(new URL(`http://127.0.0.1:${url.port}/cb/here?code=abc&state=${STATE}`), {
@@ -209,7 +209,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('names the port that is taken', async () => {
+  it('a port that is taken is named', async () => {
     const { port } = await listen()
     await expect(listen({ uri: `http://127.0.0.1:${port}/callback` })).rejects.toMatchObject({
       code: 'port_in_use',
@@ -217,7 +217,7 @@ describe('the listener for the redirect', () => {
     })
   })
 
-  it('closes although a client still holds a connection open', async () => {
+  it('the listener closes although a client keeps a connection open', async () => {
     const { server, port } = await listen()
     const idle = connect(port, '127.0.0.1')
     await new Promise((resolve) => idle.once('connect', resolve))

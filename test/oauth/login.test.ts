@@ -107,7 +107,7 @@ async function begin({
 }
 
 describe('signing in', () => {
-  it('opens the address that the interface gives, with S256 and a state, once it listens', async () => {
+  it('a login opens the address of the interface, with S256 and a state, once it listens', async () => {
     const { context, url, redirect, come, result, received } = await begin({
       options: { scopes: ['emails:send', 'domains:read'], resource: 'https://api.example/' },
     })
@@ -130,7 +130,7 @@ describe('signing in', () => {
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('shows success only after the tokens are stored', async () => {
+  it('a login shows success only after the tokens are stored', async () => {
     const order: string[] = []
     let store = () => {}
     const { come, result } = await begin({
@@ -154,7 +154,7 @@ describe('signing in', () => {
     expect(order).toEqual(['stored', 'page'])
   })
 
-  it('says on the page and to the caller why the exchange failed', async () => {
+  it('the page and the caller learn why the exchange failed', async () => {
     const { come, result } = await begin({
       exchange: async () => {
         throw new CliError('invalid_grant', Exit.notSignedIn, 'the code <b>expired</b>')
@@ -178,7 +178,7 @@ describe('signing in', () => {
       /another issuer \(expected http:\/\/127\.0\.0\.1:1, got https:\/\/evil\.example\)/,
     ],
     ['an error of another issuer', { error: 'access_denied', iss: 'https://evil.example' }, /another issuer/],
-  ])('ignores an answer with %s, and the right one still counts', async (_what, wrong, why) => {
+  ])('a login ignores an answer with %s, and still accepts the right one', async (_what, wrong, why) => {
     const { come, ignored, received, result } = await begin()
     expect((await come(wrong)).status).toBeGreaterThanOrEqual(400)
     expect(received).toEqual([])
@@ -188,7 +188,7 @@ describe('signing in', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('takes one answer, not two', async () => {
+  it('a login accepts one answer, not two', async () => {
     let store = () => {}
     const { come, received, result } = await begin({
       exchange: () =>
@@ -211,14 +211,14 @@ describe('signing in', () => {
       authorization_endpoint: `${BASE}/elsewhere`,
       token_endpoint: 'https://evil.example/token',
     }
-    it('are heeded where they are those of this issuer', async () => {
+    it('metadata of this issuer are used', async () => {
       const { url, come, result } = await begin({ metadata: published })
       expect(url.pathname).toBe('/elsewhere')
       await come({ code: 'c1' })
       await result
     })
 
-    it('that promise iss make an answer without it wrong (RFC 9207)', async () => {
+    it('after metadata that promise iss, an answer without it is not accepted (RFC 9207)', async () => {
       const { come, ignored, result } = await begin({
         metadata: { ...published, authorization_response_iss_parameter_supported: true },
       })
@@ -233,7 +233,7 @@ describe('signing in', () => {
       ['HTML', 'html'],
       ['of another issuer', { ...published, issuer: 'https://evil.example' }],
       ['nonsense', { issuer: 7 }],
-    ])('that are %s leave the usual endpoint', async (_what, metadata) => {
+    ])('metadata that are %s leave the usual endpoint', async (_what, metadata) => {
       const { url, come, result } = await begin(metadata === undefined ? {} : { metadata })
       expect(url.pathname).toBe('/oauth/authorize')
       await come({ code: 'c1' })
@@ -244,7 +244,7 @@ describe('signing in', () => {
       ['on this machine, named by a service that is not', 'http://127.0.0.1:9/_shutdown'],
       ['with a user name', 'https://user:pass@api.example/authorize'],
       ['that is a script', 'javascript:alert(1)'],
-    ])('of a page %s are refused', async (_what, endpoint) => {
+    ])('metadata with a page %s are refused', async (_what, endpoint) => {
       const issuer = 'https://api.example'
       const begun = begin({
         metadata: { issuer, authorization_endpoint: endpoint },
@@ -253,7 +253,7 @@ describe('signing in', () => {
       await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
     })
 
-    it('of another issuer that will send iss end it before a browser is opened, and name both', async () => {
+    it('metadata of another issuer that will send iss end the login before a browser is opened, and the error names both', async () => {
       const begun = begin({
         metadata: {
           ...published,
@@ -272,7 +272,7 @@ describe('signing in', () => {
       })
     })
 
-    it('whose service does not answer end it before a browser is opened: exit 7', async () => {
+    it('a service that does not answer ends the login before a browser is opened: exit 7', async () => {
       await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
         code: 'service_unreachable',
         exit: 7,
@@ -310,7 +310,7 @@ describe('signing in', () => {
       },
     )
 
-    it('needs iss where that is promised', async () => {
+    it('a login at another issuer needs iss if that is promised', async () => {
       const promising = { ...metadata, authorization_response_iss_parameter_supported: true }
       const { come, result } = await begin({
         options: { issuer },
@@ -321,14 +321,14 @@ describe('signing in', () => {
       await expect(result).resolves.toBe('stored')
     })
 
-    it('takes the usual page where nothing is published', async () => {
+    it('a login at another issuer uses the usual page if nothing is published', async () => {
       const { url, come, result } = await begin({ options: { issuer } })
       expect(url.href).toMatch(`${BASE}/oauth/authorize?`)
       await come({ code: 'c1', iss: issuer })
       await result
     })
 
-    it('refuses metadata that name yet another issuer', async () => {
+    it('a login at another issuer refuses metadata that name yet another one', async () => {
       const begun = begin({
         options: { issuer },
         context: { respond: publishedAt(RFC8414, { ...metadata, issuer: 'https://evil.example' }) },
@@ -339,7 +339,7 @@ describe('signing in', () => {
       })
     })
 
-    it('that cannot be reached from here can do with a page that the person names', async () => {
+    it('an issuer that cannot be reached from here is no obstacle if the person names the page', async () => {
       await expect(begin({ metadata: 'down', options: { issuer } })).rejects.toMatchObject({
         code: 'service_unreachable',
         exit: 7,
@@ -356,7 +356,7 @@ describe('signing in', () => {
     })
   })
 
-  it('names both issuers in the end where the only answer was another one’s, and the way on', async () => {
+  it('a login that got only an answer of another issuer names both issuers and what to do', async () => {
     const { clock, come, hints, result } = await begin({ options: { again: { profile: 'work' } } })
     await come({ code: 'c1', iss: 'https://auth.example' })
     const hint = expect.stringContaining('mailclaim login --profile work --issuer https://auth.example')
@@ -375,7 +375,7 @@ describe('signing in', () => {
     ['http://auth.example', 'check --base-url and --issuer'],
     ['', 'check --base-url and --issuer'],
     ["https://a.example/';$(id)", "login --issuer 'https://a.example/'\\'';$(id)'."],
-  ])('recommends no issuer that cannot be one, and quotes it for the shell: %j', async (iss, words) => {
+  ])('the hint recommends only a valid issuer, quoted for the shell: %j', async (iss, words) => {
     const { clock, come, result } = await begin()
     await come({ code: 'c1', iss })
     clock.strike()
@@ -388,7 +388,7 @@ describe('signing in', () => {
     ['unauthorized_client', Exit.notConfigured],
     ['temporarily_unavailable', Exit.unavailable],
     ['something_new', Exit.refused],
-  ])('%s in the browser is exit %i', async (error, exit) => {
+  ])('%s in the browser ends the login with exit %i', async (error, exit) => {
     const { come, result } = await begin()
     expect((await come({ error, error_description: 'because' })).page).toContain('You are not signed in')
     await expect(result).rejects.toMatchObject({
@@ -403,7 +403,7 @@ describe('signing in', () => {
     [60_000, '1 minute'],
     [2500, '2.5 seconds'],
     [1000, '1 second'],
-  ])('ends when nobody comes within %i ms: exit 4', async (timeoutMs, span) => {
+  ])('a login without an answer within %i ms ends with exit 4', async (timeoutMs, span) => {
     const { clock, result } = await begin({ options: { timeoutMs } })
     clock.strike()
     await expect(result).rejects.toMatchObject({
@@ -413,7 +413,7 @@ describe('signing in', () => {
     })
   })
 
-  it('ends as interrupted when that happens before anything was sent', async () => {
+  it('a login that is interrupted before anything was sent ends as interrupted', async () => {
     const context: { interrupt?: () => void } = {}
     const begun = begin({
       context: {
@@ -429,14 +429,14 @@ describe('signing in', () => {
     await expect(begun).rejects.toMatchObject({ code: 'interrupted', exit: Exit.interrupted })
   })
 
-  it('ends when the person interrupts it, and closes the listener', async () => {
+  it('a login that is interrupted closes the listener', async () => {
     const { context, redirect, result } = await begin()
     context.interrupt()
     await expect(result).rejects.toMatchObject({ exit: 130 })
     await expect(fetch(redirect)).rejects.toThrow()
   })
 
-  it('takes a pasted address, also a bare query, after wrong lines', async () => {
+  it('a login accepts a pasted address, or a bare query, after wrong lines', async () => {
     for (const shape of [
       (query: string) => `http://127.0.0.1:7/callback?${query}`,
       (query: string) => `"?${query}"`,
@@ -450,16 +450,16 @@ describe('signing in', () => {
     }
   })
 
-  it('stops reading where lines pour in, and still waits for the browser', async () => {
+  it('a login stops reading after too many lines, and still waits for the browser', async () => {
     const { context, come, ignored, result } = await begin()
     context.stdin.stream.write('y\n'.repeat(5000))
     await expect.poll(() => ignored.length).toBe(20)
-    expect(ignored.at(-1)).toContain('nothing more is read')
+    expect(ignored.at(-1)).toContain('no more are read')
     await come({ code: 'c1' })
     await expect(result).resolves.toBe('stored')
   })
 
-  it('reads no line where it is not to', async () => {
+  it('a login reads no lines unless it is told to', async () => {
     const { context, state, come, received, result } = await begin({ options: { readInput: false } })
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)
     await come({ code: 'c1' })
@@ -470,19 +470,19 @@ describe('signing in', () => {
   describe('with a redirect URI that is not on this machine', () => {
     const target = redirectTarget('https://app.example/cb', undefined)
 
-    it('takes the pasted address, also as the last line of a pipe', async () => {
+    it('a login with a remote redirect URI accepts the pasted address, also as the last line of a pipe', async () => {
       const { context, state, result } = await begin({ options: { target } })
       context.stdin.stream.end(`https://app.example/cb?code=c1&state=${state}`)
       await expect(result).resolves.toBe('stored')
     })
 
-    it('does not wait for what cannot come: the input is over', async () => {
+    it('a login with a remote redirect URI ends with its input', async () => {
       const { context, result } = await begin({ options: { target } })
       context.stdin.stream.end()
       await expect(result).rejects.toMatchObject({ code: 'usage', exit: 2 })
     })
 
-    it('does not wait for what cannot come: no line is read', async () => {
+    it('a login with a remote redirect URI does not start if no lines are read', async () => {
       await expect(begin({ options: { target, readInput: false } })).rejects.toMatchObject({ exit: 2 })
     })
   })

@@ -11,8 +11,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 }
 const readEntities = (text: string) => text.replace(/&[^;]+;/g, (entity) => ENTITIES[entity] ?? entity)
 
-describe('the page that leads a browser to an address', () => {
-  it('holds any address in its attributes alone, and nothing that runs or loads', () => {
+describe('the page that redirects a browser to an address', () => {
+  it('the redirect page has the address only in attributes, and runs and loads nothing', () => {
     const part = fc.array(
       fc.oneof(
         fc.string({ maxLength: 8 }),

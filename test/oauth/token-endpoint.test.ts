@@ -84,7 +84,7 @@ const escaped = (text: string) =>
   [...text].map((c) => (c === '/' ? '\\/' : `\\u00${c.charCodeAt(0).toString(16)}`)).join('')
 
 describe('the exchange of a code', () => {
-  it('sends what the interface asks for, form-encoded, without an Authorization header', async () => {
+  it('the exchange of a code is form-encoded as in the interface, without an Authorization header', async () => {
     const { request, tokens } = await exchange(() => jsonResponse(200, WHOLE))
     expect(request?.url.href).toBe('https://api.example.com/v1/oauth/token')
     expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
@@ -119,10 +119,10 @@ describe('the exchange of a code', () => {
     ],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
-    [textResponse(200, '<html>'), 'answer_unusable', 7, 'no JSON object'],
+    [textResponse(200, '<html>'), 'answer_unusable', 7, 'not a JSON object'],
     [jsonResponse(200, { ...WHOLE, refresh_token: undefined }), 'no_refresh_token', 6, 'no refresh token'],
     [jsonResponse(302, WHOLE), 'answer_unusable', 7, 'HTTP 302'],
-  ])('that is answered with %o ends in %s', async (answer, code, exit, words) => {
+  ])('an exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       code,
       exit,
@@ -130,7 +130,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('that brings no answer says that a new login is needed', async () => {
+  it('an exchange without an answer says that a new login is needed', async () => {
     const failing = exchange(() =>
       Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
     )
@@ -141,7 +141,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('that brings no refresh token says what may be wrong, and sends nobody in a circle', async () => {
+  it('an exchange without a refresh token says what may be wrong, and not just to sign in again', async () => {
     const error = await exchange(() => jsonResponse(200, { ...WHOLE, refresh_token: null })).catch(
       (thrown: unknown) => thrown,
     )
@@ -149,7 +149,7 @@ describe('the exchange of a code', () => {
     expect((error as CliError).hint).not.toMatch(/login (again|--profile)/)
   })
 
-  it('keeps the words of the service, but not a secret that they quote', async () => {
+  it('the error of an exchange quotes the service, but not a secret that the service quotes', async () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     const error = await exchange(() => answer).catch((thrown: unknown) => thrown)
     expect((error as CliError).message).toContain('it says: code [left out] with [left out] is not known')
@@ -171,7 +171,7 @@ describe('a token response', () => {
       { expiresInSeconds: 300 },
     ],
     ['with a lifetime as text', { expires_in: '600' }, { expiresInSeconds: 600 }],
-    ['with a lifetime that is none', { expires_in: 'soon' }, { expiresInSeconds: 300 }],
+    ['with an invalid lifetime', { expires_in: 'soon' }, { expiresInSeconds: 300 }],
     ['with a lifetime below zero', { expires_in: -1 }, { expiresInSeconds: 300 }],
     ['with a lifetime of a million years', { expires_in: 3e13 }, { expiresInSeconds: 366 * 24 * 3600 }],
     ['with another spelling of Bearer', { token_type: 'bEARER' }, { accessToken: 'new-access' }],
@@ -182,19 +182,19 @@ describe('a token response', () => {
       { scope: 'emails:send domains:read' },
     ],
     ['with fields that nobody knows', { id_token: 'x', more: {} }, { refreshToken: 'new-refresh' }],
-  ])('%s is understood', async (_name, fields, expected) => {
+  ])('a token response %s is accepted', async (_name, fields, expected) => {
     const { tokens } = await exchange(() => jsonResponse(200, { ...WHOLE, ...fields }), 'asked:for')
     expect(tokens).toMatchObject(expected)
   })
 
-  it.each([201, 203])('with status %i is a success as well', async (status) => {
+  it.each([201, 203])('a token response with status %i is a success', async (status) => {
     const { outcome } = await refreshOnce(() => jsonResponse(status, WHOLE))
     expect(outcome.kind).toBe('success')
   })
 })
 
 describe('a refresh', () => {
-  it('sends the token once, and the scope only where it is to be narrowed', async () => {
+  it('a refresh sends the token once, and the scope only to narrow it', async () => {
     const { requests } = await refreshOnce(() => jsonResponse(200, WHOLE))
     expect(requests).toHaveLength(1)
     expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
@@ -292,7 +292,7 @@ describe('a refresh', () => {
     [
       'an access token that breaks off',
       () => textResponse(200, '{"access_token":"half-of-a-tok'),
-      { kind: 'unknown', why: 'HTTP 200; it holds no JSON object' },
+      { kind: 'unknown', why: 'HTTP 200; it is not a JSON object' },
     ],
     [
       'a certain refusal of what was to be done before sending',
@@ -323,7 +323,7 @@ describe('a refresh', () => {
       { kind: 'unknown', why: 'no answer' },
     ],
     ['a bug in the transport', () => Promise.reject(new TypeError('oops')), { kind: 'unknown', why: 'oops' }],
-  ])('that meets %s', async (_name, answer, expected) => {
+  ])('a refresh that is answered with %s', async (_name, answer, expected) => {
     expect((await refreshOnce(answer)).outcome).toMatchObject(expected)
   })
 
@@ -332,7 +332,7 @@ describe('a refresh', () => {
     ['an access token that is no text', { access_token: 7 }],
     ['an access token with a line break', { access_token: 'a\nb' }],
     ['a token of another type', { token_type: 'DPoP' }],
-  ])('keeps the new refresh token beside %s', async (_what, fields) => {
+  ])('a refresh keeps the new refresh token beside %s', async (_what, fields) => {
     const { outcome } = await refreshOnce(() => jsonResponse(200, { ...WHOLE, ...fields }))
     expect(outcome).toEqual({
       kind: 'success',
@@ -349,14 +349,14 @@ describe('a refresh', () => {
       () => jsonResponse(500, { message: '{\\"refresh_token\\":\\"rtNEW_abcdefghijk0123\\"}' }),
     ],
     ['plain words', () => oauthError(400, 'invalid_request', 'the next one is rtNEW_abcdefghijk0123')],
-  ])('keeps the token that a service shows in %s out of every message', async (_where, answer) => {
+  ])('no message of a refresh contains a token that the service shows in %s', async (_where, answer) => {
     const { outcome } = await refreshOnce(answer)
     const said = 'error' in outcome ? outcome.error.message : JSON.stringify(outcome)
     expect(said).toContain('[left out]')
     expect(said).not.toContain('rtNEW')
   })
 
-  it('shows the words and the ids by which support finds a request', async () => {
+  it('the message of a refresh shows the words and ids by which support finds a request', async () => {
     const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
     const { outcome } = await refreshOnce(() =>
       jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),
@@ -374,12 +374,12 @@ describe('a refresh', () => {
       })(),
     })
 
-    it('has succeeded once the object is whole', async () => {
+    it('a truncated answer is a success if the object is complete', async () => {
       const { outcome } = await refreshOnce(() => cutAfter(JSON.stringify(WHOLE)))
       expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
     })
 
-    it('has succeeded once both tokens are whole', async () => {
+    it('a truncated answer is a success if both tokens are complete', async () => {
       for (const left of ['}', ',"scope":"emails:send"}']) {
         const text = JSON.stringify({ ...WHOLE, scope: 'emails:send' })
           .replace(/,"scope":"emails:send"\}$/, left)
@@ -389,7 +389,7 @@ describe('a refresh', () => {
       }
     })
 
-    it('is unknown before that, and tells no piece of a token', async () => {
+    it('a truncated answer without both tokens is unknown, and no message contains a piece of a token', async () => {
       const { refresh_token, ...rest } = WHOLE
       const text = JSON.stringify({ ...rest, refresh_token })
       const { outcome } = await refreshOnce(() => cutAfter(text.slice(0, -3)))
@@ -400,7 +400,7 @@ describe('a refresh', () => {
       expect((outcome as { why: string }).why).not.toContain('new-')
     })
 
-    it('is a refusal where its head or the part that came proves one', async () => {
+    it('a truncated answer is a refusal if its head or the part that arrived proves one', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome.kind).toBe('not_consumed')
       const later = cutAfter('<h1>', 503, { 'retry-after': '1' })
@@ -413,7 +413,7 @@ describe('a refresh', () => {
         'no last chunk',
         (json: string) => `Transfer-Encoding: chunked\r\n\r\n${json.length.toString(16)}\r\n${json}\r\n`,
       ],
-    ])('on a real connection, with %s, has succeeded', async (_what, frame) => {
+    ])('a truncated answer on a real connection, with %s, is a success', async (_what, frame) => {
       const server = createTcpServer((socket) => {
         socket.on('error', () => {})
         socket.once('data', () => {
@@ -426,7 +426,7 @@ describe('a refresh', () => {
     })
   })
 
-  it('may take half a minute whatever time the lists have, and hands on what is to be done before sending', async () => {
+  it('a refresh may take half a minute whatever the HTTP timeout, and calls `beforeSend`', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {
@@ -452,14 +452,14 @@ describe('a refresh', () => {
     ['far into a long text', (token) => textResponse(500, `${'x'.repeat(150)}${token}`)],
     ['in a text with escapes', (token) => textResponse(500, `no: ${escaped(token)}`)],
     ['in the message of a success', (token) => jsonResponse(200, { message: `took ${token}` })],
-  ])('says nothing that the token is in: %s', async (_how, answer) => {
+  ])('no message of a refresh contains the token: %s', async (_how, answer) => {
     const token = 'old/refresh+"quoted"=\\token'
     for (const verbose of [{}, { verbose: true as const }]) {
       const context = createFakeContext({ respond: () => answer(token) })
       const settings = await fakeSettings(context, verbose)
       const outcome = await refresh(context, { ...REQUEST, base: BASE, settings, refreshToken: token })
-      const told = `${JSON.stringify(outcome)} ${'error' in outcome ? outcome.error.message : ''} ${context.stderr.text}`
-      const plain = told
+      const output = `${JSON.stringify(outcome)} ${'error' in outcome ? outcome.error.message : ''} ${context.stderr.text}`
+      const plain = output
         .replace(/\\+u(?<hex>[\da-f]{4})|%(?<byte>[\da-f]{2})/gi, (_match, hex?: string, byte?: string) =>
           String.fromCharCode(Number.parseInt(hex ?? byte ?? '', 16)),
         )
@@ -468,7 +468,7 @@ describe('a refresh', () => {
     }
   })
 
-  it('is never sent in clear over a network', async () => {
+  it('a refresh token is never sent unencrypted over a network', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const outcome = await refresh(context, {
       base: new URL('http://api.example.com'),
@@ -482,7 +482,7 @@ describe('a refresh', () => {
     expect(context.requests).toEqual([])
   })
 
-  it('never goes over a connection that was used before, which may just be closing', async () => {
+  it('a refresh never reuses a connection, which may be about to close', async () => {
     const connections = new Set<unknown>()
     const server = createServer((request, response) => {
       connections.add(request.socket)

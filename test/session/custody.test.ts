@@ -16,19 +16,21 @@ import { describe, expect, it } from 'vitest'
 import type { Context, HttpRequest } from '../../src/context.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { forgetSession, profilesWithSecrets } from '../../src/session/forget.ts'
+import { forgetSession } from '../../src/session/forget.ts'
+import { profilesWithSecrets } from '../../src/session/profiles.ts'
 import { readRecord } from '../../src/session/record.ts'
-import { type RenewOptions, renew } from '../../src/session/refresh.ts'
+import { renew } from '../../src/session/refresh.ts'
+import type { RenewOptions } from '../../src/session/refresh-task.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
-import { createSessionWorld, endOf, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, endOf, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
 const ASKED: RenewOptions = { reason: 'asked' }
 const ROOT = process.getuid?.() === 0
 
-/** Runs something at the last moment before a refresh token leaves, in the place of the journal or around it. */
-function beforeSending(world: SessionWorld, around: (enterJournal: () => void) => void): Context {
+/** Runs something at the last moment before a refresh token leaves, before or after the journal is written. */
+function beforeSending(world: SandboxSession, around: (enterJournal: () => void) => void): Context {
   const { http } = world.context
   const send = (request: HttpRequest) =>
     http.send({ ...request, beforeSend: () => around(() => request.beforeSend?.()) })
@@ -36,7 +38,7 @@ function beforeSending(world: SessionWorld, around: (enterJournal: () => void) =
 }
 
 /** Runs something when the service has rotated the token and nothing is stored yet. */
-function beforeStoring(world: SessionWorld, meanwhile: () => unknown): Context {
+function beforeStoring(world: SandboxSession, meanwhile: () => unknown): Context {
   const { http } = world.context
   return withEffects(world.context, {
     http: {
@@ -50,15 +52,15 @@ function beforeStoring(world: SessionWorld, meanwhile: () => unknown): Context {
   })
 }
 
-function withEffectsOf(world: SessionWorld, effects: Partial<Context>): SessionWorld {
+function withEffectsOf(world: SandboxSession, effects: Partial<Context>): SandboxSession {
   return { ...world, context: withEffects(world.context, effects) }
 }
 
-const names = (world: SessionWorld) => Object.keys(filesOf(world.paths.directory))
+const names = (world: SandboxSession) => Object.keys(filesOf(world.paths.directory))
 
 describe('the lock file of a session', () => {
-  it('that is deleted during a refresh costs neither the session nor the grant', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+  it('a lock file that is deleted during a refresh costs neither the session nor the grant', async () => {
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const seen: string[] = []
     const context = beforeStoring(world, async () => {
@@ -72,9 +74,9 @@ describe('the lock file of a session', () => {
   })
 
   it.each(['before the journal is written', 'while the journal is written'] as const)(
-    'that is deleted %s is taken again, and nothing is sent until then',
+    'a lock file that is deleted %s is locked again before anything is sent',
     async (when) => {
-      const world = await createSessionWorld()
+      const world = await createSandboxSession()
       await world.signIn()
       let armed = false
       const { clock } = world.context
@@ -99,8 +101,8 @@ describe('the lock file of a session', () => {
     },
   )
 
-  it('that is deleted while the new token is stored leads to no second use of one', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+  it('a lock file that is deleted while the new token is stored leads to no second use of a token', async () => {
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const { directory } = world.paths
     const own = () => readdirSync(directory).filter((name) => /^secret\..*-.*\.json$/.test(name))
@@ -115,8 +117,8 @@ describe('the lock file of a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 4, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('that is deleted again and again is given up on in the end, with nothing sent', async () => {
-    const world = await createSessionWorld()
+  it('a lock file that keeps being deleted ends the command, with nothing sent', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const context = beforeSending(world, (enterJournal) => {
       rmSync(world.paths.lock)
@@ -131,8 +133,8 @@ describe('the lock file of a session', () => {
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
   })
 
-  it('that is deleted in a loop under many refreshes leads to no second use of a token', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+  it('a lock file that is deleted in a loop during many refreshes leads to no second use of a token', async () => {
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     const cleaner = setInterval(() => rmSync(world.paths.lock, { force: true }), 2)
     const ends = await Promise.all(
@@ -146,8 +148,8 @@ describe('the lock file of a session', () => {
 })
 
 describe('a token that another process is sending', () => {
-  it('is not sent, even by a process that still holds the lock', async () => {
-    const world = await createSessionWorld()
+  it('a token in the journal is not sent, even by a process that still holds the lock', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     let copied = false
     // As if another process, under a lock file of its own, had been the first to write the journal.
@@ -164,8 +166,8 @@ describe('a token that another process is sending', () => {
 })
 
 describe('a file system without locks that work', () => {
-  it('leads to no second use of a token: the last look before sending finds the successor', async () => {
-    const world = await createSessionWorld({}, { clock: realClock })
+  it('a last check before sending finds the successor, so no token is used twice', async () => {
+    const world = await createSandboxSession({}, { clock: realClock })
     await world.signIn()
     let others = 0
     const context = beforeSending(world, (enterJournal) => {
@@ -204,8 +206,8 @@ describe('a file system without locks that work', () => {
 })
 
 describe('a journal that cannot be written', () => {
-  it('sends nothing, says so, and leaves the session as it was', async () => {
-    const world = await createSessionWorld()
+  it('a refresh whose journal cannot be written sends nothing, says so, and leaves the session as it was', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const { directory } = world.paths
     const context = beforeSending(world, (enterJournal) => {
@@ -220,7 +222,7 @@ describe('a journal that cannot be written', () => {
         renameSync(journals, directory)
       }
     })
-    // The lock is another one for a moment, so everything is read again; in the end the person is told.
+    // The lock is a different one for a moment, so everything is read again until the command gives up with an error.
     expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('session_busy')
     expect(await world.counts()).toMatchObject({ refreshes: 0 })
     expect(names(world).filter((name) => name.startsWith('journal.'))).toEqual([])
@@ -229,8 +231,8 @@ describe('a journal that cannot be written', () => {
 })
 
 describe('a copy of a profile', () => {
-  it('is refused before anything is sent, and named as what it is', async () => {
-    const world = await createSessionWorld()
+  it('a copied profile is refused before anything is sent, and called a copy', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const copy = join(world.paths.directory, '..', 'b')
     cpSync(world.paths.directory, copy, { recursive: true })
@@ -245,9 +247,9 @@ describe('a copy of a profile', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  it('takes nothing of the original along when it is signed out', async () => {
+  it('signing out of a copied profile leaves the original alone', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     const copy = join(world.paths.directory, '..', 'b')
     cpSync(world.paths.directory, copy, { recursive: true })
@@ -261,7 +263,7 @@ describe('a copy of a profile', () => {
 describe('two state directories that share a keychain', () => {
   async function twoStates() {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain }, { clock: realClock })
+    const world = await createSandboxSession({ keychain }, { clock: realClock })
     await world.signIn('keychain')
     const { directories } = world.context
     const state = `${directories.state}-copy`
@@ -270,7 +272,7 @@ describe('two state directories that share a keychain', () => {
     return { world, other }
   }
 
-  it('refresh one after the other, each with what the other stored', async () => {
+  it('state directories that share a keychain refresh one after the other, each with the token that the other stored', async () => {
     const { world, other } = await twoStates()
     const ends = await Promise.all(
       [world.context, other, world.context, other, other, world.context].map((context) =>
@@ -281,7 +283,7 @@ describe('two state directories that share a keychain', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 6, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('know of each other’s refresh that has no known outcome', async () => {
+  it('state directories that share a keychain know about each other’s interrupted refresh', async () => {
     const { world, other } = await twoStates()
     await world.fault({ kind: 'drop' })
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_unknown')
@@ -293,9 +295,9 @@ describe('two state directories that share a keychain', () => {
 })
 
 describe('a keychain that refused the new token', () => {
-  it('never has its old one sent, even where the file with the new one is gone', async () => {
+  it('the old token in a keychain is never sent, even if the file with the new one is gone', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     const context = beforeStoring(world, () => {
       keychain.trouble = 'refused'
@@ -314,8 +316,8 @@ describe('a keychain that refused the new token', () => {
 })
 
 describe('a narrowed access token', () => {
-  it('that cannot be stored is an error, and the wider one before it is not handed out', async () => {
-    const world = await createSessionWorld()
+  it('a narrowed access token that cannot be stored is an error, and the wider one before it is not used', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const record = await readRecord(world.paths)
     const scope = record?.kind === 'oauth' ? (record.scope ?? '').split(' ')[0] : undefined
@@ -335,16 +337,16 @@ describe('a narrowed access token', () => {
 })
 
 describe('the secrets of earlier sign-ins', () => {
-  it('go with the next login, even where the record was damaged', async () => {
-    const world = await createSessionWorld()
+  it('the next login removes the secrets of earlier sign-ins, even if the record was damaged', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     writeFileSync(world.paths.session, '{"version":1,')
     await world.signIn()
     expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
   })
 
-  it('go with a logout of all profiles, whatever was left of them and wherever it was put', async () => {
-    const world = await createSessionWorld()
+  it('logging out of all profiles removes every secret, wherever it was stored', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const { state } = world.context.directories
     const killed = join(
@@ -362,9 +364,9 @@ describe('the secrets of earlier sign-ins', () => {
     expect(profilesWithSecrets(world.context)).toEqual([])
   })
 
-  it('are not named by a file that somebody planted: what is not ours stays', async () => {
+  it('a planted file cannot make a logout remove keychain items of others', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn()
     keychain.items.set('work https://api.example.com 0123456789ab', 'of another profile')
     const elsewhere = join(world.context.directories.state, 'precious.json')
@@ -376,8 +378,8 @@ describe('the secrets of earlier sign-ins', () => {
     expect(keychain.items.size).toBe(1)
   })
 
-  it.runIf(ROOT)('of another user are not removed by a logout, which says whose they are', async () => {
-    const world = await createSessionWorld()
+  it.runIf(ROOT)('a logout does not remove secrets of another user, and says so', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const before = names(world)
     for (const name of before) chownSync(join(world.paths.directory, name), 4711, 4711)
@@ -391,9 +393,9 @@ describe('the secrets of earlier sign-ins', () => {
 })
 
 describe('a record that cannot be used', () => {
-  it('does not keep a logout or a login from removing the item that the keychain holds', async () => {
+  it('logout and login remove the keychain item even if the record cannot be used', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     writeFileSync(world.paths.session, '{')
     await world.signIn('keychain')
@@ -405,8 +407,8 @@ describe('a record that cannot be used', () => {
 })
 
 describe('a link in the place of the record', () => {
-  it('is moved out of the way by a login', async () => {
-    const world = await createSessionWorld()
+  it('a login moves a link in the place of the record out of the way', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     rmSync(world.paths.session)
     symlinkSync(join(world.paths.directory, 'nowhere'), world.paths.session)
@@ -416,8 +418,8 @@ describe('a link in the place of the record', () => {
 })
 
 describe('a failure before anything is sent', () => {
-  it('is told as that, whatever it is', async () => {
-    const world = await createSessionWorld()
+  it('any failure before the request says that nothing was sent', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const broken = {
       ...world.context.http,
@@ -436,8 +438,8 @@ describe('a failure before anything is sent', () => {
 })
 
 describe('a wait', () => {
-  it('for the lock is said once, after two seconds', async () => {
-    const world = await createSessionWorld()
+  it('waiting for the lock prints one message, after two seconds', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     await withLock(world.paths.lock, world.context, { deadlineMs: 10 }, async () => {
       expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('session_busy')
@@ -447,8 +449,8 @@ describe('a wait', () => {
     )
   })
 
-  it('for the service is said once it has taken two seconds', async () => {
-    const world = await createSessionWorld()
+  it('waiting for the service prints one message, after two seconds', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     await renew(
       beforeStoring(world, () => world.context.clock.ring()),
@@ -462,8 +464,8 @@ describe('a wait', () => {
 })
 
 describe('the files of a session', () => {
-  it('are read by `auth status` where nothing can be locked', async () => {
-    const world = await createSessionWorld()
+  it('`auth status` reads the session even if nothing can be locked', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     rmSync(world.paths.lock)
     mkdirSync(world.paths.lock)

@@ -33,6 +33,12 @@ const afterSending =
   (calls) =>
     calls.slice(calls.findIndex(isSend)).find((call) => name.test(call.name) && /\/secret\./.test(call.about))
 
+/** The end of the last check of the stored tokens, between the journal and the request. */
+const closeOfStoredToken: Find = (calls) => {
+  const created = calls.findIndex(({ name, about }) => name === 'create' && about.includes('/journal.'))
+  return calls.slice(created).find(({ name, about }) => name === 'close' && /\/secret\./.test(about))
+}
+
 /** What goes wrong; with which command; at which call; how; how the command ends; what it says. */
 const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
   [
@@ -69,6 +75,7 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
   ],
   ['no socket can be had at first', REFRESH, first(/^socket$/, /./), 'EMFILE', '0', /^$/],
   ['the first connection is refused by this machine', REFRESH, first(/^connect$/, /./), 'EACCES', '0', /^$/],
+  ['a stored token cannot be closed after it was read', REFRESH, closeOfStoredToken, 'EIO', '0', /^$/],
   ['the new token cannot be written', REFRESH, afterSending(/write/), 'EIO', '0', /^$/],
   ['the new token cannot be flushed', REFRESH, afterSending(/sync/), 'EIO', '0', /^$/],
   [
@@ -85,7 +92,7 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
     first(/^read$/, /session\.json/),
     'EIO',
     '4 file_unusable',
-    /cannot be read \(the disk reports an error\)/,
+    /cannot be read \(the disk reported an error\)/,
   ],
   [
     'a narrowed access token cannot be stored',
@@ -97,9 +104,9 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
   ],
 ]
 
-describe('a refresh on a machine on which', () => {
+describe('a refresh during a single disk fault', () => {
   it.runIf(needs('cc')).each(rows)(
-    '%s, loses nothing and says nothing untrue',
+    'if %s, a refresh loses nothing and says nothing untrue',
     async (_what, words, find, fault, end, says) => {
       const library = compileShim(onTestFinished)
       const lane = await createLane(onTestFinished)

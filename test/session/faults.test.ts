@@ -8,7 +8,7 @@ import { describeSession } from '../../src/session/describe.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { createFakeKeychain, type FakeKeychain } from '../fake-context.ts'
-import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
 /** How a command ends: the code and the exit of its error, or `ok`. */
 async function endOf(work: () => Promise<unknown>): Promise<string> {
@@ -31,7 +31,7 @@ async function messageOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 /** The context with less than the half minute that a refresh may take. */
-function impatient(world: SessionWorld): Context {
+function impatient(world: SandboxSession): Context {
   const { http } = world.context
   return withEffects(world.context, {
     http: { ...http, send: (request) => http.send({ ...request, timeoutMs: 700 }) },
@@ -167,7 +167,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     1,
   ],
   [
-    '200 that is no token response',
+    '200 that is not a token response',
     { kind: 'status', status: 200, headers: json, body: { ok: true } },
     'refresh_unknown 7',
     'interrupted',
@@ -288,7 +288,7 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
 
 describe('a refresh that meets', () => {
   it.each(faults)('%s', async (_name, fault, end, state, next, refreshes) => {
-    const world = await createSessionWorld()
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     await world.fault(fault)
@@ -304,9 +304,9 @@ describe('a refresh that meets', () => {
   })
 
   it.each(['lookup', 'connect'] as const)(
-    'a failed %s, tries again and then leaves the session as it is',
+    'a refresh with a failed %s is tried again and then leaves the session as it is',
     async (kind) => {
-      const world = await createSessionWorld()
+      const world = await createSandboxSession()
       await world.signIn()
       world.expire()
       let tries = 0
@@ -324,8 +324,8 @@ describe('a refresh that meets', () => {
     },
   )
 
-  it('a failed TLS handshake says so at once and leaves the session as it is', async () => {
-    const world = await createSessionWorld()
+  it('a refresh with a failed TLS handshake says so at once and leaves the session as it is', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const http: Context['http'] = {
@@ -341,8 +341,8 @@ describe('a refresh that meets', () => {
 })
 
 describe('an interrupted session', () => {
-  async function interruptedWorld(fault: Record<string, unknown>): Promise<SessionWorld> {
-    const world = await createSessionWorld()
+  async function interruptedWorld(fault: Record<string, unknown>): Promise<SandboxSession> {
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     await world.fault(fault)
@@ -350,31 +350,31 @@ describe('an interrupted session', () => {
     await world.clearFaults()
     return world
   }
-  const retry = (world: SessionWorld) =>
+  const retry = (world: SandboxSession) =>
     renew(world.context, world.settings, { reason: 'asked', retryInterrupted: true })
 
-  it('says what happened, what is safe, and both ways on', async () => {
+  it('an interrupted session says what happened, what is safe, and both options', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     expect(await messageOf(() => currentCredential(world.context, world.settings))).toMatchInlineSnapshot(
       `"the last refresh of profile default, at 2026-11-20 12:00:00 UTC, has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again | sign in again, which is always safe: mailclaim login --store file. Or try the old token: mailclaim auth refresh --retry-interrupted; if the service did take it, that ends this session everywhere"`,
     )
   })
 
-  it('goes on when a person retries and the token was not used', async () => {
+  it('an interrupted session continues if a person retries and the token was not used', async () => {
     const world = await interruptedWorld({ kind: 'reset' })
     expect(await endOf(() => retry(world))).toBe('ok')
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
   })
 
-  it('is over, and says why, when a person retries and the token was used', async () => {
+  it('an interrupted session is over, and says why, if a person retries and the token was used', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     expect(await messageOf(() => retry(world))).toContain('a refresh whose answer was lost')
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 1 })
     expect((await describeSession(world.context, world.settings)).state).toBe('ended')
   })
 
-  it('stays interrupted when a retry is refused before the token is looked at', async () => {
+  it('an interrupted session stays interrupted if a retry is refused before the token is checked', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     await world.fault(oauthError(401, 'invalid_client'))
     expect(await endOf(() => retry(world))).toBe('invalid_client 3')
@@ -383,7 +383,7 @@ describe('an interrupted session', () => {
     expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
   })
 
-  it('is retried without a question where the profile says so, with a warning', async () => {
+  it('an interrupted session is retried without a question if the profile says so, with a warning', async () => {
     const world = await interruptedWorld({ kind: 'reset' })
     const settings = {
       ...world.settings,
@@ -396,7 +396,7 @@ describe('an interrupted session', () => {
   it.each([
     [true, 'ok'],
     [false, 'refresh_interrupted 4'],
-  ])('asks a person on a terminal, who says %s', async (answer, end) => {
+  ])('an interrupted session asks a person on a terminal, who answers %s', async (answer, end) => {
     const world = await interruptedWorld({ kind: 'reset' })
     const asked: { message: string; default: boolean }[] = []
     const prompts = {
@@ -411,7 +411,7 @@ describe('an interrupted session', () => {
     expect(asked).toEqual([expect.objectContaining({ default: false })])
   })
 
-  it('gives way to a new login', async () => {
+  it('a new login replaces an interrupted session', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     await world.signIn()
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
@@ -421,15 +421,15 @@ describe('an interrupted session', () => {
 })
 
 describe('a store that fails', () => {
-  async function keychainWorld(): Promise<{ world: SessionWorld; keychain: FakeKeychain }> {
+  async function keychainWorld(): Promise<{ world: SandboxSession; keychain: FakeKeychain }> {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     return { world, keychain }
   }
 
   /** Runs something when the refresh is under way, after the service has rotated the token. */
-  function duringRefresh(world: SessionWorld, meanwhile: () => void): Context {
+  function duringRefresh(world: SandboxSession, meanwhile: () => void): Context {
     const { http } = world.context
     return withEffects(world.context, {
       http: {
@@ -449,38 +449,41 @@ describe('a store that fails', () => {
       oauthError(400, 'invalid_grant'),
       'session_over',
       4,
-      /is over: the service refused its refresh token .*session\.json cannot be written: it is a folder/,
-      /rights of that folder[\s\S]*run mailclaim login/,
+      /is over: the service refused its refresh token .*session\.json cannot be written: it is a directory/,
+      /permissions of that directory[\s\S]*run mailclaim login/,
     ],
     [
       'a refusal',
       oauthError(401, 'invalid_client'),
       'invalid_client',
       3,
-      /does not know the client id.*The service has not used the refresh token, but .*journal\.[0-9a-f]{64}\.json cannot be removed/,
+      /no longer knows the client id.*The service has not used the refresh token, but .*journal\.[0-9a-f]{64}\.json cannot be removed/,
       /mailclaim auth refresh --retry-interrupted is safe here/,
     ],
-  ])('hides %s from nobody: both are told', async (_what, fault, code, exit, message, hint) => {
-    const world = await createSessionWorld()
-    await world.signIn()
-    world.expire()
-    await world.fault(fault)
-    const context = duringRefresh(world, () => {
-      const [journal = ''] = Object.keys(filesOf(world.paths.directory)).filter((name) =>
-        name.startsWith('journal.'),
-      )
-      for (const path of [world.paths.session, join(world.paths.directory, journal)]) {
-        rmSync(path)
-        mkdirSync(join(path, 'in-the-way'), { recursive: true })
-      }
-    })
-    await expect(currentCredential(context, world.settings)).rejects.toMatchObject({
-      code,
-      exit,
-      message: expect.stringMatching(message),
-      hint: expect.stringMatching(hint),
-    })
-  })
+  ])(
+    'a store that fails as well does not hide %s: the error names both',
+    async (_what, fault, code, exit, message, hint) => {
+      const world = await createSandboxSession()
+      await world.signIn()
+      world.expire()
+      await world.fault(fault)
+      const context = duringRefresh(world, () => {
+        const [journal = ''] = Object.keys(filesOf(world.paths.directory)).filter((name) =>
+          name.startsWith('journal.'),
+        )
+        for (const path of [world.paths.session, join(world.paths.directory, journal)]) {
+          rmSync(path)
+          mkdirSync(join(path, 'in-the-way'), { recursive: true })
+        }
+      })
+      await expect(currentCredential(context, world.settings)).rejects.toMatchObject({
+        code,
+        exit,
+        message: expect.stringMatching(message),
+        hint: expect.stringMatching(hint),
+      })
+    },
+  )
 
   it.each([
     ['locked', 'keychain_locked_or_missing 4'],
@@ -490,7 +493,7 @@ describe('a store that fails', () => {
     ['timeout', 'keychain_timeout 4'],
     ['refused', 'keychain_refused 4'],
     ['crashed', 'keychain_crashed 4'],
-  ] as const)('before the refresh, a keychain that is %s, sends nothing', async (trouble, end) => {
+  ] as const)('a keychain error (%s) before the refresh means that nothing is sent', async (trouble, end) => {
     const { world, keychain } = await keychainWorld()
     world.expire()
     keychain.trouble = trouble
@@ -505,7 +508,7 @@ describe('a store that fails', () => {
   })
 
   it.each(['locked', 'no_bus', 'timeout', 'refused'] as const)(
-    'after the rotation, a keychain that is %s, leaves the token in a file and takes it back later',
+    'a keychain error (%s) after the rotation leaves the token in a file, and the next refresh moves it back',
     async (trouble) => {
       const { world, keychain } = await keychainWorld()
       world.expire()
@@ -533,7 +536,7 @@ describe('a store that fails', () => {
     },
   )
 
-  it('after the rotation, a keychain that says yes and keeps nothing, is noticed', async () => {
+  it('a keychain that reports success after the rotation but stores nothing is noticed', async () => {
     const { world, keychain } = await keychainWorld()
     world.expire()
     const forgetful = {
@@ -549,8 +552,8 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 
-  it('after the rotation, in every place there is, says that the token is lost', async () => {
-    const world = await createSessionWorld()
+  it('a new token that cannot be stored anywhere is reported as lost', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const context = duringRefresh(world, () =>
@@ -560,8 +563,8 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  it('after the rotation, because its directory is away for a moment, loses nothing', async () => {
-    const world = await createSessionWorld()
+  it('a directory that is missing for a moment after the rotation costs nothing', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const { directory } = world.paths
@@ -575,8 +578,8 @@ describe('a store that fails', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 3, reuse_detections: 0 })
   })
 
-  it('after the rotation, because a cleaner removed what was made ready for it, loses nothing', async () => {
-    const world = await createSessionWorld()
+  it('a preallocated file that something removed before the rotation costs nothing', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     world.expire()
     const record = await readRecord(world.paths)

@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
 import { grantPages } from '../../src/service/grants.ts'
+import { currentCredential } from '../../src/session/authorizer.ts'
 import { connect } from '../../src/session/connect.ts'
-import { proveStore } from '../../src/session/replace.ts'
+import { proveStore } from '../../src/session/prove-store.ts'
 import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
-import { createSessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, withEffects } from './sandbox-session.ts'
 
-it('after a second 401 names the profile and the store that were in use', async () => {
-  const world = await createSessionWorld()
+it('the hint after a second 401 names the profile and the store', async () => {
+  const world = await createSandboxSession()
   await world.signIn('file')
   const { http } = world.context
   const context = withEffects(world.context, {
@@ -21,11 +22,25 @@ it('after a second 401 names the profile and the store that were in use', async 
   expect((failure as CliError).hint).toBe('sign in again: mailclaim login --store file')
 })
 
+it('the hint after the end of a session names only the profile and the store', async () => {
+  const world = await createSandboxSession()
+  await world.signIn('file')
+  world.expire()
+  await world.fault({
+    kind: 'status',
+    status: 400,
+    headers: { 'content-type': 'application/json' },
+    body: { error: 'invalid_grant' },
+  })
+  const failure = await currentCredential(world.context, world.settings).catch((error) => error)
+  expect((failure as CliError).hint).toBe('run mailclaim login --store file')
+})
+
 it.each(['no_bus', 'locked', 'refused'] as const)(
-  'of a keychain that is %s names the profile',
+  'the hint for the keychain error %s names the profile',
   async (trouble) => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     const settings = await world.settingsWith({ profile: 'work' })
     keychain.trouble = trouble
     const failure = await proveStore(world.context, settings, 'keychain').catch((error) => error)

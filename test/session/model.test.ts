@@ -18,19 +18,19 @@ import {
   jsonResponse,
   textResponse,
 } from '../fake-context.ts'
-import { endOf, withEffects } from './world.ts'
+import { endOf, withEffects } from './sandbox-session.ts'
 
 /** What happens to one refresh. */
 const FATES = [
   'answered',
   'unreachable',
   'refused by the service',
-  'lost before the service worked on it',
-  'lost after the service worked on it',
-  'answered 503 after the service worked on it',
+  'lost before the service processed it',
+  'lost after the service processed it',
+  'answered 503 after the service processed it',
   'killed before the journal',
   'killed after the journal',
-  'killed after the service worked on it',
+  'killed after the service processed it',
   'killed after the new token was stored',
   'answered while the keychain refuses',
   'answered after the lock file was deleted',
@@ -87,7 +87,7 @@ const respond = (body: unknown) =>
   jsonResponse(200, { access_token: 'a', token_type: 'Bearer', expires_in: 900, ...(body as object) })
 const invalidGrant = () => jsonResponse(400, { error: 'invalid_grant' })
 
-/** One refresh that meets a fate. @returns how it ended, as the person sees it; `killed` where nobody saw anything. */
+/** One refresh with a given fate. @returns its end as the person sees it; `killed` if nobody saw it. */
 async function refreshThatIs(fate: Fate, real: Real, retryInterrupted: boolean): Promise<string> {
   const { context, keychain, service } = real
   const home = dirname(context.directories.state)
@@ -121,12 +121,12 @@ async function refreshThatIs(fate: Fate, real: Real, retryInterrupted: boolean):
       throw new TransportError('reset', 'maybe', 'killed')
     }
     if (fate === 'refused by the service') return jsonResponse(401, { error: 'invalid_client' })
-    if (fate === 'lost before the service worked on it') throw new TransportError('reset', 'maybe', 'reset')
+    if (fate === 'lost before the service processed it') throw new TransportError('reset', 'maybe', 'reset')
     const token = new URLSearchParams(request.body).get('refresh_token') ?? ''
     const answer = service.refresh(token)
-    if (fate === 'killed after the service worked on it') kill()
-    if (fate === 'lost after the service worked on it') throw new TransportError('reset', 'maybe', 'reset')
-    if (fate === 'answered 503 after the service worked on it') return textResponse(503, 'upstream reset')
+    if (fate === 'killed after the service processed it') kill()
+    if (fate === 'lost after the service processed it') throw new TransportError('reset', 'maybe', 'reset')
+    if (fate === 'answered 503 after the service processed it') return textResponse(503, 'upstream reset')
     if (fate === 'answered while the keychain refuses') keychain.trouble = 'refused'
     return answer === undefined ? invalidGrant() : respond(answer)
   }
@@ -174,7 +174,7 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
     expect(state).toBe(stateOf(model))
   }
 
-  /** What the model says of the end, and what is stored then. undefined where nobody saw the end. */
+  /** The end according to the model, and what is stored then; undefined if nobody saw the end. */
   #expect(model: Model, store: 'keychain' | 'file'): string | undefined {
     if (model.session === 'none')
       return this.fate === 'killed after the new token was stored' ? 'killed' : 'not_signed_in'
@@ -196,11 +196,11 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
         return 'service_unreachable'
       case 'refused by the service':
         return 'invalid_client'
-      case 'lost before the service worked on it':
+      case 'lost before the service processed it':
         unknown(false)
         return 'refresh_unknown'
-      case 'lost after the service worked on it':
-      case 'answered 503 after the service worked on it':
+      case 'lost after the service processed it':
+      case 'answered 503 after the service processed it':
         unknown(true)
         return 'refresh_unknown'
       case 'killed before the journal':
@@ -208,7 +208,7 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
       case 'killed after the journal':
         unknown(false)
         return 'killed'
-      case 'killed after the service worked on it':
+      case 'killed after the service processed it':
         unknown(true)
         return 'killed'
       case 'answered after the lock file was deleted':
@@ -306,7 +306,7 @@ class RestoreOldSecret implements fc.AsyncCommand<Model, Real> {
 }
 
 describe.each(['file', 'keychain'] as const)('the stored states of a session (%s)', (store) => {
-  it('lead to no second use of a token and to no untrue word, whatever happens in whatever order', async () => {
+  it('no sequence of events leads to a second use of a token or to an untrue message', async () => {
     const commands = [
       fc.constantFrom(...FATES).chain((fate) => fc.boolean().map((retry) => new Refresh(fate, retry))),
       fc.constantFrom(...FATES).map((fate) => new Refresh(fate, false)),

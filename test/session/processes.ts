@@ -9,16 +9,16 @@ import type { Context } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { userDirectory } from '../../src/settings/paths.ts'
 import { createWorld, type Ended, type World } from '../stories/world.ts'
-import { createSessionWorld, type SessionWorld } from './world.ts'
+import { createSandboxSession, type SandboxSession } from './sandbox-session.ts'
 
 const HELPER = fileURLToPath(new URL('../../dist/keychain-helper.js', import.meta.url))
 
 /** A session that real processes of the built program share, on a sandbox in the process of the test. */
-export interface ProcessWorld extends World {
-  readonly session: SessionWorld
+export interface ProcessSession extends World {
+  readonly session: SandboxSession
   /** How often the service saw a rotated token, and how many grants it revoked: both have to stay 0. */
   harm(): Promise<{ reuse: number; revoked: number }>
-  /** The session as it lies on the disk. @throws where a file is torn. */
+  /** The session as it is on the disk. @throws if a file is torn. */
   readFiles(): Record<string, unknown>
 }
 
@@ -28,7 +28,7 @@ export interface ProcessWorldOptions {
   readonly keyring?: Keyring
 }
 
-export async function createProcessWorld({ store, keyring }: ProcessWorldOptions): Promise<ProcessWorld> {
+export async function createProcessSession({ store, keyring }: ProcessWorldOptions): Promise<ProcessSession> {
   const world = createWorld()
   Object.assign(world.env, keyring?.env)
   const directories: Context['directories'] = {
@@ -37,7 +37,7 @@ export async function createProcessWorld({ store, keyring }: ProcessWorldOptions
     user: userDirectory(process),
   }
   const keychain = keyring?.keychain
-  const session = await createSessionWorld(keychain === undefined ? {} : { keychain }, {
+  const session = await createSandboxSession(keychain === undefined ? {} : { keychain }, {
     directories,
     clock: realClock,
   })
@@ -87,7 +87,7 @@ export function endingOf({ code, stderr }: Ended): string {
 }
 
 /** Counts equal things. */
-export function tally(things: readonly string[]): Record<string, number> {
+export function countEach(things: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const thing of things) counts[thing] = (counts[thing] ?? 0) + 1
   return counts
@@ -114,7 +114,7 @@ export interface Keyring {
 export interface KeyringOptions {
   /** `prompting`: locked, with a prompt that nobody ever answers. `absent`: a bus on which nothing is a keychain. */
   readonly state: 'unlocked' | 'locked' | 'prompting' | 'absent'
-  /** The home and the runtime folder of an earlier keyring, to find its items again. */
+  /** The home and the runtime directory of an earlier keyring, to find its items again. */
   readonly home?: string
 }
 
@@ -170,7 +170,7 @@ export function keychainIn(env: Record<string, string>): Context['keychain'] {
   })
 }
 
-/** A bus that starts nothing by itself but, where asked for, a program in the place of the unlock prompt that waits. */
+/** A bus that starts nothing by itself except, on request, a program that replaces the unlock prompt and waits. */
 function busConfig(runtime: string, state: 'prompting' | 'absent'): string {
   const services = join(runtime, 'services')
   const path = join(runtime, 'bus.conf')

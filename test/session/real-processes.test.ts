@@ -7,16 +7,16 @@ import { describe, expect, it } from 'vitest'
 import { readRecord } from '../../src/session/record.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/world.ts'
-import { createProcessWorld, endingOf, type ProcessWorld, startKeyring } from './processes.ts'
+import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 const run = promisify(execFile)
 
 describe('the hot path of `auth token`', () => {
   it.runIf(needs('strace'))(
-    'touches no keychain, no lock and no network, and starts no process',
+    '`auth token` uses no keychain, lock or network on its hot path, and starts no process',
     async () => {
-      const world = await createProcessWorld({ store: 'file' })
+      const world = await createProcessSession({ store: 'file' })
       const trace = join(world.home, 'trace')
       const calls = 'execve,open,openat,socket,connect,sendto,flock,fcntl,clone,fork,vfork'
       await run(
@@ -29,7 +29,7 @@ describe('the hot path of `auth token`', () => {
       const lines = readFileSync(trace, 'utf8').split('\n')
       const opened = lines
         .flatMap((line) => /open(?:at)?\(.*?"([^"]+)"/.exec(line)?.[1] ?? [])
-        // What Node keeps of the program itself, where it can.
+        // Node's compile cache for the program itself.
         .filter((path) => !path.includes('/mailclaim/compiled/'))
 
       expect(opened.filter((path) => path.startsWith(world.home))).toEqual([
@@ -44,8 +44,8 @@ describe('the hot path of `auth token`', () => {
     },
   )
 
-  it('would be seen to lock and to use the network when it refreshes', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+  it('a refresh is seen to lock and to use the network', async () => {
+    const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     expect((await world.run(['auth', 'token'])).code).toBe(0)
     expect(await world.session.counts()).toMatchObject({ refreshes: 1 })
@@ -53,7 +53,7 @@ describe('the hot path of `auth token`', () => {
 })
 
 describe('two logins at once', () => {
-  it('leave one whole session, of either', async () => {
+  it('two logins at once leave one whole session, of either', async () => {
     const world = await createServedWorld()
     const ended = await Promise.all([world.login(), world.login(), world.login()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
@@ -71,9 +71,9 @@ describe('two logins at once', () => {
 
 describe('a signal', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    '(%s) while the token is on its way takes effect when the answer is stored',
+    '%s during a refresh takes effect when the answer is stored',
     async (signal) => {
-      const world = await createProcessWorld({ store: 'file' })
+      const world = await createProcessSession({ store: 'file' })
       world.session.expire()
       await world.session.fault({ kind: 'delay', after_ms: 1_500 })
       const running = world.start(['auth', 'token', '--json'])
@@ -95,9 +95,9 @@ describe('a signal', () => {
 
 describe('a disk', () => {
   it.runIf(needs('bash'))(
-    'that is full before the refresh sends nothing, says so and loses nothing',
+    'a disk that is full before the refresh means that nothing is sent or lost',
     async () => {
-      const world = await createProcessWorld({ store: 'file' })
+      const world = await createProcessSession({ store: 'file' })
       world.session.expire()
       // The limit of this process stands for the disk: the first byte of a file is one too many.
       const { stderr, code } = await run(
@@ -118,8 +118,8 @@ describe('a disk', () => {
     },
   )
 
-  it('that is read-only before the refresh sends nothing, says so and loses nothing', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+  it('a disk that is read-only before the refresh means that nothing is sent or lost', async () => {
+    const world = await createProcessSession({ store: 'file' })
     world.session.expire()
     const { directory } = world.session.paths
     chmodSync(directory, 0o500)
@@ -133,7 +133,7 @@ describe('a disk', () => {
 })
 
 /** Rights do not stop root, so what root runs here runs as another user, who is made the owner of the files. */
-async function runUnprivileged(world: ProcessWorld, words: readonly string[]) {
+async function runUnprivileged(world: ProcessSession, words: readonly string[]) {
   if (process.getuid?.() !== 0) return world.run(words)
   const user = 65_534
   const give = (path: string) => {
@@ -141,7 +141,7 @@ async function runUnprivileged(world: ProcessWorld, words: readonly string[]) {
     if (statSync(path).isDirectory()) for (const name of readdirSync(path)) give(join(path, name))
   }
   give(world.home)
-  // The program itself may lie in a folder that only root can enter.
+  // The program itself may be in a directory that only root can access.
   const copy = join(world.home, 'program')
   const root = fileURLToPath(new URL('../..', import.meta.url))
   mkdirSync(copy, { recursive: true })
@@ -170,15 +170,15 @@ async function runUnprivileged(world: ProcessWorld, words: readonly string[]) {
 
 describe('secrets', () => {
   /** Every secret that the session ever had, gathered while it goes on. */
-  async function secretsOf(world: ProcessWorld): Promise<string[]> {
+  async function secretsOf(world: ProcessSession): Promise<string[]> {
     const found = new Set<string>()
     const text = JSON.stringify(world.readFiles())
     for (const match of text.matchAll(/"(?:access_token|secret)":"([^"]+)"/g)) found.add(match[1] ?? '')
     return [...found]
   }
 
-  it('are in no message, log, argument, environment or readable file', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+  it('secrets are in no message, log, argument, environment or readable file', async () => {
+    const world = await createProcessSession({ store: 'file' })
     const secrets = await secretsOf(world)
     const said: string[] = []
     const note = async (words: readonly string[], fault?: Record<string, unknown>) => {
@@ -212,10 +212,10 @@ describe('secrets', () => {
   })
 
   it.runIf(needs('gnome-keyring'))(
-    'that a keychain holds are in no file, argument or environment',
+    'secrets in a keychain are in no file, argument or environment',
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
-      const world = await createProcessWorld({ store: 'keychain', keyring })
+      const world = await createProcessSession({ store: 'keychain', keyring })
       const record = await readRecord(world.session.paths)
       const account = `default ${world.session.base.href.replace(/\/$/, '')} ${record?.id}`
       const held = await keyring.keychain.call({
@@ -246,8 +246,8 @@ describe('secrets', () => {
     },
   )
 
-  it('lie in files of 0600 in folders of 0700, under the loosest umask', async () => {
-    const world = await createProcessWorld({ store: 'file' })
+  it('secrets are in 0600 files in 0700 directories, even with the loosest umask', async () => {
+    const world = await createProcessSession({ store: 'file' })
     await run('sh', ['-c', 'umask 000; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'refresh'], {
       env: world.env,
     })

@@ -3,14 +3,14 @@ import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
-import { secretHome } from '../../src/session/paths.ts'
+import { secretStorage } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { createSessionWorld, filesOf } from './world.ts'
+import { createSandboxSession, filesOf } from './sandbox-session.ts'
 
 describe('a session', () => {
-  it('is stored in files that only their owner can read, and holds no secret in its record', async () => {
-    const { signIn, paths, context, settings } = await createSessionWorld()
+  it('a session is stored in files that only their owner can read, with no secret in its record', async () => {
+    const { signIn, paths, context, settings } = await createSandboxSession()
     await signIn()
 
     expect(Object.values(filesOf(paths.directory))).toEqual(['600', '600', '600', '600'])
@@ -18,8 +18,8 @@ describe('a session', () => {
     expect(token.kind).toBe('access_token')
   })
 
-  it('is used as it is while the access token is valid for a minute', async () => {
-    const { signIn, context, settings, counts } = await createSessionWorld()
+  it('a session is used as it is while the access token is valid for a minute', async () => {
+    const { signIn, context, settings, counts } = await createSandboxSession()
     await signIn()
     const first = await currentCredential(context, settings)
     context.clock.advance(839_000)
@@ -30,19 +30,19 @@ describe('a session', () => {
     expect(await counts()).toMatchObject({ refreshes: 1, reuse_detections: 0, grants_revoked: 0 })
   })
 
-  it('goes on through many refreshes, one generation at a time, and leaves its record as the login wrote it', async () => {
-    const { signIn, context, settings, counts, paths } = await createSessionWorld()
+  it('a session survives many refreshes, one generation at a time, which leave its record as the login wrote it', async () => {
+    const { signIn, context, settings, counts, paths } = await createSandboxSession()
     await signIn()
     const before = readFileSync(paths.session, 'utf8')
     for (let round = 0; round < 5; round++) await renew(context, settings, { reason: 'asked' })
     expect(await counts()).toMatchObject({ refreshes: 5, reuse_detections: 0 })
     const record = await readRecord(paths)
-    const secret = await readNewest(context, secretHome(paths, record as OAuthRecord))
-    expect(secret).toMatchObject({ generation: 6, inPlace: true })
+    const secret = await readNewest(context, secretStorage(paths, record as OAuthRecord))
+    expect(secret).toMatchObject({ generation: 6, inChosenStore: true })
     expect(Object.keys(filesOf(paths.directory))).toEqual([
       'access-token.json',
       'lock',
-      basename(secret.place.name),
+      basename(secret.location.name),
       'session.json',
     ])
     expect(readFileSync(paths.session, 'utf8')).toBe(before)

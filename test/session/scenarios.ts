@@ -1,5 +1,12 @@
 import { expect } from 'vitest'
-import { createProcessWorld, endingOf, type Keyring, type ProcessWorld, seeded, tally } from './processes.ts'
+import {
+  countEach,
+  createProcessSession,
+  endingOf,
+  type Keyring,
+  type ProcessSession,
+  seeded,
+} from './processes.ts'
 
 /**
  * Many processes find the access token ended at the same moment, round after round: one refreshes, all succeed.
@@ -12,7 +19,7 @@ export async function manyAtOnce(options: {
   readonly keyring?: Keyring
 }): Promise<Record<string, unknown>> {
   const { processes, rounds, keyring } = options
-  const world = await createProcessWorld(
+  const world = await createProcessSession(
     keyring === undefined ? { store: 'file' } : { store: 'keychain', keyring },
   )
   const endings: string[] = []
@@ -37,7 +44,7 @@ export async function manyAtOnce(options: {
     store: keyring === undefined ? 'file' : 'gnome-keyring',
     processes,
     rounds,
-    exits: tally(endings),
+    exits: countEach(endings),
     refreshes: (await world.session.counts()).refreshes,
     ...(await world.harm()),
     seconds: Math.round((performance.now() - started) / 1000),
@@ -55,7 +62,7 @@ export async function killedAnywhere(options: {
 }): Promise<Record<string, unknown>> {
   const { kills, seed, keyring } = options
   const store = keyring === undefined ? ('file' as const) : ('keychain' as const)
-  const world = await createProcessWorld(keyring === undefined ? { store } : { store, keyring })
+  const world = await createProcessSession(keyring === undefined ? { store } : { store, keyring })
   const random = seeded(seed)
   const started = performance.now()
   // How long a refresh takes here, so that the kills spread over all of it.
@@ -87,8 +94,8 @@ export async function killedAnywhere(options: {
     store: keyring === undefined ? 'file' : 'gnome-keyring',
     kills: hits(),
     seed,
-    killed: tally(killed),
-    next: tally(next),
+    killed: countEach(killed),
+    next: countEach(next),
     ...(await world.harm()),
     span,
     seconds: Math.round((performance.now() - started) / 1000),
@@ -96,7 +103,7 @@ export async function killedAnywhere(options: {
 }
 
 /** Milliseconds of a command that has nothing to do, and of one that refreshes with the delays of the kills. */
-async function spanOfRefresh(world: ProcessWorld): Promise<{ quiet: number; whole: number }> {
+async function spanOfRefresh(world: ProcessSession): Promise<{ quiet: number; whole: number }> {
   const shortest = async (prepare: () => void) => {
     const times: number[] = []
     for (let run = 0; run < 4; run++) {

@@ -4,17 +4,19 @@ import { describe, expect, it } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { createAuthorizer, currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { forgetSession, profilesWithSession } from '../../src/session/forget.ts'
+import { forgetSession } from '../../src/session/forget.ts'
+import { profilesWithSession } from '../../src/session/profiles.ts'
+import { proveStore } from '../../src/session/prove-store.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { proveStore, replaceSession, storeApiKey } from '../../src/session/replace.ts'
+import { replaceSession, storeApiKey } from '../../src/session/replace.ts'
 import { createFakeClock, createFakeKeychain } from '../fake-context.ts'
 import { realClock } from './processes.ts'
-import { createSessionWorld, filesOf, type SessionWorld, withEffects } from './world.ts'
+import { createSandboxSession, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
-const names = (world: SessionWorld) => Object.keys(filesOf(world.paths.directory))
+const names = (world: SandboxSession) => Object.keys(filesOf(world.paths.directory))
 
-async function newSession(world: SessionWorld, store: 'keychain' | 'file') {
+async function newSession(world: SandboxSession, store: 'keychain' | 'file') {
   return {
     base: world.base,
     clientId: world.clientId,
@@ -27,10 +29,10 @@ async function newSession(world: SessionWorld, store: 'keychain' | 'file') {
 
 describe('a login over an existing session', () => {
   it.each(['file', 'keychain'] as const)(
-    '(%s) leaves the new one and no copy of the old one',
+    'a login over a session (%s) leaves the new one and no copy of the old one',
     async (store) => {
       const keychain = createFakeKeychain()
-      const world = await createSessionWorld({ keychain })
+      const world = await createSandboxSession({ keychain })
       await world.signIn(store)
       const before = await currentCredential(world.context, world.settings)
       await world.signIn(store)
@@ -47,9 +49,9 @@ describe('a login over an existing session', () => {
   it.each([
     ['file', 'keychain'],
     ['keychain', 'file'],
-  ] as const)('moves from %s to %s', async (from, to) => {
+  ] as const)('a login moves the session from %s to %s', async (from, to) => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn(from)
     await world.signIn(to)
     expect(keychain.items.size).toBe(to === 'keychain' ? 1 : 0)
@@ -57,9 +59,9 @@ describe('a login over an existing session', () => {
     await renew(world.context, world.settings, { reason: 'asked' })
   })
 
-  it('keeps the old session whole when the new one cannot be stored', async () => {
+  it('a login that cannot store its session keeps the old one whole', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('file')
     keychain.trouble = 'no_bus'
     const replacing = replaceSession(world.context, world.settings, await newSession(world, 'keychain'))
@@ -68,9 +70,9 @@ describe('a login over an existing session', () => {
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
   })
 
-  it('ends in one whole session when two of them come at once', async () => {
+  it('two logins at once leave one whole session', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain }, { clock: realClock })
+    const world = await createSandboxSession({ keychain }, { clock: realClock })
     const sessions = await Promise.all([newSession(world, 'keychain'), newSession(world, 'keychain')])
     await Promise.all(sessions.map((session) => replaceSession(world.context, world.settings, session)))
     expect(keychain.items.size).toBe(1)
@@ -79,8 +81,8 @@ describe('a login over an existing session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 
-  it('keeps the files of a damaged session beside the new one', async () => {
-    const world = await createSessionWorld()
+  it('a login keeps the files of a damaged session beside the new one', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     writeFileSync(world.paths.session, '{"version":1,')
     expect((await describeSession(world.context, world.settings)).state).toBe('unusable')
@@ -90,9 +92,9 @@ describe('a login over an existing session', () => {
     expect(readFileSync(join(world.paths.directory, kept), 'utf8')).toBe('{"version":1,')
   })
 
-  it('that dies before the record is written leaves the old session, and the next login removes what it left', async () => {
+  it('a login that dies before the record is written leaves the old session, and the next login cleans up', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     let dead = false
     const dying: Context['keychain'] = {
@@ -114,19 +116,19 @@ describe('a login over an existing session', () => {
 })
 
 describe('the proof of a store before a login', () => {
-  it('leaves nothing in a keychain that works', async () => {
+  it('proving a store leaves nothing in the keychain', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await proveStore(world.context, world.settings, 'keychain')
     expect(keychain.items.size).toBe(0)
     expect(keychain.calls.map(({ operation }) => operation)).toEqual(['set', 'get', 'delete'])
   })
 
   it.each(['no_module', 'no_bus', 'no_service', 'locked', 'timeout', 'refused'] as const)(
-    'fails for a keychain that is %s, names the ways on and falls back to nothing',
+    'proving a keychain with the error %s fails, names the alternatives, and does not fall back',
     async (trouble) => {
       const keychain = createFakeKeychain()
-      const world = await createSessionWorld({ keychain })
+      const world = await createSandboxSession({ keychain })
       keychain.trouble = trouble
       const proving = proveStore(world.context, world.settings, 'keychain')
       await expect(proving).rejects.toMatchObject({
@@ -140,9 +142,9 @@ describe('the proof of a store before a login', () => {
 })
 
 describe('a logout', () => {
-  it.each(['file', 'keychain'] as const)('(%s) removes every copy', async (store) => {
+  it.each(['file', 'keychain'] as const)('a logout (%s) removes every copy', async (store) => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn(store)
     const { kept } = await forgetSession(world.context, world.settings, 'default')
     expect(kept).toEqual([])
@@ -151,14 +153,14 @@ describe('a logout', () => {
     expect((await describeSession(world.context, world.settings)).state).toBe('none')
   })
 
-  it('says when a locked keychain kept a copy, and removes it when it is asked again', async () => {
+  it('a logout says if a locked keychain kept a copy, and the next logout removes it', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     keychain.trouble = 'locked'
     const { kept } = await forgetSession(world.context, world.settings, 'default')
     expect(kept).toEqual([
-      { place: expect.objectContaining({ store: 'keychain' }), why: 'the keychain is locked' },
+      { location: expect.objectContaining({ store: 'keychain' }), why: 'the keychain is locked' },
     ])
     expect(names(world)).toEqual(['lock', 'superseded.json'])
     expect(profilesWithSession(world.context)).toEqual(['default'])
@@ -169,9 +171,9 @@ describe('a logout', () => {
     expect(profilesWithSession(world.context)).toEqual([])
   })
 
-  it('takes a spilled copy along', async () => {
+  it('a logout removes fallback copies', async () => {
     const keychain = createFakeKeychain()
-    const world = await createSessionWorld({ keychain })
+    const world = await createSandboxSession({ keychain })
     await world.signIn('keychain')
     const { http } = world.context
     const context = withEffects(world.context, {
@@ -191,8 +193,8 @@ describe('a logout', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('makes no files for a profile that was never signed in', async () => {
-    const world = await createSessionWorld()
+  it('a logout creates no files for a profile that was never signed in', async () => {
+    const world = await createSandboxSession()
     expect((await forgetSession(world.context, world.settings, 'default')).record).toBeUndefined()
     expect(() => readdirSync(world.paths.directory)).toThrow('ENOENT')
   })
@@ -202,8 +204,8 @@ describe('a session', () => {
   it.each([
     ['another base URL', { baseUrl: 'http://127.0.0.1:9' }, 'session_of_another_service'],
     ['another client', { clientId: 'another' }, 'session_of_another_client'],
-  ])('is never sent to %s, fresh or not', async (_name, options, code) => {
-    const world = await createSessionWorld()
+  ])('a session is never sent to %s, fresh or not', async (_name, options, code) => {
+    const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith(options)
     await expect(currentCredential(world.context, settings)).rejects.toMatchObject({ code, exit: 4 })
@@ -212,16 +214,16 @@ describe('a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 0 })
   })
 
-  it('that another process has just renewed is not sent to another service either', async () => {
-    const world = await createSessionWorld()
+  it('a session that another process has just renewed is not sent to another service either', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith({ baseUrl: 'http://127.0.0.1:9' })
     const renewed = renew(world.context, settings, { reason: 'stale', outdated: 'the one before' })
     await expect(renewed).rejects.toMatchObject({ code: 'session_of_another_service', exit: 4 })
   })
 
-  it('stays in its profile', async () => {
-    const world = await createSessionWorld()
+  it('a session stays in its profile', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const settings = await world.settingsWith({ profile: 'other' })
     await expect(currentCredential(world.context, settings)).rejects.toMatchObject({
@@ -231,8 +233,8 @@ describe('a session', () => {
     })
   })
 
-  it('whose store holds an older token than was stored last, is not refreshed with it', async () => {
-    const world = await createSessionWorld()
+  it('a session is not refreshed with a token that is older than the last one stored', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const record = await readRecord(world.paths)
     const secret = join(world.paths.directory, `secret.${record?.id}.json`)
@@ -247,8 +249,8 @@ describe('a session', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  it('whose process died after the new token was stored and before anything else, goes on', async () => {
-    const world = await createSessionWorld()
+  it('a session whose process died right after storing the new token continues', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const { directory } = world.paths
     let journal = ''
@@ -273,8 +275,8 @@ describe('a session', () => {
     expect(names(world)).not.toContain(journal)
   })
 
-  it('is said to be expired after 60 days, and the service has the last word', async () => {
-    const world = await createSessionWorld()
+  it('a session is called expired after 60 days, but the service decides', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     world.context.clock.advance(61 * 24 * 3600 * 1000)
     const described = await describeSession(world.context, world.settings)
@@ -285,10 +287,10 @@ describe('a session', () => {
 })
 
 describe('a 401 from the API', () => {
-  it('renews the access token once, and only while it is still the refused one', async () => {
+  it('a 401 renews the access token once, and only while it is still the refused one', async () => {
     // Who waits for the lock waits for a real exchange over HTTP: no time passes, so its patience cannot run out first.
     const clock = { ...createFakeClock(), sleep: () => new Promise<void>((resolve) => setImmediate(resolve)) }
-    const world = await createSessionWorld({}, { clock })
+    const world = await createSandboxSession({}, { clock })
     await world.signIn()
     const authorizer = createAuthorizer(world.context, world.settings)
     const first = await authorizer.credential()
@@ -298,8 +300,8 @@ describe('a 401 from the API', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 1 })
   })
 
-  it('leaves an API key as it is', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-1' } })
+  it('a 401 leaves an API key as it is', async () => {
+    const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     const authorizer = createAuthorizer(world.context, world.settings)
     const credential = await authorizer.credential()
     expect(credential).toMatchObject({ kind: 'api_key', value: 'key-1' })
@@ -308,22 +310,22 @@ describe('a 401 from the API', () => {
 })
 
 describe('an API key', () => {
-  it('in the environment beats the session and is written nowhere', async () => {
-    const world = await createSessionWorld({ environment: { apiKey: 'key-of-the-environment' } })
+  it('an API key in the environment overrides the session and is not stored', async () => {
+    const world = await createSandboxSession({ environment: { apiKey: 'key-of-the-environment' } })
     await world.signIn()
     expect(await currentCredential(world.context, world.settings)).toMatchObject({
       value: 'key-of-the-environment',
     })
     const written = names(world).map((name) => readFileSync(join(world.paths.directory, name), 'utf8'))
     expect(written.join()).not.toContain('key-of-the-environment')
-    expect(await describeSession(world.context, world.settings)).toMatchObject({ apiKeyInForce: true })
+    expect(await describeSession(world.context, world.settings)).toMatchObject({ apiKeyActive: true })
   })
 
   it.each(['file', 'keychain'] as const)(
-    'that is stored (%s) is used, replaced by a login, and forgotten',
+    'a stored API key (%s) is used, replaced by a login, and forgotten',
     async (store) => {
       const keychain = createFakeKeychain()
-      const world = await createSessionWorld({ keychain })
+      const world = await createSandboxSession({ keychain })
       await storeApiKey(world.context, world.settings, { value: 'stored-key', base: world.base, store })
       expect(await currentCredential(world.context, world.settings)).toMatchObject({
         kind: 'api_key',
@@ -340,20 +342,23 @@ describe('an API key', () => {
     },
   )
 
-  it.each(['two\nlines', 'a b', '', 'ümlaut'])('that cannot be one (%j) is refused', async (value) => {
-    const world = await createSessionWorld()
-    const storing = storeApiKey(world.context, world.settings, { value, base: undefined, store: 'file' })
-    await expect(storing).rejects.toMatchObject({ exit: 2 })
-  })
+  it.each(['two\nlines', 'a b', '', 'ümlaut'])(
+    'a text that cannot be an API key (%j) is refused',
+    async (value) => {
+      const world = await createSandboxSession()
+      const storing = storeApiKey(world.context, world.settings, { value, base: undefined, store: 'file' })
+      await expect(storing).rejects.toMatchObject({ exit: 2 })
+    },
+  )
 })
 
 describe('a narrowed access token', () => {
-  it('is what commands use until the next renewal brings the whole scope back', async () => {
-    const world = await createSessionWorld()
+  it('commands use a narrowed access token until the next renewal restores the whole scope', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const whole = (await readRecord(world.paths)) as { scope: string }
     const narrow = whole.scope.split(' ')[0] ?? ''
-    const token = await renew(world.context, world.settings, { reason: 'asked', scope: narrow })
+    const { token } = await renew(world.context, world.settings, { reason: 'asked', scope: narrow })
     expect(token).toMatchObject({ scope: narrow, narrowed: true })
     expect((await currentCredential(world.context, world.settings)).value).toBe(token.value)
     expect((await describeSession(world.context, world.settings)).accessToken).toMatchObject({
@@ -367,8 +372,8 @@ describe('a narrowed access token', () => {
     })
   })
 
-  it('cannot have more than was granted, and asking for it costs nothing', async () => {
-    const world = await createSessionWorld()
+  it('a narrowed access token cannot have more scope than was granted, and asking for it costs nothing', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
     const asking = renew(world.context, world.settings, { reason: 'asked', scope: 'everything' })
     await expect(asking).rejects.toMatchObject({ code: 'invalid_scope', exit: 6, status: 400 })

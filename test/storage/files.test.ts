@@ -38,7 +38,7 @@ const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
 const asIs = (value: unknown) => value
 const ROOT = process.getuid?.() === 0
 
-function failureOf(work: () => unknown): unknown {
+function errorOf(work: () => unknown): unknown {
   try {
     work()
   } catch (error) {
@@ -57,7 +57,7 @@ function withUmask(mask: number): void {
   onTestFinished(() => void process.umask(before))
 }
 
-describe('a private folder', () => {
+describe('a private directory', () => {
   it.each([0o000, 0o022, 0o077, 0o777])(
     'is ours alone under umask %o, and so are those made above it',
     async (mask) => {
@@ -72,7 +72,7 @@ describe('a private folder', () => {
     },
   )
 
-  it('that others can enter is closed to them', async () => {
+  it('a directory that others can access is closed to them', async () => {
     const path = join(folder(), 'open')
     mkdirSync(path)
     chmodSync(path, 0o777)
@@ -80,7 +80,7 @@ describe('a private folder', () => {
     expect(mode(path)).toBe('700')
   })
 
-  it('that a person named keeps its rights: it may be their home', async () => {
+  it('a directory that a person named keeps its permissions: it may be their home', async () => {
     const path = join(folder(), 'home')
     mkdirSync(path)
     chmodSync(path, 0o755)
@@ -96,20 +96,20 @@ describe('a private folder', () => {
       await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
         code: 'directory_unusable',
         exit: 1,
-        message: `the folder ${join(root, '.local', 'state')} cannot be used: it cannot be made (a part of the path is not there)`,
+        message: `the directory ${join(root, '.local', 'state')} cannot be used: it cannot be created (part of the path does not exist)`,
       })
     },
     5000,
   )
 
-  it('can be reached through a link of our own', async () => {
+  it('a private directory can be reached through our own link', async () => {
     const root = folder()
     mkdirSync(join(root, 'real'))
     symlinkSync(join(root, 'real'), join(root, 'link'))
     await ensurePrivateDirectory(join(root, 'link'))
   })
 
-  /** Another user's folder: made so by root, found ready by everybody else. */
+  /** Another user's directory: root creates one, and others find one in place. */
   const plantForeign = (path: string) => {
     if (!ROOT) return symlinkSync('/usr', path)
     mkdirSync(path)
@@ -117,40 +117,43 @@ describe('a private folder', () => {
   }
 
   it.each<[string, (path: string) => void, string]>([
-    ['a file in its place', (path) => writeFileSync(path, ''), 'it is not a folder'],
-    ['a link that leads nowhere', (path) => symlinkSync('/nonexistent/x', path), 'it is not a folder'],
+    ['a file in its place', (path) => writeFileSync(path, ''), 'it is not a directory'],
+    ['a link that leads nowhere', (path) => symlinkSync('/nonexistent/x', path), 'it is not a directory'],
     ['another owner', plantForeign, 'it belongs to another user'],
-  ])('is refused for %s', async (_name, plant, why) => {
+  ])('a private directory is refused for %s', async (_name, plant, why) => {
     const path = join(folder(), 'planted')
     plant(path)
     await expect(ensurePrivateDirectory(path)).rejects.toMatchObject({
       code: 'directory_unusable',
       exit: 1,
-      message: `the folder ${path} cannot be used: ${why}`,
+      message: `the directory ${path} cannot be used: ${why}`,
       hint: expect.stringContaining('MAILCLAIM_STATE_DIR'),
     })
   })
 
-  it.runIf(process.platform === 'linux')('is refused where the system lets nobody make one', async () => {
-    await expect(ensurePrivateDirectory('/proc/mailclaim/state')).rejects.toMatchObject({
-      code: 'directory_unusable',
-      message: expect.stringContaining('it cannot be made'),
-    })
-  })
+  it.runIf(process.platform === 'linux')(
+    'a private directory is refused if nobody can create one there',
+    async () => {
+      await expect(ensurePrivateDirectory('/proc/mailclaim/state')).rejects.toMatchObject({
+        code: 'directory_unusable',
+        message: expect.stringContaining('it cannot be created'),
+      })
+    },
+  )
 })
 
-describe('a file of ours', () => {
-  it('that is not there is nothing', async () => {
+describe('a JSON file', () => {
+  it('a missing JSON file is undefined', async () => {
     expect(await readJson(join(folder(), 'none.json'), asIs)).toBeUndefined()
   })
 
   it.each([
     ['empty', '', 'it is empty'],
     ['white space', ' \n', 'it is empty'],
-    ['cut short', '{"version":1,"token":"gehe', 'it is damaged: it is not whole JSON'],
-    ['noise', '\u0000\u0001\u0002', 'it is damaged: it is not whole JSON'],
+    ['cut short', '{"version":1,"token":"gehe', 'it is damaged: it is not valid JSON'],
+    ['noise', '\u0000\u0001\u0002', 'it is damaged: it is not valid JSON'],
     ['of another shape', '{"version":2}', 'it was written by a later version'],
-  ])('that is %s is refused with its path and a remedy, and kept', async (_name, text, why) => {
+  ])('a JSON file that is %s is refused with its path and a remedy, and kept', async (_name, text, why) => {
     const path = join(folder(), "it's.json")
     writeFileSync(path, text)
     const reading = readJson(path, () => {
@@ -166,14 +169,14 @@ describe('a file of ours', () => {
     expect(readFileSync(path, 'utf8')).toBe(text)
   })
 
-  it('that is a link is refused: somebody else may have planted it', async () => {
+  it('a link is refused: somebody else may have planted it', async () => {
     const root = folder()
     writeFileSync(join(root, 'elsewhere'), '{}')
     symlinkSync(join(root, 'elsewhere'), join(root, 'link.json'))
-    await expect(readJson(join(root, 'link.json'), asIs)).rejects.toThrow('it is a link')
+    await expect(readJson(join(root, 'link.json'), asIs)).rejects.toThrow('it is a symbolic link')
   })
 
-  it('that is a folder or a pipe is refused without waiting', async () => {
+  it('a directory or a pipe is refused without waiting', async () => {
     const root = folder()
     mkdirSync(join(root, 'folder.json'))
     execFileSync('mkfifo', [join(root, 'pipe.json')])
@@ -181,7 +184,7 @@ describe('a file of ours', () => {
     await expect(readJson(join(root, 'pipe.json'), asIs)).rejects.toThrow('it is not a file')
   })
 
-  it('that belongs to another user is refused', async () => {
+  it('a JSON file of another user is refused', async () => {
     let path = '/etc/passwd'
     if (ROOT) {
       path = join(folder(), 'foreign.json')
@@ -191,10 +194,10 @@ describe('a file of ours', () => {
     await expect(readJson(path, asIs)).rejects.toThrow('it belongs to another user')
   })
 
-  it('that is far too large is refused without being read', async () => {
+  it('a JSON file that is far too large is refused without being read', async () => {
     const path = join(folder(), 'large.json')
     writeFileSync(path, ' '.repeat(5 * 1024 * 1024))
-    await expect(readJson(path, asIs)).rejects.toThrow('which is too much')
+    await expect(readJson(path, asIs)).rejects.toThrow('it is too large')
   })
 })
 
@@ -211,7 +214,7 @@ describe('a durable write', () => {
     },
   )
 
-  it('replaces a link instead of following it', async () => {
+  it('a durable write replaces a link instead of following it', async () => {
     const root = folder()
     writeFileSync(join(root, 'elsewhere'), 'untouched')
     symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
@@ -220,7 +223,7 @@ describe('a durable write', () => {
     expect(await readJson(join(root, 'a.json'), asIs)).toEqual({})
   })
 
-  it('never shows a reader half a text', async () => {
+  it('a durable write never shows a reader half a text', async () => {
     const path = join(folder(), 'a.json')
     const long = (n: number) => JSON.stringify({ n, text: 'x'.repeat(200_000) })
     writeDurable(path, long(0))
@@ -239,11 +242,11 @@ describe('a durable write', () => {
     expect((await once(reader, 'exit'))[1]).toBe('SIGTERM')
   })
 
-  it('that fails leaves the old file, says where and why, and removes what it began', async () => {
+  it('a durable write that fails leaves the old file, says where and why, and cleans up', async () => {
     const root = folder()
     mkdirSync(join(root, 'a.json'))
     writeFileSync(join(root, 'a.json', 'inside'), '')
-    expect(failureOf(() => writeDurable(join(root, 'a.json'), '{}'))).toMatchObject({
+    expect(errorOf(() => writeDurable(join(root, 'a.json'), '{}'))).toMatchObject({
       code: 'cannot_write',
       exit: 1,
       message: expect.stringContaining(join(root, 'a.json')),
@@ -251,13 +254,13 @@ describe('a durable write', () => {
     expect(readdirSync(root)).toEqual(['a.json'])
   })
 
-  it('into a folder that is not there says so', async () => {
-    expect(failureOf(() => writeDurable(join(folder(), 'none', 'a.json'), '{}'))).toMatchObject({
+  it('a durable write into a missing directory says so', async () => {
+    expect(errorOf(() => writeDurable(join(folder(), 'none', 'a.json'), '{}'))).toMatchObject({
       code: 'cannot_write',
     })
   })
 
-  it('removes what a dead process left long ago, and nothing younger, of another name or of a living process', () => {
+  it('a durable write removes old temporary files of dead processes, but none that are younger, have another name or belong to a living process', () => {
     const root = folder()
     const old = new Date(Date.now() - 3600_000)
     const temporary = (name: string, pid: number) => `.${name}.${pid}-0123456789ab.tmp`
@@ -284,8 +287,8 @@ describe('a durable write', () => {
   })
 })
 
-describe('a file whose space is taken beforehand', () => {
-  it('needs no more of the disk when its text comes', async () => {
+describe('a preallocated file', () => {
+  it('a preallocated file needs no more space for its text', async () => {
     const root = folder()
     const reserved = preallocate(join(root, 'a.json'), 4096)
     expect(statSync(reserved.path).size).toBe(4096)
@@ -297,16 +300,16 @@ describe('a file whose space is taken beforehand', () => {
     expect(readdirSync(root)).toEqual(['b.json'])
   })
 
-  it('can be given up', () => {
+  it('a preallocated file can be discarded', () => {
     const root = folder()
     preallocate(join(root, 'a.json'), 10).discard()
     expect(readdirSync(root)).toEqual([])
   })
 
-  it('says so when something removed it meanwhile', () => {
+  it('a preallocated file that was removed says so when it is written', () => {
     const reserved = preallocate(join(folder(), 'a.json'), 10)
     rmSync(reserved.path)
-    expect(failureOf(() => reserved.write('{}'))).toMatchObject({
+    expect(errorOf(() => reserved.write('{}'))).toMatchObject({
       code: 'cannot_write',
       message: `${reserved.path} cannot be written: something removed the file`,
     })
@@ -314,7 +317,7 @@ describe('a file whose space is taken beforehand', () => {
 })
 
 describe('a move', () => {
-  it('of a pipe does not wait for anybody to write into it', () => {
+  it('moving a pipe does not wait for anybody to write into it', () => {
     const root = folder()
     execFileSync('mkfifo', [join(root, 'pipe')])
     expect(moveDurable(join(root, 'pipe'), join(root, 'moved'))).toBe('durable')
@@ -323,7 +326,7 @@ describe('a move', () => {
 })
 
 describe('a file that is created once', () => {
-  it('is created by the first, and left as it is by everyone after', () => {
+  it('a file that can be created once is created by the first, and left alone by all others', () => {
     const path = join(folder(), 'a.json')
     expect(createDurable(path, '1')).toBe(true)
     expect(createDurable(path, '2')).toBe(false)
@@ -331,7 +334,7 @@ describe('a file that is created once', () => {
     expect(mode(path)).toBe('600')
   })
 
-  it('is not created through a link', () => {
+  it('a file that can be created once is not created through a link', () => {
     const root = folder()
     symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
     expect(createDurable(join(root, 'a.json'), '{}')).toBe(false)
@@ -340,7 +343,7 @@ describe('a file that is created once', () => {
 })
 
 describe('a removal', () => {
-  it('says whether there was something', async () => {
+  it('a removal says whether there was something to remove', async () => {
     const path = join(folder(), 'a')
     writeFileSync(path, '')
     expect(removeDurable(path)).toBe(true)

@@ -14,7 +14,7 @@ function lockPath(): string {
 const soon = () => new Promise((resolve) => setTimeout(resolve, 5))
 
 describe('the lock', () => {
-  it('lets one holder in at a time', async () => {
+  it('the lock has one holder at a time', async () => {
     const path = lockPath()
     const context = createFakeContext()
     let inside = 0
@@ -32,7 +32,7 @@ describe('the lock', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  it('is free again when the work fails', async () => {
+  it('the lock is released if the work fails', async () => {
     const path = lockPath()
     const context = createFakeContext()
     const failing = withLock(path, context, { deadlineMs: 10 }, () => Promise.reject(new Error('no')))
@@ -40,7 +40,7 @@ describe('the lock', () => {
     await expect(withLock(path, context, { deadlineMs: 10 }, async () => 'mine')).resolves.toBe('mine')
   })
 
-  it('is not stolen: whoever waits too long is told who to wait for', async () => {
+  it('the lock is not stolen: waiting too long is an error that names it', async () => {
     const path = lockPath()
     const context = createFakeContext()
     await withLock(path, context, { deadlineMs: 10 }, async () => {
@@ -54,7 +54,7 @@ describe('the lock', () => {
     expect(context.clock.slept.reduce((sum, ms) => sum + ms, 0)).toBeCloseTo(60_000)
   })
 
-  it('is not waited for any longer when another brought what is needed', async () => {
+  it('waiting for the lock ends when another process has produced the result', async () => {
     const path = lockPath()
     const context = createFakeContext()
     let asked = 0
@@ -65,7 +65,7 @@ describe('the lock', () => {
     })
   })
 
-  it('is not waited for after Ctrl-C', async () => {
+  it('waiting for the lock ends after Ctrl-C', async () => {
     const path = lockPath()
     const context = createFakeContext()
     await withLock(path, context, { deadlineMs: 10 }, async () => {
@@ -75,7 +75,7 @@ describe('the lock', () => {
     })
   })
 
-  it('refuses where the system has no such lock, and names what works without', async () => {
+  it('a system without locks is refused, and the error names what works without', async () => {
     const load = () => Promise.reject(new Error('no binary for this platform'))
     const locking = withLock(lockPath(), createFakeContext(), { deadlineMs: 10, load }, async () => {})
     await expect(locking).rejects.toMatchObject({
@@ -85,7 +85,7 @@ describe('the lock', () => {
     })
   })
 
-  it('refuses where the file system has no locks', async () => {
+  it('a file system without locks is refused', async () => {
     const load = async () => ({
       tryLock: () => {
         throw new Error('ENOLCK')
@@ -99,7 +99,7 @@ describe('the lock', () => {
     })
   })
 
-  it('refuses a link in the place of its file', async () => {
+  it('a link in the place of the lock file is refused', async () => {
     const path = lockPath()
     writeFileSync(`${path}.elsewhere`, '')
     symlinkSync(`${path}.elsewhere`, path)

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { profilesWithSession } from '../../session/forget.ts'
 import { sessionPaths } from '../../session/paths.ts'
+import { profilesWithSession } from '../../session/profiles.ts'
 import { readRecord, type SessionRecord } from '../../session/record.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'

@@ -31,7 +31,7 @@ than the session was granted; commands use it until it expires or is renewed, wh
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, settings) {
     const scopes = splitScopes(options.scope ?? [])
-    const token = await renew(context, settings, {
+    const { token } = await renew(context, settings, {
       reason: 'asked',
       ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
       ...(options.retryInterrupted ? { retryInterrupted: true } : {}),

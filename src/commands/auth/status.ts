@@ -28,7 +28,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     const status = statusOf(description, online, settings)
     await writeObject(context, settings, status, columnsFor(status))
     if (online !== undefined && online !== 'accepted') throw online
-    if (description.problem !== undefined && !description.apiKeyInForce) throw description.problem
+    if (description.problem !== undefined && !description.apiKeyActive) throw description.problem
   },
 })
 
@@ -60,14 +60,14 @@ function statusOf(
   online: 'accepted' | CliError | undefined,
   settings: Settings,
 ) {
-  const { record, accessToken, place } = description
+  const { record, accessToken, location } = description
   const session = record?.kind === 'oauth' ? record : undefined
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   return {
     profile: description.profile,
     state: description.state,
     message: description.problem?.message ?? null,
-    in_force: description.apiKeyInForce
+    in_force: description.apiKeyActive
       ? 'MAILCLAIM_API_KEY'
       : record === undefined
         ? null
@@ -75,12 +75,12 @@ function statusOf(
           ? 'stored API key'
           : 'session',
     // An API key is not bound to a service: requests go where the settings say.
-    base_url: record?.issuer ?? (description.apiKeyInForce ? usableBase(settings) : null),
+    base_url: record?.issuer ?? (description.apiKeyActive ? usableBase(settings) : null),
     client_id: session?.clientId ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
     store: record?.store ?? null,
-    secret_at: place?.name ?? null,
+    secret_at: location?.name ?? null,
     signed_in_at: time(record?.signedInAt),
     refreshed_at: time(description.renewedAt),
     refresh_by: time(description.refreshTokenExpiresAt),

@@ -1,5 +1,5 @@
 import { CliError, Exit } from '../../errors.ts'
-import { profilesWithSession } from '../../session/forget.ts'
+import { profilesWithSession } from '../../session/profiles.ts'
 import { updateConfig } from '../../settings/config.ts'
 import { DEFAULT_PROFILE, parseProfileName } from '../../settings/profiles.ts'
 import { warn } from '../../terminal/notices.ts'

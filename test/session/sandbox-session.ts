@@ -17,14 +17,14 @@ import {
 } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
-/** What the sandbox counts about refresh tokens. */
+/** The sandbox's counts of refresh tokens. */
 export interface TokenCounts {
   readonly refreshes: number
   readonly reuse_detections: number
   readonly grants_revoked: number
 }
 
-export interface SessionWorld {
+export interface SandboxSession {
   readonly context: FakeContext
   readonly settings: Settings
   readonly paths: SessionPaths
@@ -42,14 +42,14 @@ export interface SessionWorld {
 }
 
 /** A sandbox, and a context that talks to it over real HTTP and has everything else faked. */
-export async function createSessionWorld(
+export async function createSandboxSession(
   options: FakeContextOptions = {},
   effects: Partial<Context> = {},
-): Promise<SessionWorld> {
+): Promise<SandboxSession> {
   const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
-  // Two sign-ins have to get two names.
+  // Each sign-in needs its own id.
   const random = { bytes: (length: number) => randomBytes(length), fraction: () => 1 }
   const context = withEffects(createFakeContext({ http, ...options }), { random, ...effects })
   const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
@@ -109,7 +109,7 @@ export function expireAccessToken(path: string): void {
   writeFileSync(path, JSON.stringify(token))
 }
 
-/** The files of a folder with their rights, temporary ones included. */
+/** The files in a directory with their permissions, temporary ones included. */
 export function filesOf(directory: string): Record<string, string> {
   return Object.fromEntries(
     readdirSync(directory)

@@ -1,0 +1,25 @@
+import type { Context } from '../context.ts'
+import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
+import { namesIn } from '../storage/private-directory.ts'
+import { profilesDirectory, sessionPaths } from './paths.ts'
+
+/** The profiles that have a session on this machine, or one whose secret could not be removed. */
+export function profilesWithSession(context: Pick<Context, 'directories'>): string[] {
+  return profilesWith(context, (file) => file === 'session.json' || file === 'superseded.json')
+}
+
+/** The profiles with any file that may hold a secret, the fallback directories included. */
+export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
+  const inProfiles = profilesWith(context, (file) => file !== 'lock' && !file.includes('.damaged-'))
+  const { fallbackDirectories } = sessionPaths(context, DEFAULT_PROFILE)
+  const inFallbacks = fallbackDirectories.flatMap((directory) =>
+    namesIn(directory).flatMap((name) => /^secret\.(.+)\.[0-9a-f]{12}\.json$/.exec(name)?.[1] ?? []),
+  )
+  return [...new Set([...inProfiles, ...inFallbacks])].filter(isProfileName).sort()
+}
+
+function profilesWith(context: Pick<Context, 'directories'>, counts: (file: string) => boolean): string[] {
+  return namesIn(profilesDirectory(context))
+    .filter((name) => isProfileName(name) && namesIn(sessionPaths(context, name).directory).some(counts))
+    .sort()
+}

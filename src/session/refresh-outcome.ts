@@ -1,0 +1,155 @@
+import {
+  locationsOf,
+  removeOutdatedCopies,
+  removeSecrets,
+  storeSuccessor,
+} from '../credentials/secret-copies.ts'
+import type { Secret } from '../credentials/store.ts'
+import type { CliError } from '../errors.ts'
+import type { AccessTokenGrant, RefreshOutcome } from '../oauth/token-endpoint.ts'
+import { isThere, type PreallocatedFile } from '../storage/durable-file.ts'
+import type { Moment } from '../storage/moment.ts'
+import { warn } from '../terminal/notices.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+import { type AccessToken, readAccessToken, removeAccessToken, writeAccessToken } from './access-token.ts'
+import { closeJournalQuietly } from './journal.ts'
+import {
+  accessTokenNotStored,
+  accessTokenUnusable,
+  notRecorded,
+  REFRESH_TOKEN_DAYS,
+  sessionOver,
+  signInAgain,
+  tokenLost,
+} from './messages.ts'
+import type { SessionPaths } from './paths.ts'
+import { type OAuthRecord, writeRecord } from './record.ts'
+import type { RefreshAttempt } from './refresh-task.ts'
+
+/**
+ * Step 9: stores the refresh token, then the access token, then closes the journal.
+ *
+ * @throws CliError `refresh_token_lost`, exit 4; `access_token_unusable`, exit 7.
+ */
+export async function storeRenewed(
+  attempt: RefreshAttempt,
+  outcome: Extract<RefreshOutcome, { kind: 'success' }>,
+  received: Moment,
+  reserved: PreallocatedFile,
+): Promise<AccessToken> {
+  const { context, settings, paths, options, record, storage, guard, secret, sha256 } = attempt
+  const successor: Secret = {
+    generation: secret.generation + 1,
+    issuedAt: received.wall,
+    value: outcome.refreshToken,
+  }
+  const stored = await storeSuccessor(context, storage, successor, reserved).catch((error: unknown) => {
+    throw tokenLost(record, error)
+  })
+  // From here on the session is safe: the next command makes up for whatever fails.
+  const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
+  const failure = await cacheAccessToken(paths, token)
+  if (stored.problem === undefined) {
+    await removeOutdatedCopies(context, storage, successor)
+    closeJournalQuietly(guard.journals, sha256)
+  } else {
+    // Even with --quiet: the secret is where nobody chose to keep it.
+    const then = isThere(paths.session)
+      ? 'goes back at the next refresh'
+      : `is of no use without the record of the session, which is gone: run ${signInAgain(record)}`
+    await context.stderr.write(
+      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.location.name}) and ${then}`)}\n`,
+    )
+  }
+  if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')
+  if (failure !== undefined) {
+    // A person who narrowed the token must not hand out a wider one.
+    if (options.reason === 'asked') throw failure
+    await warn(
+      `the new access token could not be stored, so the next command renews it again: ${failure.message}`,
+      context,
+      settings,
+    )
+  }
+  return token
+}
+
+/** @param received when the request left: the answer is no older. */
+export function accessTokenOf(
+  { record, options }: RefreshAttempt,
+  grant: AccessTokenGrant,
+  generation: number,
+  received: Moment,
+): AccessToken {
+  return {
+    session: record.id,
+    generation,
+    issuer: record.issuer,
+    clientId: record.clientId,
+    value: grant.accessToken,
+    scope: grant.scope ?? null,
+    narrowed: options.scope !== undefined,
+    expiresInSeconds: grant.expiresInSeconds,
+    received,
+  }
+}
+
+/**
+ * Replaces the cached access token. If that fails, removes the old one, which may be wider than what was asked for.
+ *
+ * @returns what to tell a person who asked for this token.
+ */
+export async function cacheAccessToken(
+  paths: SessionPaths,
+  token: AccessToken | undefined,
+): Promise<CliError | undefined> {
+  // This process may have been stopped while another one renewed the session.
+  const stored = await readAccessToken(paths)
+  if (token !== undefined && stored?.session === token.session && stored.generation > token.generation)
+    return undefined
+  try {
+    if (token !== undefined) writeAccessToken(paths, token)
+    else removeAccessToken(paths)
+    return undefined
+  } catch (error) {
+    return accessTokenNotStored(error, !isRemoved(paths))
+  }
+}
+
+function isRemoved(paths: SessionPaths): boolean {
+  try {
+    removeAccessToken(paths)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * `invalid_grant`: keeps what explains the end of the session and removes the tokens.
+ *
+ * @returns the error to report.
+ */
+export async function endSession(
+  { context, paths, record, storage, guard, secret, sha256, resend }: RefreshAttempt,
+  description: string | undefined,
+): Promise<CliError> {
+  const now = context.clock.now()
+  const expired = now - secret.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
+  const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'
+  const ended: OAuthRecord = {
+    ...record,
+    ended: { at: now, description: description ?? null, cause, renewedAt: secret.issuedAt },
+  }
+  try {
+    writeRecord(paths, ended)
+    removeAccessToken(paths)
+  } catch (failure) {
+    // The journal keeps the token from being sent again.
+    return notRecorded(sessionOver(ended), failure)
+  }
+  // A worthless token may stay in a locked keychain; the next login replaces it.
+  await removeSecrets(context, locationsOf(storage))
+  closeJournalQuietly(guard.journals, sha256)
+  return sessionOver(ended)
+}

@@ -1,0 +1,48 @@
+import type { Context } from '../context.ts'
+import type { NewestSecret, SecretStorage } from '../credentials/secret-copies.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { Guard, SessionContext } from './guard.ts'
+import type { SessionPaths } from './paths.ts'
+import type { OAuthRecord } from './record.ts'
+
+/** What a refresh takes from the context and the settings. */
+export type RefreshContext = SessionContext & Pick<Context, 'program' | 'platform' | 'http' | 'prompts'>
+export type RefreshSettings = Pick<
+  Settings,
+  'profile' | 'baseUrl' | 'clientId' | 'chosen' | 'httpTimeoutMs' | 'interactive' | 'quiet' | 'verbose'
+>
+
+export interface RenewOptions {
+  /** `stale`: the access token ends soon. `refused`: the service refused it. `asked`: a person wants a new one. */
+  readonly reason: 'stale' | 'refused' | 'asked'
+  /** The access token that is stale or was refused. A different one in its place can be adopted. */
+  readonly outdated?: string
+  /** Narrows the new access token (interface 4.1); separated by spaces. */
+  readonly scope?: string
+  /** Sends a token whose last use has no known outcome: the person said so. */
+  readonly retryInterrupted?: boolean
+}
+
+/** What all steps of a refresh share. */
+export interface RefreshTask {
+  readonly context: RefreshContext
+  readonly settings: RefreshSettings
+  readonly options: RenewOptions
+  readonly paths: SessionPaths
+}
+
+/** The same, once the session has been read. */
+export interface SessionTask extends RefreshTask {
+  readonly record: OAuthRecord
+  readonly storage: SecretStorage
+}
+
+/** The same, once the token to send has been read. */
+export interface RefreshAttempt extends SessionTask {
+  readonly guard: Guard
+  readonly secret: NewestSecret
+  /** The fingerprint of the secret. */
+  readonly sha256: string
+  /** The journal has the token already, and a person wants it sent once more. */
+  readonly resend: boolean
+}

@@ -1,0 +1,147 @@
+/**
+ * The files that this program keeps, each with its schema. Written by hand: reading and writing come from one description,
+ * which a validation library does not give, and the hot path loads nothing else. The configuration is not among them:
+ * its values are parsed as they are on the command line (settings/config.ts).
+ */
+import type { Moment } from './moment.ts'
+import {
+  type Contents,
+  type Field,
+  field,
+  file,
+  list,
+  named,
+  nested,
+  nullable,
+  number,
+  type ObjectSchema,
+  object,
+  oneOf,
+  text,
+  time,
+} from './schema.ts'
+
+const store = oneOf('keychain', 'file')
+
+/** Twelve hex digits that name a sign-in and its secret. */
+const sessionId = field('a session id', (value) =>
+  typeof value === 'string' && /^[0-9a-f]{12}$/.test(value) ? value : undefined,
+)
+
+const oauthSession = object({
+  kind: oneOf('oauth'),
+  /** Names this sign-in and its secret: two sign-ins never share a location for their secrets. */
+  id: sessionId,
+  profile: text,
+  /** The base URL that the session is bound to. */
+  issuer: text,
+  store,
+  /** Wall-clock milliseconds of the sign-in. */
+  signedInAt: time,
+  clientId: text,
+  /** The scope of the grant; null if nobody named any. */
+  scope: nullable(text),
+  resource: nullable(text),
+  /** Why the service no longer accepts the session. */
+  ended: nullable(
+    nested(
+      object({
+        at: time,
+        /** What the service said, if anything. */
+        description: nullable(text),
+        /** The last thing that is known about the token, to explain the end. */
+        cause: oneOf('expired', 'interrupted', 'refused'),
+        /** Wall-clock milliseconds of the receipt of the last refresh token. */
+        renewedAt: time,
+      }),
+    ),
+  ),
+})
+
+const storedApiKey = object({
+  kind: oneOf('api_key'),
+  id: sessionId,
+  profile: text,
+  /** The base URL that the key is meant for; null if none was configured. */
+  issuer: nullable(text),
+  store,
+  signedInAt: time,
+})
+
+const kind = oneOf('oauth', 'api_key')
+
+const session: ObjectSchema<Contents<typeof oauthSession> | Contents<typeof storedApiKey>> = {
+  read: (fields) => (kind.read(fields, 'kind') === 'oauth' ? oauthSession : storedApiKey).read(fields),
+  write: (record) => (record.kind === 'oauth' ? oauthSession.write(record) : storedApiKey.write(record)),
+}
+
+/** `session.json`: what is known about a sign-in or a stored API key. No secret in it. */
+export const sessionFormat = file(1, session, 2)
+
+/** A moment on both clocks: `received_at` and `received_since_boot`, for a property called `received`, and `boot`. */
+const moment: Field<Moment> = {
+  read: (fields, name) => ({
+    wall: time.read(fields, `${name}_at`),
+    sinceBoot: number.read(fields, `${name}_since_boot`),
+    boot: nullable(text).read(fields, 'boot'),
+  }),
+  write: ({ wall, sinceBoot, boot }, name) => ({
+    ...time.write(wall, `${name}_at`),
+    [`${name}_since_boot`]: sinceBoot,
+    boot,
+  }),
+}
+
+/** `access-token.json`: an access token with everything that the hot path of scripts needs to know about it. */
+export const accessTokenFormat = file(
+  1,
+  object({
+    /** The sign-in that it belongs to. */
+    session: text,
+    /** The number of the refresh token that came with it (`Secret.generation`). */
+    generation: number,
+    issuer: text,
+    clientId: text,
+    value: named('access_token', text),
+    scope: nullable(text),
+    /** Whether it was requested with less than the scope of the grant. */
+    narrowed: named(
+      'scope_is',
+      field(
+        'granted or narrowed',
+        (value) => (value === 'narrowed' ? true : value === 'granted' ? false : undefined),
+        (narrowed) => (narrowed ? 'narrowed' : 'granted'),
+      ),
+    ),
+    expiresInSeconds: named('expires_in', number),
+    received: moment,
+  }),
+  2,
+)
+
+/** `secret.….json`: a refresh token or an API key. */
+export const secretFormat = file(
+  1,
+  object({
+    /** Counts the refresh tokens of a session from 1: of two copies, the higher number is the newer one. */
+    generation: number,
+    /** Wall-clock milliseconds of its receipt: a refresh token lives 60 days from then. */
+    issuedAt: time,
+    value: named('secret', text),
+  }),
+)
+
+/** `journal.….json`: a refresh token may have been sent. Which one, the file's name says. */
+export const journalFormat = file(1, object({ sentAt: time }))
+
+/** `superseded.json`: the keychain items of a profile, so that none is forgotten. */
+export const supersededFormat = file(1, object({ keychain: list(object({ account: text })) }), 2)
+
+/** A claim as the service sent it; only what finds it again is checked. */
+const claim = field('a claim', (value) => {
+  const { name, domain_id } = (value ?? {}) as { name?: unknown; domain_id?: unknown }
+  return typeof name === 'string' && typeof domain_id === 'string' ? (value as object) : undefined
+})
+
+/** `claims/<profile>/….json`: a claim as it was seen last. `seen_at` is ISO 8601. */
+export const claimFormat = file(1, object({ issuer: text, seen_at: text, claim }))
