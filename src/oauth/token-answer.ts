@@ -9,6 +9,8 @@ export interface TokenAnswer {
   readonly retryAfter: string | undefined
   /** The JSON object that the body holds; undefined where it holds none. */
   readonly body: Readonly<Record<string, unknown>> | undefined
+  /** Whether it came to its end without a body. */
+  readonly isEmpty: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
   readonly error: string | undefined
   /** What the service says in its own words, one short line without secrets; empty where it says nothing. */
@@ -42,6 +44,7 @@ export async function readTokenAnswer(
     status,
     retryAfter: headers.get('retry-after') ?? undefined,
     body,
+    isEmpty: text === '' && cut === undefined,
     error: oauthError,
     words:
       body === undefined ? wordsOfText(text, redact) : wordsOfObject(body, oauthError === undefined, redact),
