@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, locationsOf, secretFiles } from '../credentials/secret-copies.ts'
 import type { Settings } from '../settings/settings.ts'
 import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
@@ -48,7 +47,6 @@ export async function forgetSession(
       )
       const kept = await removeSuperseded(context, paths, items, undefined)
       removeDurable(paths.session)
-      for (const item of items) removeGuard(context, item)
       removeJournals(paths.directory)
       return { profile, record, kept, damaged }
     }),

@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
 import { type Secret, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -154,7 +153,6 @@ async function replaceUnderLock(
   if (token !== undefined) cacheFirstToken(paths, token)
   const allItems = location.store === 'keychain' ? [...items, location] : items
   const kept = await removeSuperseded(context, paths, allItems, record.id)
-  for (const item of items) if (item.name !== location.name) removeGuard(context, item)
   removeJournals(paths.directory)
   return kept
 }

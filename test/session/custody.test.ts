@@ -269,7 +269,7 @@ describe('two state directories that share a keychain', () => {
     const state = `${directories.state}-copy`
     cpSync(directories.state, state, { recursive: true })
     const other = withEffects(world.context, { directories: { ...directories, state } })
-    return { world, other }
+    return { world, other, keychain }
   }
 
   it('refresh one after the other, each with what the other stored', async () => {
@@ -290,6 +290,18 @@ describe('two state directories that share a keychain', () => {
     await world.clearFaults()
     expect(await endOf(() => renew(other, world.settings, ASKED))).toBe('refresh_interrupted')
     expect((await describeSession(other, world.settings)).state).toBe('interrupted')
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
+
+  it('know of it even after one of them was signed out while the keychain was locked', async () => {
+    const { world, other, keychain } = await twoStates()
+    await world.fault({ kind: 'drop' })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_unknown')
+    await world.clearFaults()
+    keychain.trouble = 'locked'
+    expect((await forgetSession(world.context, world.settings, 'default')).kept).toHaveLength(1)
+    keychain.trouble = 'none'
+    expect(await endOf(() => renew(other, world.settings, ASKED))).toBe('refresh_interrupted')
     expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
   })
 })
