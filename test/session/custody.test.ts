@@ -325,6 +325,19 @@ describe('a keychain that refused the new token', () => {
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_interrupted')
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
+
+  it('leaves one file, however often the session is renewed meanwhile', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSessionWorld({ keychain })
+    await world.signIn('keychain')
+    const call = keychain.call.bind(keychain)
+    keychain.call = async (request) =>
+      request.operation === 'set' ? { ok: false, reason: 'refused', detail: '' } : call(request)
+    for (let times = 0; times < 3; times++)
+      expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
+    expect(await world.counts()).toMatchObject({ refreshes: 3, reuse_detections: 0 })
+  })
 })
 
 describe('a narrowed access token', () => {
