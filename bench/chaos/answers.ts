@@ -55,7 +55,7 @@ export function statusCases(): AnswerCase[] {
           .filter(([kind]) => status !== 204 || kind === 'empty')
           .map(([kind, body]): AnswerCase => {
             const refusal =
-              (retryAfter && (status === 429 || status === 503)) ||
+              (retryAfter && (status === 429 || (status === 503 && kind !== 'HTML'))) ||
               (kind === 'OAuth error' && status >= 400 && status <= 499)
             return {
               group: String(status),

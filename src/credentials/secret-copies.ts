@@ -234,13 +234,14 @@ export async function removeOutdatedCopies(
   context: KeychainContext,
   storage: SecretStorage,
   { generation }: Secret,
+  inChosenStore: boolean,
 ): Promise<void> {
+  // What is in the keychain needs no copy in a file.
+  const least = inChosenStore && storage.location.store === 'keychain' ? generation + 1 : generation
   for (const file of secretFiles(storage).filter(({ session }) => session === storage.session)) {
     const held = await readSecret(context, file).catch(() => undefined)
     const isOutdated =
-      held === undefined
-        ? file.pid !== undefined && !isProcessAlive(file.pid)
-        : held.generation < generation + (storage.location.store === 'keychain' ? 1 : 0)
+      held === undefined ? file.pid !== undefined && !isProcessAlive(file.pid) : held.generation < least
     if (isOutdated) await removeSecret(context, file).catch(() => undefined)
   }
 }

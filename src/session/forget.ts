@@ -1,4 +1,3 @@
-import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, locationsOf, secretFiles } from '../credentials/secret-copies.ts'
 import type { Settings } from '../settings/settings.ts'
 import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
@@ -47,7 +46,6 @@ export async function forgetSession(
       )
       const kept = await removeSuperseded(context, paths, items, undefined)
       removeDurable(paths.session)
-      for (const item of items) removeGuard(context, item)
       removeJournals(paths.directory)
       return { profile, record, kept, damaged }
     }),

@@ -49,8 +49,8 @@ export async function storeRenewed(
   // From here on the session is safe: the next command makes up for whatever fails.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = await cacheAccessToken(paths, token)
+  await removeOutdatedCopies(context, storage, successor, stored.problem === undefined)
   if (stored.problem === undefined) {
-    await removeOutdatedCopies(context, storage, successor)
     closeJournalQuietly(guard.journals, sha256)
   } else {
     // Even with --quiet: the secret is where nobody chose to keep it.

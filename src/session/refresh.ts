@@ -1,7 +1,7 @@
 import { readNewest } from '../credentials/secret-copies.ts'
 import { usageError } from '../errors.ts'
 import { backoff } from '../service/retry.ts'
-import { type Settings, settingValue } from '../settings/settings.ts'
+import { settingValue } from '../settings/settings.ts'
 import { isThere, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
 import { note, warn } from '../terminal/notices.ts'
@@ -32,8 +32,16 @@ export interface Renewed {
   readonly record: OAuthRecord | undefined
 }
 
+/** A refresh that has no known outcome, of a token that only a person can decide to send again. */
+interface Undecided {
+  readonly record: OAuthRecord
+  readonly sha256: string
+  /** Wall-clock milliseconds; undefined if the journal entry doesn't say. */
+  readonly sentAt: number | undefined
+}
+
 /** `lock_replaced`: the lock may not be ours alone, so everything has to be read again. */
-type Result = Renewed | 'lock_replaced'
+type Result = Renewed | 'lock_replaced' | Undecided
 
 /**
  * Renews the access token of the profile, in the steps of docs/token-safety.md.
@@ -51,11 +59,16 @@ export async function renew(
   const task: RefreshTask = { context, settings, options, paths }
   // A profile that never signed in has no directory for a lock.
   if (!isThere(paths.directory)) throw notSignedIn(paths.profile)
+  let agreed: string | undefined
   for (let attempt = 1; attempt <= LOCK_TRIES; attempt++) {
     const result = await withLock<Result>(paths.lock, context, lockOptions(task), (lock) =>
-      renewUnderLock(task, lock),
+      renewUnderLock(task, lock, agreed),
     )
-    if (result !== 'lock_replaced') return result
+    if (result === 'lock_replaced') continue
+    if ('token' in result) return result
+    // Without the lock: nobody else has to wait for the answer, which may never come.
+    await requireConsent(task, result)
+    agreed = result.sha256
   }
   throw lockReplaced(paths.profile, paths.lock)
 }
@@ -80,8 +93,13 @@ async function adopt({ context, settings, paths, options }: RefreshTask): Promis
   return { token, record: undefined }
 }
 
-async function renewUnderLock(task: RefreshTask, lock: HeldLock): Promise<Result> {
-  const { context, settings, paths } = task
+/** @param agreed the fingerprint of a token that a person wants sent once more. */
+async function renewUnderLock(
+  task: RefreshTask,
+  lock: HeldLock,
+  agreed: string | undefined,
+): Promise<Result> {
+  const { context, settings, options, paths } = task
   const adopted = await adopt(task)
   if (adopted !== undefined) return adopted
   const record = await readRecord(paths)
@@ -94,11 +112,14 @@ async function renewUnderLock(task: RefreshTask, lock: HeldLock): Promise<Result
   const storage = secretStorage(paths, record)
   return withGuard(context, storage, lock, lockOptions(task), async (guard) => {
     const attempt = await prepareAttempt({ ...task, record, storage }, guard)
+    if (attempt.resend && !options.retryInterrupted && attempt.sha256 !== agreed) {
+      return { record, sha256: attempt.sha256, sentAt: await journaledAt(guard.journals, attempt.sha256) }
+    }
     return sendUntilAnswered(attempt)
   })
 }
 
-/** Reads the token to send; step 4 if it may have been sent before. */
+/** Reads the token to send. */
 async function prepareAttempt(task: SessionTask, guard: Guard): Promise<RefreshAttempt> {
   const { context, paths, record, storage } = task
   // The journal first: a process that finishes its refresh in between stores the successor, then closes the journal.
@@ -106,24 +127,21 @@ async function prepareAttempt(task: SessionTask, guard: Guard): Promise<RefreshA
   const token = await readAccessToken(paths)
   const secret = await readNewest(context, storage, token?.session === record.id ? token.generation : 1)
   const sha256 = fingerprint(secret.value)
-  const resend = sent.has(sha256)
-  if (resend) await requireConsent(task, await journaledAt(guard.journals, sha256))
   removeStaleTemporaries(paths.directory)
   // Otherwise the chosen store may hold an older token, and only the journal keeps that from being sent.
   if (secret.inChosenStore)
     for (const other of sent) if (other !== sha256) closeJournalQuietly(guard.journals, other)
-  return { ...task, guard, secret, sha256, resend }
+  return { ...task, guard, secret, sha256, resend: sent.has(sha256) }
 }
 
 /** Step 4: a token that may have been sent, with no known outcome, is not sent again unless a person says so. */
 async function requireConsent(
-  { context, settings, options, paths, record }: SessionTask,
-  sentAt: number | undefined,
+  { context, settings, paths }: RefreshTask,
+  { record, sentAt }: Undecided,
 ): Promise<void> {
-  if (options.retryInterrupted) return
   if (settingValue('on_interrupted', settings) === 'retry') {
     await warn(
-      `the last refresh of profile ${paths.profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
+      `the last refresh of profile $paths.profilehas no known outcome; its token is sent once more, because on-interrupted is set to retry`,
       context,
       settings,
     )

@@ -1,4 +1,3 @@
-import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
 import { type Secret, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -150,7 +149,6 @@ async function replaceUnderLock(
   if (token !== undefined) cacheFirstToken(paths, token)
   const allItems = location.store === 'keychain' ? [...items, location] : items
   const kept = await removeSuperseded(context, paths, allItems, record.id)
-  for (const item of items) if (item.name !== location.name) removeGuard(context, item)
   removeJournals(paths.directory)
   return kept
 }

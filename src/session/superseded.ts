@@ -1,4 +1,6 @@
+import type { Context } from '../context.ts'
 import type { ProvingContext } from '../credentials/keychain.ts'
+import { removeGuard } from '../credentials/keychain-guard.ts'
 import { type KeptSecret, removeSecrets, secretFiles } from '../credentials/secret-copies.ts'
 import type { SecretLocation } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
@@ -38,14 +40,15 @@ export function noteSuperseded(paths: SessionPaths, locations: readonly SecretLo
 
 /**
  * Removes every secret of the profile except that of its current session, and keeps a note of the keychain items that
- * couldn't be removed.
+ * couldn't be removed. Their journals stay too: another state directory may hold the same item, and must not send a
+ * token that is in flight.
  *
  * @param keychain the known items.
  * @param current the sign-in whose secret stays; undefined removes them all.
  * @returns what may still hold a secret.
  */
 export async function removeSuperseded(
-  context: ProvingContext,
+  context: ProvingContext & Pick<Context, 'directories'>,
   paths: SessionPaths,
   keychain: readonly SecretLocation[],
   current: string | undefined,
@@ -55,5 +58,7 @@ export async function removeSuperseded(
   const others = new Map(keychain.filter((item) => !isCurrent(item)).map((item) => [item.name, item]))
   const kept = await removeSecrets(context, [...files, ...others.values()])
   noteSuperseded(paths, [...kept.map(({ location }) => location), ...keychain.filter(isCurrent)])
+  const stillThere = new Set(kept.map(({ location }) => location.name))
+  for (const item of others.values()) if (!stillThere.has(item.name)) removeGuard(context, item)
   return kept
 }

@@ -19,8 +19,14 @@ export function createPrompts(context: Context): Prompts {
     }) => Promise<T>,
   ): Promise<T> {
     interrupts.signal.throwIfAborted()
+    const input = stdin.stream
+    // At the end of the input (Ctrl-D) the library closes its reader, which pauses the stream, and waits forever.
+    const ended = new AbortController()
+    const onPause = () => setImmediate(() => ended.abort())
+    input.once('pause', onPause)
     try {
-      return await question({ input: stdin.stream, output: promptOutput(stderr), signal: interrupts.signal })
+      const signal = AbortSignal.any([interrupts.signal, ended.signal])
+      return await question({ input, output: promptOutput(stderr), signal })
     } catch (error) {
       if (interrupts.signal.aborted) throw interrupts.signal.reason
       // Told apart by name, as the library advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
@@ -28,8 +34,9 @@ export function createPrompts(context: Context): Prompts {
       if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
       throw error
     } finally {
+      input.off('pause', onPause)
       // Otherwise the open stream keeps the process alive.
-      stdin.stream.pause()
+      input.pause()
     }
   }
 

@@ -256,6 +256,26 @@ describe('a refresh', () => {
       () => textResponse(503, '', { 'retry-after': 'Fri, 20 Nov 2026 12:00:05 GMT' }),
       { kind: 'retry_after', afterMs: 5000 },
     ],
+    [
+      '503 with seconds and the words of the service',
+      () => textResponse(503, '{"name":"maintenance","message":"back soon"}', { 'retry-after': '3' }),
+      { kind: 'retry_after', afterMs: 3000 },
+    ],
+    [
+      '503 with the page of a cache that lost its connection to the service',
+      () =>
+        textResponse(503, '<html><h1>Error 503 Backend fetch failed</h1>', {
+          'retry-after': '5',
+          server: 'Varnish',
+          via: '1.1 cache (Varnish/7.1)',
+        }),
+      { kind: 'unknown', why: expect.stringContaining('Backend fetch failed') },
+    ],
+    [
+      '429 with the page of a proxy that limits requests',
+      () => textResponse(429, '<html><h1>Too Many Requests</h1>', { 'retry-after': '5' }),
+      { kind: 'retry_after', afterMs: 5000 },
+    ],
     ...[429, 503].flatMap((status) =>
       [{}, { 'retry-after': 'soon' }, { 'retry-after': '' }].map(
         (headers: Record<string, string>): [string, () => HttpResponse, Record<string, unknown>] => [
@@ -403,7 +423,7 @@ describe('a refresh', () => {
     it('a truncated answer is a refusal if its head or the part that arrived proves one', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome.kind).toBe('not_consumed')
-      const later = cutAfter('<h1>', 503, { 'retry-after': '1' })
+      const later = cutAfter('<h1>', 429, { 'retry-after': '1' })
       expect((await refreshOnce(() => later)).outcome).toMatchObject({ kind: 'retry_after', afterMs: 1000 })
     })
 

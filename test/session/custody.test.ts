@@ -269,7 +269,7 @@ describe('two state directories that share a keychain', () => {
     const state = `${directories.state}-copy`
     cpSync(directories.state, state, { recursive: true })
     const other = withEffects(world.context, { directories: { ...directories, state } })
-    return { world, other }
+    return { world, other, keychain }
   }
 
   it('state directories that share a keychain refresh one after the other, each with the token that the other stored', async () => {
@@ -292,6 +292,18 @@ describe('two state directories that share a keychain', () => {
     expect((await describeSession(other, world.settings)).state).toBe('interrupted')
     expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
   })
+
+  it('know of it even after one of them was signed out while the keychain was locked', async () => {
+    const { world, other, keychain } = await twoStates()
+    await world.fault({ kind: 'drop' })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_unknown')
+    await world.clearFaults()
+    keychain.trouble = 'locked'
+    expect((await forgetSession(world.context, world.settings, 'default')).kept).toHaveLength(1)
+    keychain.trouble = 'none'
+    expect(await endOf(() => renew(other, world.settings, ASKED))).toBe('refresh_interrupted')
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
 })
 
 describe('a keychain that refused the new token', () => {
@@ -312,6 +324,19 @@ describe('a keychain that refused the new token', () => {
     for (const name of names(world)) if (name !== 'session.json') rmSync(join(world.paths.directory, name))
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_interrupted')
     expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
+
+  it('leaves one file, however often the session is renewed meanwhile', async () => {
+    const keychain = createFakeKeychain()
+    const world = await createSandboxSession({ keychain })
+    await world.signIn('keychain')
+    const call = keychain.call.bind(keychain)
+    keychain.call = async (request) =>
+      request.operation === 'set' ? { ok: false, reason: 'refused', detail: '' } : call(request)
+    for (let times = 0; times < 3; times++)
+      expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
+    expect(await world.counts()).toMatchObject({ refreshes: 3, reuse_detections: 0 })
   })
 })
 

@@ -231,11 +231,19 @@ const faults: [string, Record<string, unknown>, string, string, string, number][
     1,
   ],
   [
-    '503 with HTML',
-    { kind: 'status', status: 503, headers: { 'retry-after': '20' }, body: HTML },
+    '503 with Retry-After, and again 503',
+    { kind: 'status', status: 503, headers: { 'retry-after': '20' } },
     'service_unavailable 7',
     'needs_refresh',
     'ok',
+    1,
+  ],
+  [
+    'the page of a cache that lost the service while it worked, with Retry-After',
+    { kind: 'status', status: 503, headers: { 'retry-after': '5' }, body: HTML, after: true },
+    'refresh_unknown 7',
+    'interrupted',
+    'refresh_interrupted 4',
     1,
   ],
   ['invalid_request', oauthError(400, 'invalid_request'), 'invalid_request 6', 'needs_refresh', 'ok', 1],
@@ -393,22 +401,54 @@ describe('an interrupted session', () => {
     expect(world.context.stderr.text).toContain('because on-interrupted is set to retry')
   })
 
+  /** Runs a command on a terminal, where a person answers the question. */
+  async function askedOn(world: SandboxSession, answer: () => boolean | Promise<boolean>) {
+    const questions: { message: string; default: boolean }[] = []
+    const confirm = async (question: { message: string; default: boolean }) => {
+      questions.push(question)
+      return answer()
+    }
+    const context = withEffects(world.context, { prompts: { ...world.context.prompts, confirm } })
+    const end = await endOf(() => currentCredential(context, { ...world.settings, interactive: true }))
+    return { end, questions }
+  }
+
   it.each([
     [true, 'ok'],
     [false, 'refresh_interrupted 4'],
   ])('an interrupted session asks a person on a terminal, who answers %s', async (answer, end) => {
     const world = await interruptedWorld({ kind: 'reset' })
-    const asked: { message: string; default: boolean }[] = []
-    const prompts = {
-      ...world.context.prompts,
-      async confirm(question: { message: string; default: boolean }) {
-        asked.push(question)
-        return answer
-      },
-    }
-    const context = withEffects(world.context, { prompts })
-    expect(await endOf(() => currentCredential(context, { ...world.settings, interactive: true }))).toBe(end)
-    expect(asked).toEqual([expect.objectContaining({ default: false })])
+    expect(await askedOn(world, () => answer)).toEqual({
+      end,
+      questions: [expect.objectContaining({ default: false })],
+    })
+  })
+
+  it('holds up no other command while a person thinks about the question', async () => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    const meanwhile: string[] = []
+    const { end } = await askedOn(world, async () => {
+      meanwhile.push(await endOf(() => currentCredential(world.context, world.settings)))
+      meanwhile.push((await describeSession(world.context, world.settings)).state)
+      return false
+    })
+    expect(meanwhile).toEqual(['refresh_interrupted 4', 'interrupted'])
+    expect(end).toBe('refresh_interrupted 4')
+  })
+
+  it.each<[string, (world: SandboxSession) => Promise<unknown>]>([
+    ['sent it with success', retry],
+    ['signed in', (world) => world.signIn()],
+  ])('sends nothing more where somebody else has %s before the answer', async (_what, meanwhile) => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    let sent: number | undefined
+    const { end } = await askedOn(world, async () => {
+      await meanwhile(world)
+      sent = (await world.counts()).refreshes
+      return true
+    })
+    expect(end).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: sent, reuse_detections: 0 })
   })
 
   it('a new login replaces an interrupted session', async () => {

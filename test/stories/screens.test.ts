@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
 import { openTerminal, steady, type Terminal, type TerminalOptions } from './terminal.ts'
-import { createServedWorld, type ServedWorld, shareSandbox } from './world.ts'
+import { createServedWorld, createWorld, type ServedWorld, shareSandbox } from './world.ts'
 
 const WIDTHS = [40, 80, 200] as const
 const SGR = /\x1b\[[\d;]*m/g
@@ -238,6 +238,18 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(await mute.exit()).toBe(2)
       expect(mute.screen()).toMatch(/^error: which claim\?.*\nhint: .*mailclaim claims list/)
       expect((await world.run(['claims', 'record'])).code).toBe(2)
+    })
+
+    test.each([
+      ['login --client-id c', /Base URL of the service:/, {}],
+      ['login --with-api-key --store file', /API key:/, { MAILCLAIM_BASE_URL: 'http://127.0.0.1:1' }],
+    ])('the end of the input (Ctrl-D) at a question of %s counts as Ctrl-C', async (words, question, env) => {
+      const terminal = openTerminal(createWorld(), `mailclaim ${words} && echo went on`, { env })
+      await terminal.until(question)
+      terminal.keys('C-d')
+      expect(await terminal.exit()).toBe(130)
+      expect(terminal.screen()).toContain('error: interrupted')
+      expect(terminal.screen()).not.toContain('went on')
     })
 
     test('the domain to claim is asked for', async () => {
