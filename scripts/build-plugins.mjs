@@ -1,5 +1,4 @@
 // What esbuild does not do by itself.
-import { readdir, readFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 
@@ -55,6 +54,11 @@ const LEAN_UNDICI = {
 
 /** undici without what this program does not use of it. */
 export function leanUndici() {
+  const replaced = mustHappen(...Object.keys(LEAN_UNDICI))
+  const contentsOf = (name) => {
+    replaced.add(name)
+    return LEAN_UNDICI[name]
+  }
   return {
     name: 'lean-undici',
     setup(build) {
@@ -62,12 +66,13 @@ export function leanUndici() {
         /[\\/]undici[\\/]/.test(importer) ? { path, namespace: 'lean-undici' } : undefined,
       )
       build.onLoad({ filter: /.*/, namespace: 'lean-undici' }, ({ path }) => ({
-        contents: LEAN_UNDICI[path],
+        contents: contentsOf(path),
       }))
       build.onLoad({ filter: /[\\/]undici[\\/]lib[\\/].*\.js$/ }, ({ path }) => {
-        const contents = LEAN_UNDICI[path.replaceAll('\\', '/').replace(/^.*\/undici\//, '')]
+        const contents = contentsOf(path.replaceAll('\\', '/').replace(/^.*\/undici\//, ''))
         return contents === undefined ? undefined : { contents }
       })
+      build.onEnd(replaced.check)
     },
   }
 }
@@ -77,63 +82,96 @@ export function leanUndici() {
  * dist/native. Where there is none for this machine, loading it throws, as in the package.
  */
 export function nativeLocks() {
+  const replaced = mustHappen('fs-native-extensions')
   return {
     name: 'native-locks',
     setup(build) {
-      build.onLoad({ filter: /fs-native-extensions[\\/]binding\.js$/ }, () => ({
-        contents: `module.exports = require('native-locks').load()`,
-      }))
+      build.onLoad({ filter: /fs-native-extensions[\\/]binding\.js$/ }, () => {
+        replaced.add('fs-native-extensions')
+        return { contents: `module.exports = require('native-locks').load()` }
+      })
       build.onResolve({ filter: /^native-locks$/ }, ({ path }) => ({ path, namespace: 'native-locks' }))
       build.onLoad({ filter: /.*/, namespace: 'native-locks' }, () => ({
         contents: `
           export const load = () => process.getBuiltinModule('node:module').createRequire(import.meta.filename)(
             './native/' + process.platform + '-' + process.arch + '/fs-native-extensions.node')`,
       }))
+      build.onEnd(replaced.check)
     },
   }
 }
 
 /**
- * Everything that a start needs in one chunk. Left to itself, the bundler makes a chunk for each set of commands that
- * share a module, and every file that Node loads takes time. A file that is imported dynamically is reached by way of
- * the core anyway; saying so in each of them makes it one set.
- *
- * @param core the modules that every command needs, from `root`.
- * @param usual those that nearly every command needs.
- * @param lean the files that do without the usual ones.
+ * Gives cli-table3 and ora the program's own measure of a text's width: cli-table3's version of string-width doesn't know
+ * today's emoji. The measure itself loads string-width and wrap-ansi at the first text that isn't plain ASCII, because
+ * compiling their patterns takes 25 ms each.
  */
-export function fewChunks(root, core, usual, lean) {
-  const paths = (files) => files.map((file) => join(root, file))
-  const sparing = paths(lean)
+export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
+  const measure = join(root, 'src/terminal/measure.ts')
+  const replaced = mustHappen('string-width', 'wrap-ansi', ...packages)
   return {
-    name: 'few-chunks',
+    name: 'current-string-width',
     setup(build) {
-      const late = new Set()
-      build.onStart(async () => {
-        for (const file of await readdir(join(root, 'src'), { recursive: true })) {
-          if (!file.endsWith('.ts')) continue
-          const importer = join(root, 'src', file)
-          for (const [, path] of (await readFile(importer, 'utf8')).matchAll(/\bimport\('([^']+)'\)/g)) {
-            if (isBuiltin(path)) continue
-            const found = await build.resolve(path, {
-              importer,
-              resolveDir: dirname(importer),
-              kind: 'dynamic-import',
-            })
-            if (!found.external) late.add(found.path)
-          }
+      build.onResolve({ filter: /^(string-width|wrap-ansi)$/ }, ({ path, importer }) => {
+        if (importer === measure) {
+          replaced.add(path)
+          return { path, namespace: 'late-package' }
         }
+        const user = /.*[\\/]node_modules[\\/]([^\\/]+)/.exec(importer)?.[1]
+        if (path !== 'string-width' || !packages.includes(user)) return undefined
+        replaced.add(user)
+        return { path: measure, namespace: 'measure' }
       })
-      build.onLoad({ filter: /\.[jt]s$/ }, async ({ path }) => {
-        if (!late.has(path)) return undefined
-        const source = await readFile(path, 'utf8')
-        // An import would make another kind of module of CommonJS.
-        if (!/^(import|export)\b/m.test(source)) return undefined
-        const needed = paths(sparing.includes(path) ? core : [...core, ...usual])
-        const imports = needed.map((file) => `import ${JSON.stringify(file)};`)
-        // On the first line, so that the lines of a stack trace stay right.
-        return { contents: imports.join('') + source, loader: path.endsWith('.ts') ? 'ts' : 'js' }
-      })
+      const onLoad = (namespace, name) =>
+        build.onLoad({ filter: /.*/, namespace }, ({ path }) => ({
+          contents: `
+            let loaded
+            module.exports = (...values) => (loaded ??= require(${JSON.stringify(path)}).${name})(...values)`,
+          resolveDir: root,
+        }))
+      onLoad('late-package', 'default')
+      onLoad('measure', 'widthOf')
+      // For borders in color, which no table here has.
+      build.onResolve({ filter: /^@colors\/colors\/safe$/ }, ({ path }) => ({ path, namespace: 'unused' }))
+      build.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({
+        contents: "throw new Error('not in the bundle')",
+      }))
+      build.onEnd(replaced.check)
     },
+  }
+}
+
+/**
+ * Puts the modules that every command needs into one chunk: 5 to 13 ms of a start. Left to itself, esbuild makes a chunk
+ * for each set of commands that share a module, and Node takes time to find and load each file. Here every module that is
+ * imported dynamically also imports the core, so that all of them form one set.
+ *
+ * @param core absolute paths
+ */
+export function coreChunk(core) {
+  return {
+    name: 'core-chunk',
+    setup(build) {
+      build.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) =>
+        kind === 'dynamic-import' ? { path: join(resolveDir, path), namespace: 'with-core' } : undefined,
+      )
+      build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
+        contents: [
+          ...core.map((file) => `import ${JSON.stringify(file)}`),
+          `export * from ${JSON.stringify(path)}`,
+        ].join('\n'),
+        resolveDir: dirname(path),
+      }))
+    },
+  }
+}
+
+/** Fails the build unless each of these was replaced: otherwise a new version of a package would undo it silently. */
+function mustHappen(...names) {
+  const left = new Set(names)
+  return {
+    add: (name) => left.delete(name),
+    check: () =>
+      left.size === 0 ? undefined : { errors: [{ text: `not replaced: ${[...left].join(', ')}` }] },
   }
 }

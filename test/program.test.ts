@@ -207,8 +207,15 @@ describe('writing at once', () => {
 })
 
 describe('what is in the bundle', () => {
-  it('is named with its licence, every package of it', () => {
+  it('is listed package by package, in the license notices and in the bill of materials', () => {
     const notices = readFileSync(join(root, 'dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
+    const bill = JSON.parse(readFileSync(join(root, 'dist/sbom.cdx.json'), 'utf8')) as {
+      bomFormat: string
+      specVersion: string
+      metadata: { component: Record<string, string> }
+      components: { purl: string; version: string; licenses: unknown }[]
+      dependencies: { ref: string; dependsOn: string[] }[]
+    }
     const bundled = new Set<string>(['fs-native-extensions'])
     for (const name of readdirSync(join(root, 'dist'))) {
       if (!name.endsWith('.js.map')) continue
@@ -219,8 +226,24 @@ describe('what is in the bundle', () => {
       }
     }
     expect(bundled.size).toBeGreaterThan(10)
-    const missing = [...bundled].filter((name) => !notices.includes(`\n${name} `))
-    expect(missing).toEqual([])
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string; license: string }>
+    }
+    for (const name of bundled) {
+      const { version, license } = packages[`node_modules/${name}`] ?? { version: '', license: '' }
+      expect(notices).toContain(`\n${name} ${version} (${license})\n`)
+      const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
+      expect(bill.components.filter((one) => one.purl === purl)).toEqual([
+        expect.objectContaining({ version, licenses: [{ license: { id: license } }], 'bom-ref': purl }),
+      ])
+    }
+    expect(bill).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6' })
+    expect(bill.metadata.component).toMatchObject({ type: 'application', name: 'mailclaim' })
+    expect(bill.dependencies).toEqual([
+      { ref: bill.metadata.component['purl'], dependsOn: bill.components.map(({ purl }) => purl) },
+    ])
+    // The old string-width of cli-table3 is not in the bundle.
+    expect(bill.components.filter(({ purl }) => purl.startsWith('pkg:npm/string-width@'))).toHaveLength(1)
   })
 
   it('finds its native locks, and doctor tells where they are missing', () => {

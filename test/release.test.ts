@@ -1,5 +1,7 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const root = new URL('../', import.meta.url)
@@ -7,7 +9,6 @@ const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const manifest = JSON.parse(read('package.json')) as {
   version: string
   scripts: Record<string, string>
-  repository?: unknown
 } & Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
 
 describe('what is published', () => {
@@ -32,6 +33,7 @@ describe('what is published', () => {
       'dist/main.js',
       'dist/keychain-helper.js',
       'dist/THIRD-PARTY-NOTICES.txt',
+      'dist/sbom.cdx.json',
     ]) {
       expect(files).toContain(needed)
     }
@@ -39,7 +41,7 @@ describe('what is published', () => {
     expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
     const strangers = files.filter(
       (path) =>
-        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|man\/[\w./-]+\.\d)$/.test(
+        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|man\/[\w./-]+\.\d)$/.test(
           path,
         ),
     )
@@ -104,6 +106,19 @@ describe('a release', () => {
       'npm publish --ignore-scripts --provenance --access public',
     ])
     expect(workflow('release').match(/id-token/g)).toHaveLength(1)
+  })
+
+  test('stops unless the package says where its source is, where to report a bug, and where to read more', () => {
+    const check = /run: (node -e .+)$/m.exec(publish)?.[1] ?? ''
+    const folder = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
+    const complete = { repository: 'r', bugs: 'b', homepage: 'h' }
+    const status = (fields: object) => {
+      writeFileSync(join(folder, 'package.json'), JSON.stringify(fields))
+      return spawnSync('sh', ['-c', check], { cwd: folder }).status
+    }
+    expect(status(complete)).toBe(0)
+    for (const field of Object.keys(complete)) expect(status({ ...complete, [field]: undefined })).toBe(1)
+    rmSync(folder, { recursive: true })
   })
 
   test('is made of packages whose checksums are in the lock file', () => {

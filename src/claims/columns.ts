@@ -1,10 +1,10 @@
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import type { Column, Item, Look } from '../terminal/columns.ts'
+import type { Column, Item, RenderContext } from '../terminal/columns.ts'
 import { relativeTime } from '../terminal/relative-time.ts'
 import { standingOf } from './lifecycle.ts'
 
-function moment(value: unknown, { now }: Look): string | undefined {
+function moment(value: unknown, { now }: Pick<RenderContext, 'now'>): string | undefined {
   const at = parseTimestamp(value)
   return at === undefined || now === undefined ? undefined : `${relativeTime(at, now)} (${value})`
 }

@@ -20,7 +20,7 @@ export function nextSteps(claim: DomainClaim): readonly string[] {
 
 /** Says on stderr what is left to do, a numbered line each. */
 export async function sayNextSteps(claim: DomainClaim, context: Context, settings: Settings): Promise<void> {
-  const { wrap } = await import('../terminal/width.ts')
+  const { wrap } = await import('../terminal/measure.ts')
   const columns = context.stderr.columns ?? Number.POSITIVE_INFINITY
   const steps = nextSteps(claim).map((step, at) => {
     const [first = '', ...rest] = wrap(sanitizeLine(step), columns - 5)

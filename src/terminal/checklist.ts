@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
+import { truncate, widthOf, wrap } from './measure.ts'
 import { canAnimate } from './progress.ts'
 import { sanitizeLine } from './sanitize.ts'
-import { truncate, widthOf, wrap } from './width.ts'
 
 export interface ChecklistItem {
   readonly key: string

@@ -2,15 +2,13 @@ import { type Column, chooseColumns, type Item, jsonOf, valueAt } from './column
 import {
   headingLine,
   jsonItem,
-  lookOf,
   type OutputContext,
   type OutputSettings,
   recordLine,
+  renderContext,
   separatedStyle,
-  stdoutPalette,
   warnOfAbsentFields,
 } from './output.ts'
-import { rulerFor } from './ruler.ts'
 
 /** A page as it comes from the service, with what is known by then about the end of the list. */
 export interface WrittenPage {
@@ -99,26 +97,18 @@ function separatedWriter(
 
 function tableWriter({ context, settings, columns, nothing }: ListWriterOptions): ListWriter {
   const renderer = (async () => {
-    const [{ TableRenderer }, palette] = await Promise.all([
+    const [{ TableRenderer }, rendering] = await Promise.all([
       import('./table.ts'),
-      stdoutPalette(context, settings),
+      renderContext(context, settings),
     ])
-    const width = context.stdout.columns ?? Number.POSITIVE_INFINITY
-    return new TableRenderer(
-      chooseColumns(columns, settings.fields, 'people'),
-      palette,
-      lookOf(context),
-      width,
-    )
+    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering)
   })()
   renderer.catch(() => {})
   let count = 0
   return {
     async page({ items }) {
       count += items.length
-      const table = await renderer
-      const page = table.read(items)
-      const text = table.render(page, await rulerFor(page.texts))
+      const text = (await renderer).render(items)
       if (text !== '') await context.stdout.write(text)
     },
     async end() {

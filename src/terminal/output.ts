@@ -7,12 +7,11 @@ import {
   columnValue,
   type Item,
   jsonOf,
-  type Look,
   pickFields,
   plainText,
+  type RenderContext,
   valueAt,
 } from './columns.ts'
-import { rulerFor } from './ruler.ts'
 import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
 
 /** What decides the form of the data on stdout. */
@@ -22,14 +21,22 @@ export type OutputSettings = Pick<Settings, 'format' | 'fields' | 'quiet' | 'col
 /** Spaces a level where JSON is written to a terminal; elsewhere it is one line. */
 const INDENT = 2
 
-/** How times are shown: relative on a terminal, in full elsewhere. */
-export function lookOf(context: OutputContext): Look {
-  return { now: context.stdout.isTTY ? context.clock.now() : undefined }
+/** The palette for what goes to stdout for people. */
+export function stdoutPalette({ environment, stdout }: OutputContext, { colorOption }: OutputSettings) {
+  return createPalette(colorLevel(environment, colorOption, stdout))
 }
 
-/** The palette for what goes to stdout for people. */
-export function stdoutPalette(context: OutputContext, settings: OutputSettings) {
-  return createPalette(colorLevel(context.environment, settings.colorOption, context.stdout))
+/** How items are shown on stdout: on a terminal in its width and with relative times. */
+export async function renderContext(
+  context: OutputContext,
+  settings: OutputSettings,
+): Promise<RenderContext> {
+  const { stdout, clock } = context
+  return {
+    palette: await stdoutPalette(context, settings),
+    width: stdout.columns ?? Number.POSITIVE_INFINITY,
+    now: stdout.isTTY ? clock.now() : undefined,
+  }
 }
 
 /** How separated values are written. */
@@ -84,8 +91,8 @@ export async function writeJsonLine(context: OutputContext, value: unknown): Pro
 }
 
 /**
- * Writes one object in the format in force: a card for people, a heading and a record in TSV and CSV, the service's own
- * object in JSON. A card ends with the fields that no column covers, so that nothing the service adds stays hidden.
+ * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV and CSV, the service's own
+ * object in JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
  */
 export async function writeObject(
   context: OutputContext,
@@ -110,14 +117,11 @@ export async function writeObject(
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncovered(item, columns))
-  const [{ cardTexts, renderCard }, palette] = await Promise.all([
-    import('./card.ts'),
-    stdoutPalette(context, settings),
+  const [{ renderDetailView }, rendering] = await Promise.all([
+    import('./detail-view.ts'),
+    renderContext(context, settings),
   ])
-  const width = stdout.columns ?? Number.POSITIVE_INFINITY
-  const look = lookOf(context)
-  const ruler = await rulerFor(cardTexts(item, shown, look))
-  await stdout.write(renderCard(item, shown, width, palette, look, ruler))
+  await stdout.write(renderDetailView(item, shown, rendering))
 }
 
 function uncovered(item: Item, columns: readonly Column[]): Column[] {
