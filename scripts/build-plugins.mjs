@@ -1,14 +1,14 @@
-// What esbuild does not do by itself.
+// What esbuild doesn't do by itself.
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** Modules of Node that are used as functions, classes or objects of their own and not for their members alone. */
+/** Node's modules that are used as a function, class or object themselves, not only for their members. */
 const AS_THEY_ARE = new Set(['events', 'module', 'process', 'stream'])
 
 /**
- * Gives the program Node's own modules by way of `process.getBuiltinModule`. `import` and `require` also list all that
- * such a module exports, and to do so run every getter on it: `node:fs` then loads its streams, and `node:process` the
- * three standard streams, the network and the terminal. That alone is a fifth of a bare start.
+ * Takes Node's own modules from `process.getBuiltinModule`. `import` and `require` also list everything that such a module
+ * exports, and run every getter on it to do so: `node:fs` then loads its streams, and `node:process` the three standard
+ * streams, the network and the terminal. That alone is a fifth of a bare start.
  */
 export function nodeBuiltins() {
   return {
@@ -21,7 +21,7 @@ export function nodeBuiltins() {
       build.onLoad({ filter: /.*/, namespace: 'node-builtin' }, ({ path }) => {
         const load = `process.getBuiltinModule(${JSON.stringify(`node:${path}`)})`
         if (AS_THEY_ARE.has(path)) return { contents: `module.exports = ${load}` }
-        // Loaded when a member is used. A prototype, because the bundler copies all that an object has itself.
+        // Loaded when a member is used. A prototype, because esbuild copies an object's own members.
         const members = `new Proxy({}, { get: (_, name) => ${load}[name], has: (_, name) => name in ${load} })`
         if (path !== 'assert') return { contents: `module.exports = Object.create(${members})` }
         return {
@@ -35,24 +35,24 @@ export function nodeBuiltins() {
 }
 
 /**
- * What undici loads at once and this program uses late or never. HTTP/2 alone, with cryptography, TLS and half of Node's
- * file system behind it, takes longer to load than all the rest.
+ * What undici loads at once and this program needs later or never. HTTP/2, with cryptography, TLS and half of Node's file
+ * system behind it, takes longer to load than all the rest.
  */
 const LEAN_UNDICI = {
   'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
   'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
   'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
   'lib/util/runtime-features.js': 'exports.runtimeFeatures = { has: () => false }',
-  // Known names of headers, found without making a string of them: it takes longer to fill than it saves.
+  // Finds known header names without making strings of them. Filling it takes longer than it saves.
   'lib/core/tree.js': 'exports.tree = { lookup: () => null }',
-  // A class to compare with, and the limit to the size of headers.
+  // A class for comparison, and the limit on header size.
   'node:http': 'module.exports = { IncomingMessage: class {}, maxHeaderSize: 16384 }',
   'node:zlib': `
     for (const name of ['createInflate', 'createGunzip', 'createBrotliDecompress'])
       exports[name] = () => process.getBuiltinModule('node:zlib')[name]()`,
 }
 
-/** undici without what this program does not use of it. */
+/** undici without the parts that this program doesn't use. */
 export function leanUndici() {
   const replaced = mustHappen(...Object.keys(LEAN_UNDICI))
   const contentsOf = (name) => {
@@ -78,8 +78,8 @@ export function leanUndici() {
 }
 
 /**
- * The lock's native addon, which its package finds through five others: here one file a platform, copied to
- * dist/native. Where there is none for this machine, loading it throws, as in the package.
+ * The native addon of the locks. Its package finds it through five others; here it is one file per platform in
+ * dist/native. If there is none for this machine, loading it throws, as in the package.
  */
 export function nativeLocks() {
   const replaced = mustHappen('fs-native-extensions')

@@ -19,6 +19,7 @@ export function wrap(line: string, width: number): string[] {
   return pieces(line).flatMap((piece) => wrapAnsi(piece, room, { hard: true, wordWrap: true }).split('\n'))
 }
 
+/** Unlike the library, begins a word that is too long for any line on a line of its own, where it is easier to copy. */
 function wrapSimple(line: string, room: number): string[] {
   const lines: string[] = []
   let current = ''

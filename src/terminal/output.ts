@@ -14,19 +14,19 @@ import {
 } from './columns.ts'
 import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
 
-/** What decides the form of the data on stdout. */
+/** What decides how data is written to stdout. */
 export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
 export type OutputSettings = Pick<Settings, 'format' | 'fields' | 'quiet' | 'colorOption' | 'csvSafe'>
 
-/** Spaces a level where JSON is written to a terminal; elsewhere it is one line. */
+/** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */
 const INDENT = 2
 
-/** The palette for what goes to stdout for people. */
+/** The palette for people's output on stdout. */
 export function stdoutPalette({ environment, stdout }: OutputContext, { colorOption }: OutputSettings) {
   return createPalette(colorLevel(environment, colorOption, stdout))
 }
 
-/** How items are shown on stdout: on a terminal in its width and with relative times. */
+/** How items are shown on stdout: on a terminal, in its width and with relative times. */
 export async function renderContext(
   context: OutputContext,
   settings: OutputSettings,
@@ -62,7 +62,7 @@ export function headingLine(columns: readonly Column[], style: SeparatedStyle): 
   )
 }
 
-/** One record of TSV or CSV (RFC 4180: comma, CRLF), its line end included. */
+/** One record of TSV or CSV (RFC 4180: comma, CRLF), including its line end. */
 export function recordLine(item: Item, columns: readonly Column[], style: SeparatedStyle): string {
   return separated(
     columns.map((column) => plainText(columnValue(column, item))),
@@ -75,7 +75,7 @@ function separated(cells: readonly string[], style: SeparatedStyle): string {
   return `${cells.map((cell) => escapeCsv(cell, style)).join(',')}\r\n`
 }
 
-/** The item as JSON shows it: the service's own, or the fields that were asked for. */
+/** The item as JSON shows it: as the service sent it, or only the requested fields. */
 export function jsonItem(item: Item, settings: OutputSettings): unknown {
   return settings.fields === undefined ? item : pickFields(item, settings.fields)
 }
@@ -131,7 +131,7 @@ function uncovered(item: Item, columns: readonly Column[]): Column[] {
     .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
 }
 
-/** Tells on stderr about fields that were asked for and that nothing has: most likely a slip of the pen. */
+/** Warns on stderr about requested fields that no item has: most likely a typo. */
 export async function warnOfAbsentFields(
   context: OutputContext,
   settings: OutputSettings,

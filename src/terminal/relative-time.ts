@@ -1,5 +1,5 @@
 const UNITS: readonly [seconds: number, name: string, least?: number][] = [
-  // Two of them at least: "1 month" would hide whether it is 31 days or 59.
+  // At least 2 or 3: "1 month" would hide whether it's 31 days or 59.
   [365 * 86_400, 'year', 2],
   [30 * 86_400, 'month', 3],
   [86_400, 'day'],
@@ -8,7 +8,7 @@ const UNITS: readonly [seconds: number, name: string, least?: number][] = [
 ]
 
 /**
- * A moment as a person says it: "just now", "3 minutes ago", "in 6 days".
+ * A time as a person says it: "just now", "3 minutes ago", "in 6 days".
  *
  * @param at milliseconds since 1970
  * @param now milliseconds since 1970

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, it } from 'vitest'
-import { renderBar } from '../../src/terminal/bar.ts'
 import { colorLevel, createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import type { Column } from '../../src/terminal/columns.ts'
 import { widthOf, wrap } from '../../src/terminal/measure.ts'
+import { renderBar } from '../../src/terminal/progress-bar.ts'
 import { relativeTime } from '../../src/terminal/relative-time.ts'
 import { TableRenderer } from '../../src/terminal/table.ts'
 
@@ -208,7 +208,7 @@ describe('the measure', () => {
     expect(widthOf(signs.join(''))).toBe(signs.length)
   })
 
-  it('breaks ASCII without losing any of it', () => {
+  it('breaks ASCII without losing any of it, and begins a very long word on its own line', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'd', ' ', '-'), maxLength: 60 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 30 }), (line, width) => {
@@ -218,6 +218,7 @@ describe('the measure', () => {
       }),
       { numRuns: 1000 },
     )
+    expect(wrap('TXT prefix=0123456789', 12)).toEqual(['TXT', 'prefix=01234', '56789'])
   })
 })
 

@@ -16,7 +16,8 @@ import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
-import { canAnimate, startProgress } from '../../terminal/progress.ts'
+import { startProgress } from '../../terminal/progress.ts'
+import { canAnimate } from '../../terminal/spinner.ts'
 import { defineCommand } from '../definition.ts'
 
 interface Options {
