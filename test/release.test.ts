@@ -12,7 +12,7 @@ const manifest = JSON.parse(read('package.json')) as {
 } & Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
 
 describe('what is published', () => {
-  test('is the program, its licence and what people read, and nothing else', () => {
+  test('the package is the program, its license and what people read, and nothing else', () => {
     // Without scripts: the program has been built for the tests already.
     const packed = JSON.parse(
       execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
@@ -48,11 +48,11 @@ describe('what is published', () => {
     expect(strangers).toEqual([])
   })
 
-  test('runs nothing when it is installed', () => {
+  test('the package runs nothing when it is installed', () => {
     expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   })
 
-  test('brings along native packages alone, and every package is pinned exactly', () => {
+  test('the package installs only native packages, and every package is pinned exactly', () => {
     expect(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).toSorted()).toEqual([
       'keytar',
     ])
@@ -65,25 +65,22 @@ describe('what is published', () => {
     }
   })
 
-  test('has an entry in the changelog', () => {
+  test('the version has an entry in the changelog', () => {
     expect(read('CHANGELOG.md')).toMatch(new RegExp(`^## ${manifest.version.replaceAll('.', '\\.')} `, 'm'))
   })
 })
 
 describe('the workflows', () => {
   const folder = new URL('.github/workflows/', root)
-  test.each(readdirSync(folder))(
-    '%s pins every action, and may only read where nothing else is said',
-    (name) => {
-      const text = readFileSync(new URL(name, folder), 'utf8')
-      const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
-      expect(actions.length).toBeGreaterThan(0)
-      for (const action of actions)
-        expect(action).toMatch(/^([\w-]+\/[\w-]+@[0-9a-f]{40}|\.\/\.github\/workflows\/\w+\.yml)$/)
-      expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
-      expect(text).not.toMatch(/pull_request_target|secrets\./)
-    },
-  )
+  test.each(readdirSync(folder))('%s pins every action, and by default may only read', (name) => {
+    const text = readFileSync(new URL(name, folder), 'utf8')
+    const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
+    expect(actions.length).toBeGreaterThan(0)
+    for (const action of actions)
+      expect(action).toMatch(/^([\w-]+\/[\w-]+@[0-9a-f]{40}|\.\/\.github\/workflows\/\w+\.yml)$/)
+    expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
+    expect(text).not.toMatch(/pull_request_target|secrets\./)
+  })
 })
 
 describe('a release', () => {
@@ -91,14 +88,14 @@ describe('a release', () => {
   const commands = (text: string) => [...text.matchAll(/run: (npm .+)$/gm)].map((match) => match[1] ?? '')
   const [, publish = ''] = workflow('release').split(/^ {2}publish:$/m)
 
-  test('waits for an audit of what is bundled, which are development packages', () => {
+  test('a release waits for an audit of the development packages, which are what is bundled', () => {
     expect(publish).toContain('needs: prove')
     expect(workflow('release')).toMatch(/^ {2}prove:\n {4}uses: \.\/\.github\/workflows\/ci\.yml$/m)
     const audits = commands(workflow('ci')).filter((command) => command.startsWith('npm audit'))
     expect(audits).toEqual(['npm audit --audit-level=low', 'npm audit signatures'])
   })
 
-  test('runs no script of a package where it may publish', () => {
+  test('a release runs no script of a package in the job that may publish', () => {
     expect(publish).toContain('id-token: write')
     expect(commands(publish)).toEqual([
       'npm ci --ignore-scripts',
@@ -108,7 +105,7 @@ describe('a release', () => {
     expect(workflow('release').match(/id-token/g)).toHaveLength(1)
   })
 
-  test('stops unless the package says where its source is, where to report a bug, and where to read more', () => {
+  test('a release stops unless the package names its repository, issue tracker and homepage', () => {
     const check = /run: (node -e .+)$/m.exec(publish)?.[1] ?? ''
     const folder = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
     const complete = { repository: 'r', bugs: 'b', homepage: 'h' }
@@ -121,7 +118,7 @@ describe('a release', () => {
     rmSync(folder, { recursive: true })
   })
 
-  test('is made of packages whose checksums are in the lock file', () => {
+  test('a release is built from packages whose checksums are in the lock file', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as {
       packages: Record<
         string,
@@ -142,7 +139,7 @@ describe('a release', () => {
 })
 
 describe('the threat model', () => {
-  test('names proofs that are there', () => {
+  test('the threat model names tests that exist', () => {
     const named = [...read('docs/security.md').matchAll(/`(test\/[\w/.-]+)`/g)].map((match) => match[1] ?? '')
     expect(named.length).toBeGreaterThan(10)
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
@@ -150,7 +147,7 @@ describe('the threat model', () => {
 })
 
 describe('the floor plan in the documentation', () => {
-  test('has every room of the source', () => {
+  test('the floor plan lists every directory of the source', () => {
     const text = read('docs/architecture.md')
     const rooms = readdirSync(new URL('src/', root), { withFileTypes: true }).map((entry) =>
       entry.isDirectory() ? `${entry.name}/` : entry.name,

@@ -9,7 +9,7 @@ function moment(value: unknown, { now }: Pick<RenderContext, 'now'>): string | u
   return at === undefined || now === undefined ? undefined : `${relativeTime(at, now)} (${value})`
 }
 
-/** A claim as tables, cards, TSV and CSV show it. */
+/** A claim as tables, detail views, TSV and CSV show it. */
 export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
   {

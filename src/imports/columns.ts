@@ -3,7 +3,7 @@ import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
 
-/** A contact import as tables, cards, TSV and CSV show it. */
+/** A contact import as tables, detail views, TSV and CSV show it. */
 export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   {

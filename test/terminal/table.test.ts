@@ -22,7 +22,7 @@ function tableOf(columns: readonly Column[], width: number, palette = PLAIN_PALE
 }
 
 describe('a table', () => {
-  it('is as wide as it needs to be', () => {
+  it('a table is as wide as necessary', () => {
     const items = [
       { id: id(1), name: 'Newsletter', count: 5 },
       { id: id(2), name: null, count: 12_345 },
@@ -35,7 +35,7 @@ describe('a table', () => {
     `)
   })
 
-  it('wraps the long column, never an id', () => {
+  it('a table wraps the long column, never an id', () => {
     const items = [{ id: id(1), name: 'a rather long name of a client that does not fit', count: 1 }]
     expect(render(items, 62)).toMatchInlineSnapshot(`
       "Id                                    Name               Count
@@ -46,7 +46,7 @@ describe('a table', () => {
     `)
   })
 
-  it('leaves out an optional column rather than break words', () => {
+  it('a table leaves out an optional column rather than break words', () => {
     const columns: readonly Column[] = [...COLUMNS.slice(0, 2), { field: 'created', optional: true }]
     const items = [{ id: id(1), name: 'contacts:write', created: '3 hours ago' }]
     expect(render(items, 60, columns)).toMatchInlineSnapshot(`
@@ -67,7 +67,7 @@ describe('a table', () => {
     `)
   })
 
-  it('becomes detail views on 40 columns', () => {
+  it('a table becomes detail views on 40 columns', () => {
     const items = [
       { id: id(1), name: 'Newsletter', count: 5 },
       { id: id(2), name: 'Shop', count: 6 },
@@ -94,7 +94,7 @@ describe('a table', () => {
     'e\u0301clair',
     '🇨🇭 flag',
     'plain',
-  ])('keeps its columns straight around %s', (name) => {
+  ])('a table keeps its columns straight around %s', (name) => {
     const lines = render(
       [
         { id: id(1), name, count: 7 },
@@ -108,7 +108,7 @@ describe('a table', () => {
     expect(new Set(widths).size).toBe(1)
   })
 
-  it('fits the terminal and holds every id whole, whatever the names', () => {
+  it('a table fits the terminal and has every id in one piece, whatever the names', () => {
     const name = fc.oneof(fc.string({ unit: 'grapheme' }), fc.lorem({ maxCount: 30 }))
     fc.assert(
       fc.property(
@@ -129,7 +129,7 @@ describe('a table', () => {
     )
   })
 
-  it('keeps its widths over pages, and says the heading once', () => {
+  it('a table keeps its widths over pages, and shows the heading once', () => {
     const renderer = tableOf(COLUMNS, 100)
     const first = renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
     const second = renderer.render([{ id: id(2), name: 'a name that is longer than before', count: 6 }])
@@ -145,7 +145,7 @@ describe('a table', () => {
     `)
   })
 
-  it('starts again with new widths rather than cut an id that is longer than those before', () => {
+  it('a table starts again with new widths rather than cut an id that is longer than those before', () => {
     const renderer = tableOf(COLUMNS, 100)
     renderer.render([{ id: 'short', name: 'n', count: 5 }])
     const second = renderer.render([{ id: id(2), name: 'n', count: 6 }])
@@ -153,7 +153,7 @@ describe('a table', () => {
     expect(second).toContain('Id  ')
   })
 
-  it('starts again with new widths rather than hide a character that is wider than its column', () => {
+  it('a table starts again with new widths rather than hide a character that is wider than its column', () => {
     const renderer = tableOf([{ field: 'a' }, { field: 'b' }], 100)
     renderer.render([{ a: 'x', b: 'y' }])
     expect(renderer.render([{ a: '日本', b: 'y' }])).toMatchInlineSnapshot(`
@@ -163,7 +163,7 @@ describe('a table', () => {
     `)
   })
 
-  it('takes time in proportion to a very long cell, whatever its script', () => {
+  it('the time for a table grows with the length of a very long cell, not with its square', () => {
     const processorSeconds = (text: string) => {
       const before = process.cpuUsage()
       expect(render([{ id: id(1), name: text, count: 1 }], 80).length).toBeGreaterThan(1000)
@@ -179,7 +179,7 @@ describe('a table', () => {
       expect(processorSeconds(text)).toBeLessThan(3)
   })
 
-  it('stays quick where every row is full of emoji and combining marks', () => {
+  it('a table full of emoji and combining marks takes little time', () => {
     const before = process.cpuUsage()
     const name = `${'👩‍👩‍👧'.repeat(30)}${'e\u0301\u0302\u0301\u0302\u0301'.repeat(100)}`
     const items = Array.from({ length: 100 }, (_, index) => ({ id: id(index), name, count: index }))
@@ -187,7 +187,7 @@ describe('a table', () => {
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)
   })
 
-  it('is colored without losing its shape', async () => {
+  it('a colored table keeps its shape', async () => {
     const columns: readonly Column[] = [
       { field: 'name', paint: (_value, palette) => palette.good },
       { field: 'id' },
@@ -202,13 +202,13 @@ describe('a table', () => {
 })
 
 describe('the measure', () => {
-  it('takes ASCII and the signs of the program for as wide as the library does', () => {
+  it('ASCII and the signs of the program are as wide as the library says', () => {
     const signs = [...Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at)), ...'–…→✔○⠋⣿']
     for (const sign of signs) expect(stringWidth(sign), sign).toBe(1)
     expect(widthOf(signs.join(''))).toBe(signs.length)
   })
 
-  it('breaks ASCII without losing any of it, and begins a very long word on its own line', () => {
+  it('wrapping ASCII loses nothing, and begins a very long word on its own line', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'd', ' ', '-'), maxLength: 60 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 30 }), (line, width) => {
@@ -257,8 +257,8 @@ describe('a relative time', () => {
   })
 })
 
-describe('a bar', () => {
-  it('fits, and leaves out what is worth least first', () => {
+describe('a progress bar', () => {
+  it('a progress bar fits, and leaves out the least important details first', () => {
     const details = ['1200/5000', '31 s left', '120/s']
     expect(renderBar('in progress', 0.24, details, 77)).toMatchInlineSnapshot(
       `"in progress  ██████░░░░░░░░░░░░░░░░░░░░░░░   24%  1200/5000  31 s left  120/s"`,
@@ -274,14 +274,14 @@ describe('a bar', () => {
     }
   })
 
-  it('never goes over its end', () => {
+  it('a progress bar never exceeds its end', () => {
     expect(renderBar('x', 7, [], 40)).toContain('100%')
     expect(renderBar('x', Number.NaN, [], 40)).toContain('  0%')
   })
 })
 
 describe('a very long text', () => {
-  it('loses nothing when it is wrapped in pieces', () => {
+  it('a very long text loses nothing when it is wrapped in pieces', () => {
     for (const text of ['😀'.repeat(4000), 'ü'.repeat(4001), 'ein Wörtchen '.repeat(900).trim()])
       expect(wrap(text, 40).join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''))
   })
