@@ -22,6 +22,9 @@ const CORE = [
   'src/commands/lists.ts',
 ]
 
+/** Takes its own xdg-open if it has an address, else the system's. */
+const COPES_WITHOUT_URL = ['node_modules/open/index.js']
+
 const common = {
   absWorkingDir: root,
   platform: 'node',
@@ -45,8 +48,7 @@ const { metafile } = await build({
   format: 'esm',
   // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
   chunkNames: '[name]-[hash]',
-  define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version), 'import.meta.url': 'importMetaUrl' },
-  inject: ['scripts/import-meta-url.mjs'],
+  define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version) },
   external: ['keytar'],
   plugins: [
     leanUndici(),
@@ -57,6 +59,12 @@ const { metafile } = await build({
   ],
   metafile: true,
 })
+
+// CommonJS has no address of a module. A new user of it must not find out at run time.
+for (const path of Object.keys(metafile.inputs).filter((name) => !/^[\w-]+:/.test(name))) {
+  const asksForUrl = (await readFile(join(root, path), 'utf8')).includes('import.meta.url')
+  if (asksForUrl && !COPES_WITHOUT_URL.includes(path)) throw new Error(`${path} needs import.meta.url`)
+}
 
 // esbuild splits only ES modules, and Node loads CommonJS faster: at once, without its asynchronous loader and thread
 // pool. This file comes first, because esbuild reads it to decide how one chunk imports another's default export.
@@ -70,8 +78,12 @@ await build({
   format: 'cjs',
   // `import()` becomes `require`; otherwise it would start the asynchronous loader after all.
   supported: { 'dynamic-import': false },
-  define: { 'import.meta.dirname': '__dirname', 'import.meta.filename': '__filename' },
-  // CommonJS has no other member of import.meta.
+  define: {
+    'import.meta.dirname': '__dirname',
+    'import.meta.filename': '__filename',
+    'import.meta.url': 'undefined',
+  },
+  // Any other member of import.meta.
   logOverride: { 'empty-import-meta': 'error' },
 })
 await rm(modules, { recursive: true })
