@@ -1,4 +1,4 @@
-// What the program is compared with: the least that does the same.
+// What the program is compared with: minimal scripts that do the same.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 
 const SCRIPTS = {
   empty: '',
-  /** One request with undici's `request`, printed as it came. */
+  /** One request with undici's `request`, printed as is. */
   page: `
     import Agent from 'undici/lib/dispatcher/agent.js'
     import request from 'undici/lib/api/api-request.js'
@@ -14,7 +14,7 @@ const SCRIPTS = {
     const { body } = await request.call(agent, options('/contacts/imports?limit=100'))
     process.stdout.write(await body.text())
     await agent.close()`,
-  /** A loop over all pages that parses them and prints an item a line. */
+  /** A loop over all pages that parses them and prints one item per line. */
   pages: `
     import Agent from 'undici/lib/dispatcher/agent.js'
     import request from 'undici/lib/api/api-request.js'
@@ -35,12 +35,12 @@ const OPTIONS = `
     headers: { accept: 'application/json', authorization: 'Bearer ' + process.env.MAILCLAIM_API_KEY },
   })`
 
-/** Bundles the scripts as the program is, so that none pays for files that it does not need. @returns their paths. */
-export async function buildBareScripts(folder) {
+/** Bundles the scripts like the program, so that none loads files that it doesn't need. @returns their paths */
+export async function buildBareScripts(directory) {
   const root = fileURLToPath(new URL('..', import.meta.url))
   const paths = {}
   for (const [name, source] of Object.entries(SCRIPTS)) {
-    paths[name] = join(folder, `${name}.mjs`)
+    paths[name] = join(directory, `${name}.mjs`)
     if (source === '') {
       await writeFile(paths[name], '')
       continue

@@ -1,5 +1,5 @@
-// Every figure of docs/benchmarks.md, made anew: `npm run bench`. Under six minutes; `--node PATH` measures another
-// Node, `--quick` makes fewer runs.
+// Measures every figure of docs/benchmarks.md: `npm run bench`. Under six minutes; `--node PATH` measures another Node,
+// `--quick` makes fewer runs.
 import { execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
@@ -25,7 +25,7 @@ const show = (one) => {
   )
 }
 
-/** Nothing of the person's own set-up takes part. */
+/** The person's own settings don't take part. */
 const clean = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|NODE_|https?_proxy$)/i.test(name)),
 )
@@ -72,7 +72,7 @@ async function startSandbox(words) {
   }
 }
 
-/** Signs in, the browser's part being played by following redirects. */
+/** Signs in; following redirects stands in for the browser. */
 async function login(service, env) {
   const words = ['login', '--client-id', service.client_id, '--store', 'file', '--no-browser']
   const child = spawn(process.execPath, [program, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -123,10 +123,10 @@ async function startUp(node, bare, service) {
   await over('the same as a table on a terminal over JSON', shown, plain, 1.3)
 }
 
-/** For the least script: what V8 has compiled is kept, as the program keeps it for itself. */
+/** For the minimal script: it keeps what V8 compiled, as the program does. */
 const cached = (service) => ({ ...service.keyed, NODE_COMPILE_CACHE: join(folder, 'compiled') })
 
-/** A command on a pseudoterminal of 120 columns, or one beside it that writes to a file: both begun in the same way. */
+/** A command on a pseudoterminal of 120 columns; or one that is started the same way but writes to a file. */
 function onTerminal({ node, words, env }, file) {
   const quoted = [node, ...words].map((word) => `'${word}'`).join(' ')
   const line = `stty cols 120; exec ${quoted}${file === undefined ? '' : ` > '${file}'`}`
@@ -142,7 +142,7 @@ async function streaming(node, bare, service) {
   const ours = { node: node.path, words: [program, ...all], env: service.keyed }
   const loop = { node: node.path, words: [bare.pages], env: cached(service) }
   const { ratios, ours: runs } = await compare(ours, loop, RUNS)
-  if (runs.some(({ lines }) => lines !== 100_000)) throw new Error('not every item arrived')
+  if (runs.some(({ lines }) => lines !== 100_000)) throw new Error('some items are missing')
   show(row('100,000 items as JSONL over a bare loop', node.version, ratios, 1.15))
 
   const points = []
@@ -165,7 +165,7 @@ async function streaming(node, bare, service) {
   const loopMemory = `${median(loopPeaks).toFixed(0)} MiB in the loop`
   const share = [points[3].peak / median(loopPeaks)]
   show(row('peak memory of 100,000 items over a bare loop', node.version, share, 1.05, loopMemory))
-  // Time = start + items × each, fitted through the outer points; how far the middle one lies from it.
+  // Time = start + items × each, fitted through the outer points, and how far the middle one is from that line.
   const each = (points[3].ms - points[0].ms) / (points[3].count - points[0].count)
   const fitted = points[0].ms + each * (points[2].count - points[0].count)
   const fit = `${(each * 1000).toFixed(0)} µs an item on ${points[0].ms.toFixed(0)} ms; 10,000: ${points[2].ms.toFixed(0)} ms, fit ${fitted.toFixed(0)} ms`
@@ -194,7 +194,7 @@ async function refreshes(service) {
   const ratios = []
   for (let at = 0; at < 3; at++) {
     const without = await crowd()
-    // The token must look spent to the program: it goes by its own clock.
+    // To the program the token must look expired; it uses its own clock.
     await rm(join(env.MAILCLAIM_STATE_DIR, 'profiles', 'default', 'access-token.json'))
     ratios.push((await crowd()) / without)
   }
@@ -205,7 +205,7 @@ async function refreshes(service) {
   )
 }
 
-/** Passes datagrams on to the sandbox's name server, each answer 40 ms later, and writes down when what was asked. */
+/** Forwards datagrams to the sandbox's name server, each response 40 ms later, and records every query and its time. */
 async function slowDns(port, address, target, log) {
   const front = createSocket('udp4')
   front.on('message', (message, from) => {
@@ -225,7 +225,7 @@ async function slowDns(port, address, target, log) {
   return front
 }
 
-/** The longest run of questions of which each was asked after the answer to the one before. */
+/** The longest chain of queries in which each was sent after the response to the one before. */
 function longestChain(log) {
   const done = log
     .filter(({ answered }) => answered !== undefined)
@@ -294,7 +294,7 @@ async function checks(service) {
   await oneDead(service, 'three.example')
 }
 
-/** Three name servers at addresses of their own; at the third, datagrams arrive and nobody answers. */
+/** Three name servers with an address each; the third receives datagrams and never responds. */
 async function oneDead(service, domain) {
   const keep = { node: process.execPath, env: service.keyed, keep: true }
   const claim = JSON.parse(
@@ -347,7 +347,7 @@ async function watching(service) {
     ...keep,
     words: [program, 'claims', 'watch', domain, '--interval', '2', '--format', 'jsonl'],
   })
-  // The service is looked at from beside until it has completed the claim.
+  // Polls the service independently until it has completed the claim.
   let completed
   while (completed === undefined && performance.now() - start < 30_000) {
     if (((await counts()).claims.by_status.completed ?? 0) > 0) completed = performance.now()

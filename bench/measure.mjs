@@ -1,14 +1,14 @@
-// Runs commands in turn, and says how they compare.
+// Runs commands alternately and compares them.
 import { spawn } from 'node:child_process'
 
-/** The process says how much memory it took at most, in KiB, when it ends. */
+/** Makes the process report its peak memory, in KiB, when it ends. */
 const TELL_PEAK =
   'data:text/javascript,process.on("exit",()=>process.stderr.write("\\npeak "+process.resourceUsage().maxRSS))'
 
 /**
- * Runs a command to its end. Its output goes through a pipe and is counted.
+ * Runs a command to its end and counts what it writes to a pipe.
  *
- * @returns wall-clock milliseconds, the exit code, what was written, and the peak memory in MiB where it was asked for.
+ * @returns wall-clock milliseconds, the exit code, the output, and the peak memory in MiB if requested
  */
 export function run({ node, words, env, peak = false, keep = false }) {
   return new Promise((resolve, reject) => {
@@ -44,9 +44,9 @@ export function run({ node, words, env, peak = false, keep = false }) {
 }
 
 /**
- * Runs both commands in turn, so that a machine whose speed drifts slows both.
+ * Runs both commands alternately, so that a machine whose speed drifts slows both.
  *
- * @returns the times of each and the ratios pair by pair, all in the order of the runs.
+ * @returns the times of each and the ratios of each pair, all in the order of the runs
  */
 export async function compare(ours, theirs, runs, expected = 0) {
   const pairs = []
@@ -75,7 +75,7 @@ export function quantile(values, part) {
 
 export const median = (values) => quantile(values, 0.5)
 
-/** A row of the table. The budget holds when the median does; what only the better quarter keeps is called noise. */
+/** A row of the table. The median has to keep the budget; if only the better quarter does, the verdict is noise. */
 export function row(what, node, values, budget, detail, unit = 'x') {
   const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(values, part))
   const verdict =
@@ -92,7 +92,7 @@ export function row(what, node, values, budget, detail, unit = 'x') {
   }
 }
 
-/** The rows as a Markdown table, which is also readable as it is. */
+/** The rows as a Markdown table that is also readable as text. */
 export function table(rows) {
   const heads = ['what', 'node', 'measured', 'spread', 'budget', 'verdict', 'detail']
   const cells = [heads, ...rows.map((one) => heads.map((head) => String(one[head] ?? '')))]

@@ -1,13 +1,12 @@
-// The versions of Node that the figures are made on.
+// The versions of Node to measure.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * The Node that runs this, and those of `--node PATH` (repeatable); without any, the releases 20, 22, 24 and 26, from
- * the packages in which Node is published on npm, kept in the temporary folder. Each with what has to be in its
- * environment.
+ * The Node that runs this, and those of `--node PATH` (repeatable). By default the releases 20, 22, 24 and 26, from npm's
+ * packages of Node, kept in the temporary directory. Each comes with its environment variables.
  */
 export function nodesToMeasure(argv) {
   const given = argv.flatMap((word, at) => (argv[at - 1] === '--node' ? [word] : []))
@@ -26,7 +25,7 @@ export function nodesToMeasure(argv) {
 }
 
 /**
- * Where NODE_EXTRA_CA_CERTS is set, Node 20 reads that file at every start, a bare one too; later releases do when they
+ * If NODE_EXTRA_CA_CERTS is set, Node 20 reads that file at every start, even a bare one; later releases read it when they
  * first need it.
  */
 function withAuthorities(node) {
@@ -39,15 +38,21 @@ export const major = (version) => Number(version.split('.')[0])
 
 function installed(release) {
   if (release === process.versions.node.split('.')[0]) return process.execPath
-  const folder = join(tmpdir(), `mailclaim-bench-node-${release}`)
+  const directory = join(tmpdir(), `mailclaim-bench-node-${release}`)
   const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
-  const binary = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+  const binary = join(
+    directory,
+    'node_modules',
+    name,
+    'bin',
+    process.platform === 'win32' ? 'node.exe' : 'node',
+  )
   if (existsSync(binary)) return binary
   try {
     const words = [
       'install',
       '--prefix',
-      folder,
+      directory,
       '--ignore-scripts',
       '--no-audit',
       '--no-fund',
@@ -56,7 +61,7 @@ function installed(release) {
     execFileSync('npm', words, { stdio: 'ignore', timeout: 120_000 })
     return binary
   } catch {
-    console.error(`Node ${release} could not be had and is left out`)
+    console.error(`Node ${release} can't be installed and is left out`)
     return undefined
   }
 }

@@ -1,15 +1,14 @@
-// What esbuild does not do by itself.
-import { readdir, readFile } from 'node:fs/promises'
+// What esbuild doesn't do by itself.
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** Modules of Node that are used as functions, classes or objects of their own and not for their members alone. */
+/** Node's modules that are used as a function, class or object themselves, not only for their members. */
 const AS_THEY_ARE = new Set(['events', 'module', 'process', 'stream'])
 
 /**
- * Gives the program Node's own modules by way of `process.getBuiltinModule`. `import` and `require` also list all that
- * such a module exports, and to do so run every getter on it: `node:fs` then loads its streams, and `node:process` the
- * three standard streams, the network and the terminal. That alone is a fifth of a bare start.
+ * Takes Node's own modules from `process.getBuiltinModule`. `import` and `require` also list everything that such a module
+ * exports, and run every getter on it to do so: `node:fs` then loads its streams, and `node:process` the three standard
+ * streams, the network and the terminal. That alone is a fifth of a bare start.
  */
 export function nodeBuiltins() {
   return {
@@ -22,7 +21,7 @@ export function nodeBuiltins() {
       build.onLoad({ filter: /.*/, namespace: 'node-builtin' }, ({ path }) => {
         const load = `process.getBuiltinModule(${JSON.stringify(`node:${path}`)})`
         if (AS_THEY_ARE.has(path)) return { contents: `module.exports = ${load}` }
-        // Loaded when a member is used. A prototype, because the bundler copies all that an object has itself.
+        // Loaded when a member is used. A prototype, because esbuild copies an object's own members.
         const members = `new Proxy({}, { get: (_, name) => ${load}[name], has: (_, name) => name in ${load} })`
         if (path !== 'assert') return { contents: `module.exports = Object.create(${members})` }
         return {
@@ -36,25 +35,30 @@ export function nodeBuiltins() {
 }
 
 /**
- * What undici loads at once and this program uses late or never. HTTP/2 alone, with cryptography, TLS and half of Node's
- * file system behind it, takes longer to load than all the rest.
+ * What undici loads at once and this program needs later or never. HTTP/2, with cryptography, TLS and half of Node's file
+ * system behind it, takes longer to load than all the rest.
  */
 const LEAN_UNDICI = {
   'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
   'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
   'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
   'lib/util/runtime-features.js': 'exports.runtimeFeatures = { has: () => false }',
-  // Known names of headers, found without making a string of them: it takes longer to fill than it saves.
+  // Finds known header names without making strings of them. Filling it takes longer than it saves.
   'lib/core/tree.js': 'exports.tree = { lookup: () => null }',
-  // A class to compare with, and the limit to the size of headers.
+  // A class for comparison, and the limit on header size.
   'node:http': 'module.exports = { IncomingMessage: class {}, maxHeaderSize: 16384 }',
   'node:zlib': `
     for (const name of ['createInflate', 'createGunzip', 'createBrotliDecompress'])
       exports[name] = () => process.getBuiltinModule('node:zlib')[name]()`,
 }
 
-/** undici without what this program does not use of it. */
+/** undici without the parts that this program doesn't use. */
 export function leanUndici() {
+  const replaced = mustHappen(...Object.keys(LEAN_UNDICI))
+  const contentsOf = (name) => {
+    replaced.add(name)
+    return LEAN_UNDICI[name]
+  }
   return {
     name: 'lean-undici',
     setup(build) {
@@ -62,78 +66,112 @@ export function leanUndici() {
         /[\\/]undici[\\/]/.test(importer) ? { path, namespace: 'lean-undici' } : undefined,
       )
       build.onLoad({ filter: /.*/, namespace: 'lean-undici' }, ({ path }) => ({
-        contents: LEAN_UNDICI[path],
+        contents: contentsOf(path),
       }))
       build.onLoad({ filter: /[\\/]undici[\\/]lib[\\/].*\.js$/ }, ({ path }) => {
-        const contents = LEAN_UNDICI[path.replaceAll('\\', '/').replace(/^.*\/undici\//, '')]
+        const contents = contentsOf(path.replaceAll('\\', '/').replace(/^.*\/undici\//, ''))
         return contents === undefined ? undefined : { contents }
       })
+      build.onEnd(replaced.check)
     },
   }
 }
 
 /**
- * The lock's native addon, which its package finds through five others: here one file a platform, copied to
- * dist/native. Where there is none for this machine, loading it throws, as in the package.
+ * The native addon of the locks. Its package finds it through five others; here it is one file per platform in
+ * dist/native. If there is none for this machine, loading it throws, as in the package.
  */
 export function nativeLocks() {
+  const replaced = mustHappen('fs-native-extensions')
   return {
     name: 'native-locks',
     setup(build) {
-      build.onLoad({ filter: /fs-native-extensions[\\/]binding\.js$/ }, () => ({
-        contents: `module.exports = require('native-locks').load()`,
-      }))
+      build.onLoad({ filter: /fs-native-extensions[\\/]binding\.js$/ }, () => {
+        replaced.add('fs-native-extensions')
+        return { contents: `module.exports = require('native-locks').load()` }
+      })
       build.onResolve({ filter: /^native-locks$/ }, ({ path }) => ({ path, namespace: 'native-locks' }))
       build.onLoad({ filter: /.*/, namespace: 'native-locks' }, () => ({
         contents: `
           export const load = () => process.getBuiltinModule('node:module').createRequire(import.meta.filename)(
             './native/' + process.platform + '-' + process.arch + '/fs-native-extensions.node')`,
       }))
+      build.onEnd(replaced.check)
     },
   }
 }
 
 /**
- * Everything that a start needs in one chunk. Left to itself, the bundler makes a chunk for each set of commands that
- * share a module, and every file that Node loads takes time. A file that is imported dynamically is reached by way of
- * the core anyway; saying so in each of them makes it one set.
- *
- * @param core the modules that every command needs, from `root`.
- * @param usual those that nearly every command needs.
- * @param lean the files that do without the usual ones.
+ * Gives cli-table3 and ora the program's own measure of a text's width: cli-table3's version of string-width doesn't know
+ * today's emoji. The measure itself loads string-width and wrap-ansi at the first text that isn't plain ASCII, because
+ * compiling their patterns takes 25 ms each.
  */
-export function fewChunks(root, core, usual, lean) {
-  const paths = (files) => files.map((file) => join(root, file))
-  const sparing = paths(lean)
+export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
+  const measure = join(root, 'src/terminal/measure.ts')
+  const replaced = mustHappen('string-width', 'wrap-ansi', ...packages)
   return {
-    name: 'few-chunks',
+    name: 'current-string-width',
     setup(build) {
-      const late = new Set()
-      build.onStart(async () => {
-        for (const file of await readdir(join(root, 'src'), { recursive: true })) {
-          if (!file.endsWith('.ts')) continue
-          const importer = join(root, 'src', file)
-          for (const [, path] of (await readFile(importer, 'utf8')).matchAll(/\bimport\('([^']+)'\)/g)) {
-            if (isBuiltin(path)) continue
-            const found = await build.resolve(path, {
-              importer,
-              resolveDir: dirname(importer),
-              kind: 'dynamic-import',
-            })
-            if (!found.external) late.add(found.path)
-          }
+      build.onResolve({ filter: /^(string-width|wrap-ansi)$/ }, ({ path, importer }) => {
+        if (importer === measure) {
+          replaced.add(path)
+          return { path, namespace: 'late-package' }
         }
+        const user = /.*[\\/]node_modules[\\/]([^\\/]+)/.exec(importer)?.[1]
+        if (path !== 'string-width' || !packages.includes(user)) return undefined
+        replaced.add(user)
+        return { path: measure, namespace: 'measure' }
       })
-      build.onLoad({ filter: /\.[jt]s$/ }, async ({ path }) => {
-        if (!late.has(path)) return undefined
-        const source = await readFile(path, 'utf8')
-        // An import would make another kind of module of CommonJS.
-        if (!/^(import|export)\b/m.test(source)) return undefined
-        const needed = paths(sparing.includes(path) ? core : [...core, ...usual])
-        const imports = needed.map((file) => `import ${JSON.stringify(file)};`)
-        // On the first line, so that the lines of a stack trace stay right.
-        return { contents: imports.join('') + source, loader: path.endsWith('.ts') ? 'ts' : 'js' }
-      })
+      const onLoad = (namespace, name) =>
+        build.onLoad({ filter: /.*/, namespace }, ({ path }) => ({
+          contents: `
+            let loaded
+            module.exports = (...values) => (loaded ??= require(${JSON.stringify(path)}).${name})(...values)`,
+          resolveDir: root,
+        }))
+      onLoad('late-package', 'default')
+      onLoad('measure', 'widthOf')
+      // For borders in color, which no table here has.
+      build.onResolve({ filter: /^@colors\/colors\/safe$/ }, ({ path }) => ({ path, namespace: 'unused' }))
+      build.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({
+        contents: "throw new Error('not in the bundle')",
+      }))
+      build.onEnd(replaced.check)
     },
+  }
+}
+
+/**
+ * Puts the modules that every command needs into one chunk: 5 to 13 ms of a start. Left to itself, esbuild makes a chunk
+ * for each set of commands that share a module, and Node takes time to find and load each file. Here every module that is
+ * imported dynamically also imports the core, so that all of them form one set.
+ *
+ * @param core absolute paths
+ */
+export function coreChunk(core) {
+  return {
+    name: 'core-chunk',
+    setup(build) {
+      build.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) =>
+        kind === 'dynamic-import' ? { path: join(resolveDir, path), namespace: 'with-core' } : undefined,
+      )
+      build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
+        contents: [
+          ...core.map((file) => `import ${JSON.stringify(file)}`),
+          `export * from ${JSON.stringify(path)}`,
+        ].join('\n'),
+        resolveDir: dirname(path),
+      }))
+    },
+  }
+}
+
+/** Fails the build unless each of these was replaced: otherwise a new version of a package would undo it silently. */
+function mustHappen(...names) {
+  const left = new Set(names)
+  return {
+    add: (name) => left.delete(name),
+    check: () =>
+      left.size === 0 ? undefined : { errors: [{ text: `not replaced: ${[...left].join(', ')}` }] },
   }
 }

@@ -1,120 +1,98 @@
-// Bundles the program into dist/: what a command does not need is in a chunk of its own and is not loaded.
-import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+// Bundles the program into dist/. What a command doesn't need is in a chunk of its own and isn't loaded.
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { fewChunks, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
-import { licenceNotices } from './notices.mjs'
+import { coreChunk, currentStringWidth, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
+import { billOfMaterials, bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const { version } = JSON.parse(await readFile(`${root}package.json`, 'utf8'))
+const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+const dist = join(root, 'dist')
+const modules = join(dist, 'modules')
 
-await rm(`${root}dist`, { recursive: true, force: true })
-const modules = join(root, 'dist/modules')
-await build({
+/** What every command needs, and what nearly every one adds. */
+const CORE = [
+  'src/main.ts',
+  'src/commands/definition.ts',
+  'src/session/authorizer.ts',
+  'src/session/connect.ts',
+  'src/service/imports.ts',
+  'src/imports/columns.ts',
+  'src/commands/lists.ts',
+]
+
+/** Takes its own xdg-open if it has an address, else the system's. */
+const COPES_WITHOUT_URL = ['node_modules/open/index.js']
+
+const common = {
   absWorkingDir: root,
+  platform: 'node',
+  target: 'node20.19',
+  // Half the bytes take V8 half the time to read. The source maps give stack traces their names and lines back; only
+  // --verbose opens them.
+  minify: true,
+  legalComments: 'none',
+  sourcemap: 'linked',
+  sourcesContent: false,
+  logLevel: 'warning',
+}
+
+await rm(dist, { recursive: true, force: true })
+const { metafile } = await build({
+  ...common,
   entryPoints: { main: 'src/main.ts', 'keychain-helper': 'src/credentials/keychain-helper.ts' },
   outdir: modules,
   bundle: true,
   splitting: true,
   format: 'esm',
-  platform: 'node',
-  target: 'node20.19',
-  // In one folder with the entries: code that names a file beside it may end up in either.
+  // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
   chunkNames: '[name]-[hash]',
-  define: { MAILCLAIM_VERSION: JSON.stringify(version) },
-  // Half the bytes are half the time that V8 takes to read them. The maps give a bug's stack trace its names and lines
-  // back; they are opened only with --verbose.
-  minify: true,
-  legalComments: 'none',
-  sourcemap: 'linked',
-  sourcesContent: false,
+  define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version) },
   external: ['keytar'],
   plugins: [
     leanUndici(),
+    currentStringWidth(root),
     nodeBuiltins(),
     nativeLocks(),
-    fewChunks(
-      root,
-      ['src/main.ts', 'src/commands/definition.ts', 'src/session/authorizer.ts'],
-      ['src/session/connect.ts', 'src/service/imports.ts', 'src/imports/columns.ts', 'src/commands/lists.ts'],
-      // The one that scripts call in loops.
-      ['src/commands/auth/token.ts'],
-    ),
+    coreChunk(CORE.map((file) => join(root, file))),
   ],
-  logLevel: 'warning',
+  metafile: true,
 })
 
-await mergeEntry(modules)
+// CommonJS has no address of a module. A new user of it must not find out at run time.
+for (const path of Object.keys(metafile.inputs).filter((name) => !/^[\w-]+:/.test(name))) {
+  const asksForUrl = (await readFile(join(root, path), 'utf8')).includes('import.meta.url')
+  if (asksForUrl && !COPES_WITHOUT_URL.includes(path)) throw new Error(`${path} needs import.meta.url`)
+}
 
-// esbuild splits ES modules alone, and Node reads CommonJS in less time: at once, without the asynchronous loader and
-// the thread pool.
-// Written first: esbuild goes by it as well, where one file takes the default export of another.
-await writeFile(`${root}dist/package.json`, '{ "type": "commonjs" }\n')
+// esbuild splits only ES modules, and Node loads CommonJS faster: at once, without its asynchronous loader and thread
+// pool. This file comes first, because esbuild reads it to decide how one chunk imports another's default export.
+await writeFile(join(dist, 'package.json'), '{ "type": "commonjs" }\n')
 await build({
-  absWorkingDir: root,
+  ...common,
   entryPoints: (await readdir(modules))
     .filter((name) => name.endsWith('.js'))
     .map((name) => join(modules, name)),
-  outdir: 'dist',
+  outdir: dist,
   format: 'cjs',
-  platform: 'node',
-  target: 'node20.19',
-  // `import()` becomes `require`, or it would load the asynchronous loader after all.
+  // `import()` becomes `require`; otherwise it would start the asynchronous loader after all.
   supported: { 'dynamic-import': false },
   define: {
     'import.meta.dirname': '__dirname',
     'import.meta.filename': '__filename',
-    // Only packages ask for it, to find files beside them; bundled, they have none.
     'import.meta.url': 'undefined',
   },
-  minify: true,
-  legalComments: 'none',
-  sourcemap: 'linked',
-  sourcesContent: false,
-  logLevel: 'warning',
+  // Any other member of import.meta.
+  logOverride: { 'empty-import-meta': 'error' },
 })
 await rm(modules, { recursive: true })
 
-await writeFile(
-  `${root}dist/THIRD-PARTY-NOTICES.txt`,
-  await licenceNotices(root, [
-    ...(await sourcesIn(`${root}dist`)),
-    'node_modules/fs-native-extensions/binding.js',
-  ]),
-)
-await cp(`${root}node_modules/fs-native-extensions/prebuilds`, `${root}dist/native`, {
+const packages = await bundledPackages(root, metafile, dist)
+await writeFile(join(dist, 'THIRD-PARTY-NOTICES.txt'), licenseNotices(packages))
+await writeFile(join(dist, 'sbom.cdx.json'), billOfMaterials(manifest, packages))
+await cp(join(root, 'node_modules/fs-native-extensions/prebuilds'), join(dist, 'native'), {
   recursive: true,
-  // Telephones have no user of this program, and what is for another runtime than Node is not loaded.
+  // No phones, and nothing for a runtime other than Node.
   filter: (path) => !/[\\/](android|ios)[^\\/]*$|\.bare$/.test(path),
 })
-
-/**
- * The files that the program was made of, as paths from the root. Taken from the source maps: a package that was bundled
- * before it was published shows only there what is in it.
- */
-async function sourcesIn(folder) {
-  const maps = (await readdir(folder)).filter((name) => name.endsWith('.js.map'))
-  const texts = await Promise.all(maps.map((name) => readFile(join(folder, name), 'utf8')))
-  return texts.flatMap((text) =>
-    JSON.parse(text).sources.map((source) => relative(root, join(folder, source))),
-  )
-}
-
-/**
- * The entry only hands on what the core's chunk holds. The chunk takes its place, so that a start has one file less to
- * find and to read.
- */
-async function mergeEntry(folder) {
-  const entry = join(folder, 'main.js')
-  const facade = /^import\{(\w+) as \w+\}from"\.\/(chunk-\w+\.js)";export\{\w+ as main\};/
-  const [, exported, core] = facade.exec(await readFile(entry, 'utf8')) ?? []
-  if (core === undefined) throw new Error('the entry is no longer a mere facade of the core')
-  await rename(join(folder, core), entry)
-  for (const name of await readdir(folder)) {
-    if (!name.endsWith('.js')) continue
-    const file = join(folder, name)
-    const code = (await readFile(file, 'utf8')).replaceAll(`"./${core}"`, '"./main.js"')
-    await writeFile(file, file === entry ? code.replace(`as ${exported}}`, 'as main}') : code)
-  }
-}

@@ -70,16 +70,16 @@ for (const file of files) {
 }
 
 const done = new Set()
-function walk(file, road) {
-  if (road.includes(file)) {
-    complaints.push(`a circle: ${[...road.slice(road.indexOf(file)), file].join(' → ')}`)
+function visit(file, path) {
+  if (path.includes(file)) {
+    complaints.push(`a circle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`)
     return
   }
   if (done.has(file)) return
-  for (const next of graph.get(file) ?? []) walk(next, [...road, file])
+  for (const next of graph.get(file) ?? []) visit(next, [...path, file])
   done.add(file)
 }
-for (const file of files) walk(file, [])
+for (const file of files) visit(file, [])
 
 for (const complaint of new Set(complaints)) console.error(complaint)
 if (complaints.length > 0) process.exitCode = 1

@@ -1,4 +1,4 @@
-// undici's entry loads fetch, WebSocket and caches along; its parts load alone. They have no types of their own.
+// undici's entry also loads fetch, WebSocket and caches. Its parts can be loaded alone, but have no types.
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici'
   export default Agent

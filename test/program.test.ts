@@ -38,10 +38,10 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
 
 describe('keeping what was compiled', () => {
   it.each([
-    ['no home folder', {}],
+    ['no home directory', {}],
     ['a home that does not exist', { HOME: '/nonexistent/home' }],
-    ['a file in place of the cache folder', { XDG_CACHE_HOME: '/dev/null' }],
-    ['a folder that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
+    ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
+    ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
   ])('breaks no command: %s', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
@@ -51,7 +51,7 @@ describe('keeping what was compiled', () => {
   const ours = process.getuid?.() ?? -1
   const NOBODY = 65534
 
-  /** Which folder the shim gives Node for what is compiled, on a Node that has such a thing. */
+  /** Which directory the shim gives Node for compiled code, on a Node that has such a cache. */
   function compileCache(env: Record<string, string>, user = ours): string | undefined {
     let chosen: string | undefined
     const shim = readFileSync(join(root, 'bin/mailclaim.js'), 'utf8')
@@ -72,7 +72,7 @@ describe('keeping what was compiled', () => {
     return chosen
   }
 
-  /** A cache folder of ours below a home of ours, which others can enter. */
+  /** Our cache directory in our home directory, which others can enter. */
   function createCache() {
     const home = mkdtempSync(join(realpathSync(folder), 'home-'))
     chmodSync(folder, 0o755)
@@ -83,21 +83,21 @@ describe('keeping what was compiled', () => {
     return { home, cache, own, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
   }
 
-  it('is done in a folder of our own, which is made where it is not there', () => {
+  it('compiled code is kept in our own directory, which is created if missing', () => {
     const { cache, compiled, chosen } = createCache()
     expect(chosen()).toBe(compiled)
     expect([cache, compiled].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700])
     expect(chosen()).toBe(compiled)
   })
 
-  it('follows a link of our own to where the cache folder really is', () => {
+  it('compiled code is kept behind our own link to the cache directory', () => {
     const { home, cache, chosen } = createCache()
     mkdirSync(join(home, 'elsewhere'))
     symlinkSync(join(home, 'elsewhere'), cache)
     expect(chosen()).toBe(join(home, 'elsewhere/mailclaim/compiled'))
   })
 
-  it('is done below a folder that others could write to, where they cannot come that far', () => {
+  it('compiled code is kept in a directory that others could write to but cannot reach', () => {
     const { home, cache, compiled, chosen } = createCache()
     mkdirSync(cache)
     chmodSync(cache, 0o775)
@@ -105,14 +105,14 @@ describe('keeping what was compiled', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('is done in a new folder below one like /tmp', () => {
+  it('compiled code is kept in a new directory below one like /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))
   })
 
   it.each(['home', 'cache', 'own', 'compiled'] as const)(
-    'is not done where others can write: %s',
+    'compiled code is not kept where others can write: %s',
     (which) => {
       for (const mode of [0o777, 0o775, 0o757]) {
         const created = createCache()
@@ -123,14 +123,14 @@ describe('keeping what was compiled', () => {
     },
   )
 
-  it('is not done in a sticky folder itself, in which others can make files', () => {
+  it('compiled code is not kept in a sticky directory itself, in which others can create files', () => {
     const { compiled, chosen } = createCache()
     mkdirSync(compiled, { recursive: true })
     chmodSync(compiled, 0o1777)
     expect(chosen()).toBeUndefined()
   })
 
-  it('is not done in the folders of another user, and makes none there', () => {
+  it("compiled code is not kept in another user's directories, and none are created there", () => {
     // As if somebody else ran it, or root with the variables of a user.
     const { home, chosen } = createCache()
     if (ours === 0) chownSync(home, NOBODY, NOBODY)
@@ -139,7 +139,7 @@ describe('keeping what was compiled', () => {
   })
 
   it.runIf(needs('root')).each(['cache', 'own', 'compiled'] as const)(
-    'is not done where another user planted %s, or a link to it',
+    'compiled code is not kept where another user planted %s, or a link to it',
     (which) => {
       for (const plant of ['folder', 'link'] as const) {
         const created = createCache()
@@ -158,7 +158,7 @@ describe('keeping what was compiled', () => {
 })
 
 describe('writing at once', () => {
-  it.runIf(needs('python3'))('goes on where a pipe that never waits is full', () => {
+  it.runIf(needs('python3'))('the program goes on after a non-blocking pipe was full', () => {
     // The reader fills the pipe itself, lets the program meet it full, and then reads all.
     const script = `
       import fcntl, os, subprocess, sys, threading, time
@@ -181,7 +181,7 @@ describe('writing at once', () => {
     expect(stdout).toBe(`0 ${start(['completion', 'bash']).stdout}\n`)
   })
 
-  it('says that the disk is full', () => {
+  it('a full disk is an error message', () => {
     const { status, stderr } = spawnSync(
       'sh',
       ['-c', '"$0" "$1" --version >/dev/full', process.execPath, join(root, 'bin/mailclaim.js')],
@@ -191,7 +191,7 @@ describe('writing at once', () => {
     expect(stderr).toContain('error: the output cannot be written: ENOSPC')
   })
 
-  it('is silent where the reader has gone', () => {
+  it('the program ends silently when the reader has gone', () => {
     const { status, stdout, stderr } = spawnSync(
       'sh',
       [
@@ -207,8 +207,15 @@ describe('writing at once', () => {
 })
 
 describe('what is in the bundle', () => {
-  it('is named with its licence, every package of it', () => {
+  it('the bundle is listed package by package, in the license notices and in the bill of materials', () => {
     const notices = readFileSync(join(root, 'dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
+    const bill = JSON.parse(readFileSync(join(root, 'dist/sbom.cdx.json'), 'utf8')) as {
+      bomFormat: string
+      specVersion: string
+      metadata: { component: Record<string, string> }
+      components: { purl: string; version: string; licenses: unknown }[]
+      dependencies: { ref: string; dependsOn: string[] }[]
+    }
     const bundled = new Set<string>(['fs-native-extensions'])
     for (const name of readdirSync(join(root, 'dist'))) {
       if (!name.endsWith('.js.map')) continue
@@ -219,11 +226,27 @@ describe('what is in the bundle', () => {
       }
     }
     expect(bundled.size).toBeGreaterThan(10)
-    const missing = [...bundled].filter((name) => !notices.includes(`\n${name} `))
-    expect(missing).toEqual([])
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string; license: string }>
+    }
+    for (const name of bundled) {
+      const { version, license } = packages[`node_modules/${name}`] ?? { version: '', license: '' }
+      expect(notices).toContain(`\n${name} ${version} (${license})\n`)
+      const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
+      expect(bill.components.filter((one) => one.purl === purl)).toEqual([
+        expect.objectContaining({ version, licenses: [{ license: { id: license } }], 'bom-ref': purl }),
+      ])
+    }
+    expect(bill).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6' })
+    expect(bill.metadata.component).toMatchObject({ type: 'application', name: 'mailclaim' })
+    expect(bill.dependencies).toEqual([
+      { ref: bill.metadata.component['purl'], dependsOn: bill.components.map(({ purl }) => purl) },
+    ])
+    // The old string-width of cli-table3 is not in the bundle.
+    expect(bill.components.filter(({ purl }) => purl.startsWith('pkg:npm/string-width@'))).toHaveLength(1)
   })
 
-  it('finds its native locks, and doctor tells where they are missing', () => {
+  it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
     const copy = join(folder, 'copy')
     for (const part of ['bin', 'dist', 'package.json']) {
       cpSync(join(root, part), join(copy, part), { recursive: true })

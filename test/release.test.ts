@@ -1,5 +1,7 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const root = new URL('../', import.meta.url)
@@ -7,11 +9,10 @@ const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const manifest = JSON.parse(read('package.json')) as {
   version: string
   scripts: Record<string, string>
-  repository?: unknown
 } & Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
 
 describe('what is published', () => {
-  test('is the program, its licence and what people read, and nothing else', () => {
+  test('the package is the program, its license and what people read, and nothing else', () => {
     // Without scripts: the program has been built for the tests already.
     const packed = JSON.parse(
       execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
@@ -32,6 +33,7 @@ describe('what is published', () => {
       'dist/main.js',
       'dist/keychain-helper.js',
       'dist/THIRD-PARTY-NOTICES.txt',
+      'dist/sbom.cdx.json',
     ]) {
       expect(files).toContain(needed)
     }
@@ -39,18 +41,18 @@ describe('what is published', () => {
     expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
     const strangers = files.filter(
       (path) =>
-        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|man\/[\w./-]+\.\d)$/.test(
+        !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|man\/[\w./-]+\.\d)$/.test(
           path,
         ),
     )
     expect(strangers).toEqual([])
   })
 
-  test('runs nothing when it is installed', () => {
+  test('the package runs nothing when it is installed', () => {
     expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   })
 
-  test('brings along native packages alone, and every package is pinned exactly', () => {
+  test('the package installs only native packages, and every package is pinned exactly', () => {
     expect(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).toSorted()).toEqual([
       'keytar',
     ])
@@ -63,25 +65,22 @@ describe('what is published', () => {
     }
   })
 
-  test('has an entry in the changelog', () => {
+  test('the version has an entry in the changelog', () => {
     expect(read('CHANGELOG.md')).toMatch(new RegExp(`^## ${manifest.version.replaceAll('.', '\\.')} `, 'm'))
   })
 })
 
 describe('the workflows', () => {
   const folder = new URL('.github/workflows/', root)
-  test.each(readdirSync(folder))(
-    '%s pins every action, and may only read where nothing else is said',
-    (name) => {
-      const text = readFileSync(new URL(name, folder), 'utf8')
-      const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
-      expect(actions.length).toBeGreaterThan(0)
-      for (const action of actions)
-        expect(action).toMatch(/^([\w-]+\/[\w-]+@[0-9a-f]{40}|\.\/\.github\/workflows\/\w+\.yml)$/)
-      expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
-      expect(text).not.toMatch(/pull_request_target|secrets\./)
-    },
-  )
+  test.each(readdirSync(folder))('%s pins every action, and by default may only read', (name) => {
+    const text = readFileSync(new URL(name, folder), 'utf8')
+    const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
+    expect(actions.length).toBeGreaterThan(0)
+    for (const action of actions)
+      expect(action).toMatch(/^([\w-]+\/[\w-]+@[0-9a-f]{40}|\.\/\.github\/workflows\/\w+\.yml)$/)
+    expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
+    expect(text).not.toMatch(/pull_request_target|secrets\./)
+  })
 })
 
 describe('a release', () => {
@@ -89,14 +88,14 @@ describe('a release', () => {
   const commands = (text: string) => [...text.matchAll(/run: (npm .+)$/gm)].map((match) => match[1] ?? '')
   const [, publish = ''] = workflow('release').split(/^ {2}publish:$/m)
 
-  test('waits for an audit of what is bundled, which are development packages', () => {
+  test('a release waits for an audit of the development packages, which are what is bundled', () => {
     expect(publish).toContain('needs: prove')
     expect(workflow('release')).toMatch(/^ {2}prove:\n {4}uses: \.\/\.github\/workflows\/ci\.yml$/m)
     const audits = commands(workflow('ci')).filter((command) => command.startsWith('npm audit'))
     expect(audits).toEqual(['npm audit --audit-level=low', 'npm audit signatures'])
   })
 
-  test('runs no script of a package where it may publish', () => {
+  test('a release runs no script of a package in the job that may publish', () => {
     expect(publish).toContain('id-token: write')
     expect(commands(publish)).toEqual([
       'npm ci --ignore-scripts',
@@ -106,7 +105,20 @@ describe('a release', () => {
     expect(workflow('release').match(/id-token/g)).toHaveLength(1)
   })
 
-  test('is made of packages whose checksums are in the lock file', () => {
+  test('a release stops unless the package names its repository, issue tracker and homepage', () => {
+    const check = /run: (node -e .+)$/m.exec(publish)?.[1] ?? ''
+    const folder = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
+    const complete = { repository: 'r', bugs: 'b', homepage: 'h' }
+    const status = (fields: object) => {
+      writeFileSync(join(folder, 'package.json'), JSON.stringify(fields))
+      return spawnSync('sh', ['-c', check], { cwd: folder }).status
+    }
+    expect(status(complete)).toBe(0)
+    for (const field of Object.keys(complete)) expect(status({ ...complete, [field]: undefined })).toBe(1)
+    rmSync(folder, { recursive: true })
+  })
+
+  test('a release is built from packages whose checksums are in the lock file', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as {
       packages: Record<
         string,
@@ -127,7 +139,7 @@ describe('a release', () => {
 })
 
 describe('the threat model', () => {
-  test('names proofs that are there', () => {
+  test('the threat model names tests that exist', () => {
     const named = [...read('docs/security.md').matchAll(/`(test\/[\w/.-]+)`/g)].map((match) => match[1] ?? '')
     expect(named.length).toBeGreaterThan(10)
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
@@ -135,7 +147,7 @@ describe('the threat model', () => {
 })
 
 describe('the floor plan in the documentation', () => {
-  test('has every room of the source', () => {
+  test('the floor plan lists every directory of the source', () => {
     const text = read('docs/architecture.md')
     const rooms = readdirSync(new URL('src/', root), { withFileTypes: true }).map((entry) =>
       entry.isDirectory() ? `${entry.name}/` : entry.name,

@@ -1,10 +1,10 @@
 import { relativeTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import type { Column, Item, Look } from '../terminal/columns.ts'
+import type { Column, Item, RenderContext } from '../terminal/columns.ts'
 import { stateOf } from './lifecycle.ts'
 
-function relativeAndFull(value: unknown, look: Look): string | undefined {
-  const relative = relativeTimestamp(value, look)
+function relativeAndFull(value: unknown, context: RenderContext): string | undefined {
+  const relative = relativeTimestamp(value, context)
   return relative === undefined ? undefined : `${relative} (${value})`
 }
 

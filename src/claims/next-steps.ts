@@ -24,7 +24,7 @@ export async function writeNextSteps(
   context: Pick<Context, 'stderr'>,
   settings: Pick<Settings, 'quiet'>,
 ): Promise<void> {
-  const { wrap } = await import('../terminal/width.ts')
+  const { wrap } = await import('../terminal/measure.ts')
   const columns = context.stderr.columns ?? Number.POSITIVE_INFINITY
   const steps = nextSteps(claim).map((step, at) => {
     const [first = '', ...rest] = wrap(sanitizeLine(step), columns - 5)

@@ -96,7 +96,7 @@ type Events = AsyncGenerator<WorkflowEvent, DomainClaim, void>
 
 async function asChecklist(events: Events, context: Context, settings: Settings): Promise<DomainClaim> {
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
-  const list = settings.quiet ? undefined : createChecklist(STEPS, context, palette)
+  const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette)
   try {
     return await drain(events, (event) => list && show(event, list))
   } finally {

@@ -53,7 +53,7 @@ async function renderPeople(
   width: number,
   palette: Palette,
 ): Promise<string> {
-  const { wrap } = await import('../terminal/width.ts')
+  const { wrap } = await import('../terminal/measure.ts')
   const label = Math.max(...diagnoses.map(({ check }) => check.length)) + 2
   const beside = width >= label + 34
   const indent = beside ? ' '.repeat(label + 2) : '  '

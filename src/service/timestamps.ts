@@ -1,4 +1,4 @@
-import type { Look } from '../terminal/columns.ts'
+import type { RenderContext } from '../terminal/columns.ts'
 import { relativeTime } from '../terminal/duration.ts'
 
 const SHAPE =
@@ -26,7 +26,7 @@ export function parseTimestamp(value: unknown): number | undefined {
 }
 
 /** A timestamp of the service relative to now; undefined if it should be shown as it is. */
-export function relativeTimestamp(value: unknown, { now }: Look): string | undefined {
+export function relativeTimestamp(value: unknown, { now }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   return at === undefined || now === undefined ? undefined : relativeTime(at, now)
 }

@@ -1,40 +1,37 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
-import { canAnimate } from './progress.ts'
+import { truncate, wrap } from './measure.ts'
 import { sanitizeLine } from './sanitize.ts'
-import { truncate, widthOf, wrap } from './width.ts'
+import { canAnimate, startSpinner } from './spinner.ts'
 
 export interface ChecklistItem {
   readonly key: string
   readonly title: string
 }
 
-/** A list of steps that are ticked off one after the other. */
+/** A list of steps that are checked off one after another. */
 export interface Checklist {
-  /** The step is done; the next one is under way. */
+  /** The step is done; the next one is in progress. */
   tick(key: string, detail: string): Promise<void>
-  /** What is being waited for, below the list; replaces what stood there. */
+  /** What the program is waiting for, below the list; replaces what was there. */
   waiting(lines: readonly string[]): Promise<void>
-  /** Lines that stay above the list, whole, so that they can be copied. */
+  /** Lines that stay above the list, never cut, so that they can be copied. */
   say(...lines: string[]): Promise<void>
-  /** Leaves the list as it stands and gives the cursor back. Safe to call twice. */
+  /** Leaves the list as it is and shows the cursor again. Safe to call twice. */
   end(): Promise<void>
 }
 
-const HIDE_CURSOR = '\u001b[?25l'
-const SHOW_CURSOR = '\u001b[?25h'
-const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 120
 
 /**
- * A checklist on stderr. On a terminal it is redrawn in place, each line cut at the window's edge so that no redraw
- * leaves debris; elsewhere, and where the terminal cannot move its cursor, it is plain lines, each said once.
+ * A checklist on stderr. On a terminal it is redrawn in place by the spinner; elsewhere, and if the terminal can't move
+ * its cursor, it is plain lines, each written once.
  */
-export function createChecklist(
+export async function createChecklist(
   items: readonly ChecklistItem[],
   context: Pick<Context, 'stderr' | 'environment'>,
   palette: Palette,
-): Checklist {
+): Promise<Checklist> {
   return canAnimate(context) ? liveChecklist(items, context, palette) : plainChecklist(items, context)
 }
 
@@ -55,53 +52,56 @@ function plainChecklist(items: readonly ChecklistItem[], { stderr }: Pick<Contex
   }
 }
 
-function liveChecklist(
+async function liveChecklist(
   items: readonly ChecklistItem[],
   { stderr }: Pick<Context, 'stderr'>,
   palette: Palette,
-): Checklist {
+): Promise<Checklist> {
+  const { spinners } = await import('ora')
   const details = new Map<string, string>()
   let below: readonly string[] = []
-  let drawn: readonly string[] = []
-  let frame = 0
   let ended = false
-  let writing: Promise<void> = stderr.write(HIDE_CURSOR)
 
-  const render = () => {
-    const width = Math.max(20, (stderr.columns ?? 80) - 1)
-    const active = items.find((item) => !details.has(item.key))
-    const lines = items.map((item) => {
-      const detail = details.get(item.key)
-      if (detail !== undefined)
-        return `${palette.good('✔')} ${truncate(`${item.title}  ${detail}`, width - 2)}`
-      const mark =
-        item === active && !ended ? palette.accent(FRAMES[frame % FRAMES.length] ?? '') : palette.faint('○')
-      return `${mark} ${palette.faint(truncate(item.title, width - 2))}`
-    })
-    return [
-      ...lines,
-      ...below.flatMap((text) => wrap(text, width - 2)).map((text) => palette.warning(`  ${text}`)),
-    ]
+  const width = () => Math.max(20, (stderr.columns ?? 80) - 1)
+  const title = (item: ChecklistItem) => palette.faint(truncate(item.title, width() - 2))
+  const ticked = () =>
+    items
+      .filter(({ key }) => details.has(key))
+      .map(
+        (item) => `${palette.good('✔')} ${truncate(`${item.title}  ${details.get(item.key)}`, width() - 2)}`,
+      )
+  const pending = () => items.filter(({ key }) => !details.has(key))
+  const open = (item: ChecklistItem) => `${palette.faint('○')} ${title(item)}`
+  const underneath = () => [
+    ...pending().slice(1).map(open),
+    ...below.flatMap((text) => wrap(text, width() - 2)).map((text) => palette.warning(`  ${text}`)),
+  ]
+  /** The spinner turns in front of the first open step. The steps above it are part of its frames. */
+  const drawing = () => {
+    const [active] = pending()
+    return {
+      spinner: {
+        interval: FRAME_MS,
+        frames: spinners.dots.frames.map((frame) =>
+          [...ticked(), active === undefined ? '' : palette.accent(frame)].join('\n'),
+        ),
+      },
+      text: active === undefined ? '' : title(active),
+    }
   }
-  /** Draws over the last drawing, one write at a time, so that two redraws never mix. */
-  const redraw = (above = '') => {
-    writing = writing.then(async () => {
-      const lines = render()
-      // A window that became narrower has broken the lines of the last drawing into more rows.
-      const columns = stderr.columns ?? Number.POSITIVE_INFINITY
-      const rows = drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(widthOf(line) / columns)), 0)
-      const up = rows === 0 ? '' : `\u001b[${rows}A`
-      drawn = lines
-      await stderr.write(`\r${up}\u001b[J${above}${lines.join('\n')}\n`)
-    })
-    return writing
+
+  const { spinner, stream } = await startSpinner(stderr, {
+    ...drawing(),
+    color: false,
+    suffixText: () =>
+      underneath()
+        .map((line) => `\n${line}`)
+        .join(''),
+  })
+  const redraw = async () => {
+    Object.assign(spinner, drawing())
+    spinner.render()
   }
-  const timer = setInterval(() => {
-    frame++
-    // A terminal that went away is found out by the next real write.
-    redraw().catch(() => clearInterval(timer))
-  }, FRAME_MS)
-  timer.unref()
 
   return {
     tick(key, detail) {
@@ -113,14 +113,14 @@ function liveChecklist(
       below = lines.map(sanitizeLine)
       return redraw()
     },
-    say: (...lines) => redraw(lines.map((text) => `${sanitizeLine(text)}\n`).join('')),
+    async say(...lines) {
+      stream.write(lines.map((text) => `${sanitizeLine(text)}\n`).join(''))
+    },
     async end() {
       if (ended) return
       ended = true
-      clearInterval(timer)
-      below = []
-      await redraw()
-      await stderr.write(SHOW_CURSOR)
+      spinner.stop()
+      await stderr.write([...ticked(), ...pending().map(open)].map((line) => `${line}\n`).join(''))
     },
   }
 }

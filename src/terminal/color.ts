@@ -1,12 +1,11 @@
 import type { Context, Output } from '../context.ts'
 
-/** 0 none, 1 the sixteen colours of any terminal, 2 256, 3 all. */
+/** 0 none, 1 the sixteen colors of any terminal, 2 256, 3 all. */
 export type ColorLevel = 0 | 1 | 2 | 3
 
 /**
- * Whether and how to colour what is written to `output`; decided here and nowhere else. `--no-color` beats
- * `FORCE_COLOR`, which beats `NO_COLOR` (https://no-color.org), as Node itself has it; then a terminal that is not
- * `TERM=dumb` gets colour.
+ * Whether and how to color what is written to `output`; only decided here. `--no-color` beats `FORCE_COLOR`, which beats
+ * `NO_COLOR` (https://no-color.org), as in Node itself. Otherwise a terminal gets color unless `TERM` is `dumb`.
  */
 export function colorLevel(
   environment: Pick<Context['environment'], 'forceColor' | 'noColor' | 'term' | 'colorterm'>,
@@ -25,10 +24,10 @@ export function colorLevel(
   return term?.includes('256') ? 2 : 1
 }
 
-/** Colours a piece of text. */
+/** Colors a piece of text. */
 export type Paint = (text: string) => string
 
-/** The few colours that the program uses, by what they mean. */
+/** The few colors that the program uses, named by meaning. */
 export interface Palette {
   readonly heading: Paint
   readonly faint: Paint
@@ -40,7 +39,7 @@ export interface Palette {
 }
 
 const plain: Paint = (text) => text
-/** No colour at all. */
+/** No color at all. */
 export const PLAIN_PALETTE: Palette = {
   heading: plain,
   faint: plain,
@@ -51,7 +50,7 @@ export const PLAIN_PALETTE: Palette = {
   accent: plain,
 }
 
-/** The colours of this level. They come from the sixteen that every theme, dark or light, makes readable. */
+/** The colors of this level, from the sixteen that every theme, dark or light, makes readable. */
 export async function createPalette(level: ColorLevel): Promise<Palette> {
   if (level === 0) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')

@@ -8,39 +8,42 @@ const LONGEST_CELL = 1000
 /** A thing from the service, as it was received. */
 export type Item = object
 
-/** What a cell may go by when a person reads it. */
-export interface Look {
-  /** Milliseconds since 1970, for relative times; undefined where times are shown in full. */
+/** How items are shown to a person. */
+export interface RenderContext {
+  readonly palette: Palette
+  /** Columns of the terminal; infinite if lines may have any length. */
+  readonly width: number
+  /** Milliseconds since 1970, for relative times; undefined if times are shown in full. */
   readonly now: number | undefined
 }
 
-/** One field of an item, as tables, cards, TSV and CSV show it. */
+/** One field of an item, as tables, detail views, TSV and CSV show it. */
 export interface Column {
   /** Dotted path into the item, and the heading in TSV and CSV. */
   readonly field: string
-  /** Heading for people; made of the field where absent. */
+  /** Heading for people; made from the field if absent. */
   readonly title?: string
   /** An `id` is never wrapped or cut; a `number` is aligned to the right. */
   readonly kind?: 'id' | 'number' | 'text'
-  /** Where the value comes from when it is not simply the field. */
+  /** Where the value comes from if it isn't simply the field. */
   readonly value?: (item: Item) => unknown
-  /** What a person reads instead of the plain value; undefined for the plain value. */
-  readonly text?: (value: unknown, look: Look) => string | undefined
-  /** The colour of the cell. */
+  /** What a person reads instead of the plain value; undefined to show the plain value. */
+  readonly text?: (value: unknown, context: RenderContext) => string | undefined
+  /** The color of the cell. */
   readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
   /** Left out of a table that would otherwise have to break words. */
   readonly optional?: true
-  /** Left out for the others: a column that only people, or only programs, have use for. */
+  /** A column that only people, or only programs, need; the others do not get it. */
   readonly only?: 'people' | 'programs'
 }
 
-/** What stands for a value that is null or missing. */
+/** Shown for a value that is null or missing. */
 export const DASH = '–'
 
 /**
- * The value at a dotted path: `client.name`, `scopes.0`. A key that itself contains the dots is found as well.
+ * The value at a dotted path: `client.name`, `scopes.0`. A key that itself contains dots is found too.
  *
- * @returns undefined where there is nothing.
+ * @returns undefined if there is nothing.
  */
 export function valueAt(item: unknown, path: string): unknown {
   if (typeof item !== 'object' || item === null) return undefined
@@ -50,7 +53,7 @@ export function valueAt(item: unknown, path: string): unknown {
   return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
-/** The item reduced to some fields, nesting and the item's own order kept. What it does not have is left out. */
+/** The item with only some fields; nesting and the item's own order stay. Fields it doesn't have are left out. */
 export function pickFields(item: unknown, fields: readonly string[]): unknown {
   if (typeof item !== 'object' || item === null) return item
   if (Array.isArray(item) && !fields.some((field) => /^\d+(\.|$)/.test(field))) {
@@ -60,7 +63,7 @@ export function pickFields(item: unknown, fields: readonly string[]): unknown {
   for (const [key, value] of Object.entries(item)) {
     if (fields.includes(key)) picked.push([key, value])
     else {
-      const inner = below(fields, key)
+      const inner = fieldsInside(fields, key)
       if (inner === undefined || typeof value !== 'object' || value === null) continue
       picked.push([key, pickFields(value, inner)])
     }
@@ -68,7 +71,7 @@ export function pickFields(item: unknown, fields: readonly string[]): unknown {
   return Array.isArray(item) ? picked.map(([, value]) => value) : Object.fromEntries(picked)
 }
 
-function below(fields: readonly string[], key: string): string[] | undefined {
+function fieldsInside(fields: readonly string[], key: string): string[] | undefined {
   const inner = fields
     .filter((field) => field.startsWith(`${key}.`))
     .map((field) => field.slice(key.length + 1))
@@ -83,7 +86,7 @@ export function chooseColumns(
 ): readonly Column[] {
   if (fields === undefined) return columns.filter((column) => (column.only ?? reader) === reader)
   return fields.map((field) => {
-    // What was asked for is shown, however narrow the terminal.
+    // What the person asked for is shown, however narrow the terminal.
     const { optional: _, ...column } = columns.find((known) => known.field === field) ?? { field }
     return column
   })
@@ -99,26 +102,26 @@ export function plainText(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   const list = Array.isArray(value) ? value : undefined
-  // Joined only where the parts can be told apart again.
+  // Joined only if the parts can be told apart again.
   return list?.every((entry) => typeof entry === 'string' && entry !== '' && !entry.includes(','))
     ? list.join(',')
     : jsonOf(value)
 }
 
-/** A value as a person reads it on one line, clean. */
-export function humanText(column: Column, value: unknown, look: Look): string {
-  return clipped(wholeText(column, value, look))
+/** A value as a person reads it, sanitized and on one line. */
+export function humanText(column: Column, value: unknown, context: RenderContext): string {
+  return clipped(wholeText(column, value, context))
 }
 
-/** Measuring scripts and emoji takes its time: of a text that nobody would read to its end, the beginning is shown. */
+/** Measuring scripts and emoji is slow, so of a text that nobody would read to its end, only the beginning is shown. */
 function clipped(text: string): string {
   const isShown = text.length <= LONGEST_CELL || /^[\x20-\x7e]*$/.test(text)
   return isShown ? text : `${text.slice(0, LONGEST_CELL)}…`
 }
 
-function wholeText(column: Column, value: unknown, look: Look): string {
+function wholeText(column: Column, value: unknown, context: RenderContext): string {
   if (value === null || value === undefined || value === '') return DASH
-  const text = column.text?.(value, look)
+  const text = column.text?.(value, context)
   if (text !== undefined) return sanitizeLine(text)
   if (Array.isArray(value)) {
     return value.length === 0 ? DASH : value.map((entry) => sanitizeLine(plainText(entry))).join(', ')
@@ -132,7 +135,7 @@ export function titleOf(column: Column): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** JSON of what came from the service. @throws CliError exit 7 where it is nested beyond what can be written. */
+/** JSON of what came from the service. @throws CliError exit 7 if it is nested too deeply to be written. */
 export function jsonOf(value: unknown, indent?: number): string {
   try {
     return stringifyJson(value, indent)

@@ -2,29 +2,27 @@ import { type Column, chooseColumns, type Item, jsonOf, valueAt } from './column
 import {
   headingLine,
   jsonItem,
-  lookOf,
   type OutputContext,
   type OutputSettings,
   recordLine,
+  renderContext,
   separatedStyle,
-  stdoutPalette,
   warnOfAbsentFields,
 } from './output.ts'
-import { rulerFor } from './ruler.ts'
 
-/** A page as it comes from the service, with what is known by then about the end of the list. */
+/** A page as it comes from the service. */
 export interface WrittenPage {
   readonly items: readonly Item[]
   /** The service's own envelope, for JSON. */
   readonly envelope: object
-  /** The `has_more` of the whole output where it is already certain. */
+  /** The `has_more` of the whole output, if it is already certain. */
   readonly finalHasMore: boolean | undefined
 }
 
-/** Writes a list page by page: what `page` was given is on stdout when it settles. */
+/** Writes a list page by page. When `page` settles, the page is on stdout. */
 export interface ListWriter {
   page(page: WrittenPage): Promise<void>
-  /** Completes the output. Not called after a failure: an unfinished JSON document cannot be taken for a whole one. */
+  /** Completes the output. Not called after a failure, so that nobody takes an unfinished JSON document for a complete one. */
   end(hasMore: boolean): Promise<void>
 }
 
@@ -32,14 +30,14 @@ export interface ListWriterOptions {
   readonly context: OutputContext
   readonly settings: OutputSettings
   readonly columns: readonly Column[]
-  /** What a person reads on stderr when there is nothing: "no grants". */
+  /** What a person reads on stderr if the list is empty: "no grants". */
   readonly nothing: string
 }
 
 /**
- * A writer for the format in force. JSON is one document, `{"object":"list","has_more":…,"data":[…]}` with whatever else
- * the service's envelope holds. `has_more` stands where the service has it if its final value is certain when the first
- * page comes (a single page, or the whole list), else behind `data`: waiting for it would mean not to stream.
+ * A writer for the chosen format. JSON is one document, `{"object":"list","has_more":…,"data":[…]}` plus whatever else
+ * the service's envelope holds. `has_more` keeps its place if its final value is certain with the first page (a single
+ * page, or the whole list). Otherwise it follows `data`, because waiting for it would stop the streaming.
  */
 export function createListWriter(options: ListWriterOptions): ListWriter {
   const { settings } = options
@@ -99,26 +97,18 @@ function separatedWriter(
 
 function tableWriter({ context, settings, columns, nothing }: ListWriterOptions): ListWriter {
   const renderer = (async () => {
-    const [{ TableRenderer }, palette] = await Promise.all([
+    const [{ TableRenderer }, rendering] = await Promise.all([
       import('./table.ts'),
-      stdoutPalette(context, settings),
+      renderContext(context, settings),
     ])
-    const width = context.stdout.columns ?? Number.POSITIVE_INFINITY
-    return new TableRenderer(
-      chooseColumns(columns, settings.fields, 'people'),
-      palette,
-      lookOf(context),
-      width,
-    )
+    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering)
   })()
   renderer.catch(() => {})
   let count = 0
   return {
     async page({ items }) {
       count += items.length
-      const table = await renderer
-      const page = table.read(items)
-      const text = table.render(page, await rulerFor(page.texts))
+      const text = (await renderer).render(items)
       if (text !== '') await context.stdout.write(text)
     },
     async end() {
@@ -159,7 +149,7 @@ function jsonWriter({ context, settings }: ListWriterOptions): ListWriter {
       lastEnvelope = envelope as Record<string, unknown>
       let text = written === undefined ? head(lastEnvelope, finalHasMore) : ''
       if (page.length > 0) {
-        // A page at once, without the brackets of its own.
+        // The whole page at once, without its own brackets.
         const list = json(page.map((item) => jsonItem(item, settings)))
         text += (items === 0 ? '' : ',') + list.slice(1, -style.close.length)
         items += page.length

@@ -5,17 +5,17 @@ import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 type Stderr = Pick<Context, 'stderr'>
 type Quiet = Pick<Settings, 'quiet'>
 
-/** Says on stderr how things go; nothing with `--quiet`. Line feeds in the text stay. */
+/** Reports on stderr; nothing with `--quiet`. Line feeds in the text stay. */
 export async function note(text: string, context: Stderr, settings: Quiet): Promise<void> {
   if (!settings.quiet) await context.stderr.write(`${sanitizeLines(text)}\n`)
 }
 
-/** Says on stderr what is wrong but does not stop the command; nothing with `--quiet`. */
+/** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
 export async function warn(text: string, context: Stderr, settings: Quiet): Promise<void> {
   if (!settings.quiet) await context.stderr.write(`warning: ${sanitizeLine(text)}\n`)
 }
 
-/** Says on stderr what the person may want to do next; nothing with `--quiet`. */
+/** Suggests a next step on stderr; nothing with `--quiet`. */
 export async function hint(text: string, context: Stderr, settings: Quiet): Promise<void> {
   if (!settings.quiet) await context.stderr.write(`hint: ${sanitizeLine(text)}\n`)
 }

@@ -7,29 +7,36 @@ import {
   columnValue,
   type Item,
   jsonOf,
-  type Look,
   pickFields,
   plainText,
+  type RenderContext,
   valueAt,
 } from './columns.ts'
-import { rulerFor } from './ruler.ts'
 import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
 
-/** What decides the form of the data on stdout. */
+/** What decides how data is written to stdout. */
 export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
 export type OutputSettings = Pick<Settings, 'format' | 'fields' | 'quiet' | 'colorOption' | 'csvSafe'>
 
-/** Spaces a level where JSON is written to a terminal; elsewhere it is one line. */
+/** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */
 const INDENT = 2
 
-/** How times are shown: relative on a terminal, in full elsewhere. */
-export function lookOf(context: OutputContext): Look {
-  return { now: context.stdout.isTTY ? context.clock.now() : undefined }
+/** The palette for people's output on stdout. */
+export function stdoutPalette({ environment, stdout }: OutputContext, { colorOption }: OutputSettings) {
+  return createPalette(colorLevel(environment, colorOption, stdout))
 }
 
-/** The palette for what goes to stdout for people. */
-export function stdoutPalette(context: OutputContext, settings: OutputSettings) {
-  return createPalette(colorLevel(context.environment, settings.colorOption, context.stdout))
+/** How items are shown on stdout: on a terminal, in its width and with relative times. */
+export async function renderContext(
+  context: OutputContext,
+  settings: OutputSettings,
+): Promise<RenderContext> {
+  const { stdout, clock } = context
+  return {
+    palette: await stdoutPalette(context, settings),
+    width: stdout.columns ?? Number.POSITIVE_INFINITY,
+    now: stdout.isTTY ? clock.now() : undefined,
+  }
 }
 
 /** How separated values are written. */
@@ -55,7 +62,7 @@ export function headingLine(columns: readonly Column[], style: SeparatedStyle): 
   )
 }
 
-/** One record of TSV or CSV (RFC 4180: comma, CRLF), its line end included. */
+/** One record of TSV or CSV (RFC 4180: comma, CRLF), including its line end. */
 export function recordLine(item: Item, columns: readonly Column[], style: SeparatedStyle): string {
   return separated(
     columns.map((column) => plainText(columnValue(column, item))),
@@ -68,7 +75,7 @@ function separated(cells: readonly string[], style: SeparatedStyle): string {
   return `${cells.map((cell) => escapeCsv(cell, style)).join(',')}\r\n`
 }
 
-/** The item as JSON shows it: the service's own, or the fields that were asked for. */
+/** The item as JSON shows it: as the service sent it, or only the requested fields. */
 export function jsonItem(item: Item, settings: OutputSettings): unknown {
   return settings.fields === undefined ? item : pickFields(item, settings.fields)
 }
@@ -84,8 +91,8 @@ export async function writeJsonLine(context: OutputContext, value: unknown): Pro
 }
 
 /**
- * Writes one object in the format in force: a card for people, a heading and a record in TSV and CSV, the service's own
- * object in JSON. A card ends with the fields that no column covers, so that nothing the service adds stays hidden.
+ * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV and CSV, the service's own
+ * object in JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
  */
 export async function writeObject(
   context: OutputContext,
@@ -110,14 +117,11 @@ export async function writeObject(
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncovered(item, columns))
-  const [{ cardTexts, renderCard }, palette] = await Promise.all([
-    import('./card.ts'),
-    stdoutPalette(context, settings),
+  const [{ renderDetailView }, rendering] = await Promise.all([
+    import('./detail-view.ts'),
+    renderContext(context, settings),
   ])
-  const width = stdout.columns ?? Number.POSITIVE_INFINITY
-  const look = lookOf(context)
-  const ruler = await rulerFor(cardTexts(item, shown, look))
-  await stdout.write(renderCard(item, shown, width, palette, look, ruler))
+  await stdout.write(renderDetailView(item, shown, rendering))
 }
 
 function uncovered(item: Item, columns: readonly Column[]): Column[] {
@@ -127,7 +131,7 @@ function uncovered(item: Item, columns: readonly Column[]): Column[] {
     .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
 }
 
-/** Tells on stderr about fields that were asked for and that nothing has: most likely a slip of the pen. */
+/** Warns on stderr about requested fields that no item has: most likely a typo. */
 export async function warnOfAbsentFields(
   context: OutputContext,
   settings: OutputSettings,

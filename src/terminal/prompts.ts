@@ -5,12 +5,14 @@ import { InterruptedError } from '../errors.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /**
- * Questions on stderr, so that stdout holds data alone. Ctrl-C and the end of the input end a question with an
- * `InterruptedError`. Whether a question may be asked at all is the caller's to know (`Settings.interactive`).
+ * Questions on stderr, so that stdout only gets data. Ctrl-C and the end of the input end a question with an
+ * `InterruptedError`. The caller decides whether to ask at all (`Settings.interactive`).
  */
-export function createPrompts(context: Context): Prompts {
-  const { stdin, stderr, interrupts } = context
-
+export function createPrompts({
+  stdin,
+  stderr,
+  interrupts,
+}: Pick<Context, 'stdin' | 'stderr' | 'interrupts'>): Prompts {
   async function ask<T>(
     question: (io: {
       input: NodeJS.ReadableStream
@@ -29,7 +31,7 @@ export function createPrompts(context: Context): Prompts {
       return await question({ input, output: promptOutput(stderr), signal })
     } catch (error) {
       if (interrupts.signal.aborted) throw interrupts.signal.reason
-      // Told apart by name, as the library advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
+      // By name, as the library advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
       const name = error instanceof Error ? error.name : ''
       if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
       throw error
@@ -72,7 +74,7 @@ export function createPrompts(context: Context): Prompts {
   }
 }
 
-/** The stream that the library draws on: what it writes goes to our stderr, as wide as that is now. */
+/** The stream that the library draws on: our stderr, with its current width. */
 function promptOutput(
   output: Context['stderr'],
 ): NodeJS.WritableStream & { columns: number; isTTY: boolean } {

@@ -1,23 +1,23 @@
 /**
- * How one character may be written instead of itself. Backslashes count for nothing, on both sides: JSON puts one before
- * a character, and JSON that is quoted in JSON multiplies them.
+ * How one character may be escaped. Backslashes are ignored on both sides: JSON puts one in front of a character, and JSON
+ * that is quoted in JSON multiplies them.
  */
 const JSON_ESCAPED = /\\+u(?<hex>[0-9a-f]{4})|\\*(?<itself>[^\\])|\\+/gis
-/** As in an address, a form or HTML as well. */
+/** Also as in a URL, a form or HTML. */
 const ANY_ESCAPED =
   /\\+u(?<hex>[0-9a-f]{4})|\\*(?:%(?<percent>[0-9a-f]{2})|&#x0*(?<html>[0-9a-f]{1,4});|&#0*(?<decimal>\d{1,5});|(?<itself>[^\\]))|\\+/gis
 
-/** Characters that tell a part of a secret from a prefix that many of them share (`re_live_`). */
+/** Shortest recognized part of a secret, longer than a prefix that many secrets share (`re_live_`). */
 const LEAST_PART = 12
-/** UTF-16 units of a text in which parts are looked for. */
+/** In a text with more UTF-16 units, only whole secrets are replaced. */
 const LONGEST_TEXT = 2 ** 20
 
 /**
- * A text from outside without the secrets that it quotes: as they are, or with characters of them written as JSON (`\/`,
- * `\u002f`), an address (`%2F`) or HTML (`&#47;`) would, or shortened. Call it before a text is shortened, since half a secret is not
- * recognized. Backslashes at the ends of a secret may stay.
+ * A text from outside without the secrets that it quotes: as they are, escaped as in JSON (`\/`, `\u002f`), a URL (`%2F`)
+ * or HTML (`&#47;`), or shortened. Call it before you shorten the text yourself: a very short part isn't recognized.
+ * Backslashes at the ends of a secret may stay.
  *
- * @param secrets an empty one is ignored.
+ * @param secrets empty ones are ignored
  */
 export function redact(text: string, secrets: readonly string[], placeholder = '[left out]'): string {
   let redacted = text
@@ -30,7 +30,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return redacted
 }
 
-/** A service that shortens what it quotes leaves most of a secret: whatever has a part of it in common goes. */
+/** A service that shortens what it quotes leaves most of a secret, so every part of it is replaced. */
 function redactParts(text: string, secret: string, placeholder: string): string {
   if (text.length > LONGEST_TEXT) return text
   const parts = new Set<string>()
@@ -49,7 +49,7 @@ function redactEscaped(text: string, secret: string, placeholder: string, escape
   const wanted = secret.replaceAll('\\', '')
   if (wanted === '') return text
   let plain = ''
-  /** Where in the text each UTF-16 unit of the plain one begins; then the end. */
+  /** The position in `text` of each UTF-16 unit of `plain`, and the end. */
   const starts: number[] = []
   for (const { groups, index } of text.matchAll(escaped)) {
     const { hex, percent, html, decimal, itself } = groups ?? {}

@@ -1,19 +1,18 @@
 /**
- * Text that came from outside (the service, DNS, addresses, files) is hostile until shown otherwise: it can hold escape
- * sequences that rewrite the screen or the clipboard, characters that reorder what is read, and characters that cannot
- * be seen at all. Nothing of that is dropped, since a hidden character is often what explains a fault: it is shown as
- * an escape, `\n` or `\u{202e}`.
+ * Text from outside (the service, DNS, URLs, files) is untrusted: it can hold escape sequences that rewrite the screen or
+ * the clipboard, characters that reorder the text, and invisible characters. None of them is dropped, because a hidden
+ * character often explains a problem. They are shown as escapes, `\n` or `\u{202e}`.
  */
 
 /**
- * What must not be printed as it is:
+ * What must not be printed as is:
  * Cc (C0, DEL, C1: ESC, CSI, OSC …), Cf (bidi controls, zero-width characters, tags, soft hyphen), Cs (lone surrogates),
  * Zl and Zp (U+2028, U+2029), what Unicode says to show as nothing (fillers, variation selectors), non-characters, and
  * two that look like nothing (U+2800, U+FFFC).
  */
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]`
 
-/** Compiled at the first use: Unicode's classes take a noticeable part of the program's start, and most text is ASCII. */
+/** Compiles at the first use: Unicode classes take a noticeable part of the program's start, and most text is ASCII. */
 function once(make: () => RegExp): () => RegExp {
   let made: RegExp | undefined
   return () => {
@@ -22,15 +21,15 @@ function once(make: () => RegExp): () => RegExp {
   }
 }
 
-/** A hidden character, except where it makes one emoji of several characters; and marks that pile up on one place. */
+/** Hidden characters, unless they join an emoji, and marks that pile up in one place. */
 const unsafe = once(
   () =>
     new RegExp(
       [
-        // A presentation selector after an emoji or in a keycap, a joiner between two emoji. Elsewhere they hide something.
+        // A presentation selector after an emoji or in a keycap, and a joiner between two emoji. Elsewhere they hide something.
         '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
         '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
-        // Not allowed, so captured: a mark without a letter, which would sit on our own text, or beyond any script's need.
+        // Captured, because not allowed: a mark without a letter, which would land on our own text, or more than any script needs.
         '(^\\p{M}|(?<=\\p{M}{6})\\p{M})',
         `(${HIDDEN})`,
       ].join('|'),
@@ -53,29 +52,30 @@ function escapeUnsafe(text: string, keep: string): string {
 }
 
 /**
- * Makes text fit for one line of a terminal: every control, escape, bidi or invisible character, line breaks and tabs
- * included, becomes a visible escape. Idempotent. For people to read: a backslash stays as it is, so the original
- * cannot be told apart from text that spelled the escape out.
+ * Makes text safe for one line of a terminal: every control, escape, bidi or invisible character, including line breaks
+ * and tabs, becomes a visible escape. Idempotent. For people to read: a backslash stays as is, so an escape can't be told
+ * from text that already spelled it out.
  */
 export function sanitizeLine(text: string): string {
   return PLAIN.test(text) ? text : escapeUnsafe(text, '')
 }
 
-/** As `sanitizeLine`, but line feeds stay: for messages that are laid out in lines. */
+/** Like `sanitizeLine`, but line feeds stay, for messages with several lines. */
 export function sanitizeLines(text: string): string {
   return PLAIN.test(text) ? text : escapeUnsafe(text.replaceAll('\r\n', '\n'), '\n')
 }
 
-/** The beginning of a text for one line, clean; a text that is longer than `length` characters ends in an ellipsis. */
+/** The sanitized beginning of a text, for one line; beyond `length` characters it ends in an ellipsis. */
 export function clip(text: string, length: number): string {
-  // A character takes two units at most: nothing beyond is looked at, however long the text is.
+  // A character takes at most two units, so the rest of a long text doesn't matter.
   const characters = Array.from(text.slice(0, 2 * length + 2))
   return sanitizeLine(characters.length > length ? `${characters.slice(0, length).join('')}…` : text)
 }
 
 /**
- * A short, clean piece of a text that may be long or markup (an error page of a proxy, say), on one line.
- * `length` counts characters before escaping.
+ * A short, sanitized piece of a text that may be long or markup (a proxy's error page, for example), on one line.
+ *
+ * @param length characters before escaping
  */
 export function excerpt(text: string, length = 200): string {
   const collapsed = text
@@ -90,8 +90,8 @@ export function excerpt(text: string, length = 200): string {
 }
 
 /**
- * One cell of tab-separated values: tab, line breaks, backslash and everything unsafe are escaped, so a record is always
- * one line and the original can be had back: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
+ * One cell of tab-separated values. Tabs, line breaks, backslashes and everything unsafe are escaped, so a record is always
+ * one line and reversible: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
  */
 export function escapeTsv(text: string): string {
   return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), '')
@@ -101,9 +101,9 @@ export function escapeTsv(text: string): string {
 const FORMULA = /^[=+\-@\t\r＝＋－＠]/u
 
 /**
- * One cell of comma-separated values (RFC 4180 section 2). Line breaks and tabs stay, quoted, unless `terminal` is set,
- * where they become escapes as well; other unsafe characters always become escapes. With `defuse`, a cell that a
- * spreadsheet would run gets an apostrophe in front: that changes the value, so only where asked for.
+ * One cell of comma-separated values (RFC 4180 section 2). Line breaks and tabs stay, quoted; with `terminal` they become
+ * escapes. Other unsafe characters always become escapes. With `defuse`, a cell that a spreadsheet would run gets an
+ * apostrophe in front; this changes the value, so it is optional.
  */
 export function escapeCsv(text: string, options: { terminal: boolean; defuse: boolean }): string {
   // A carriage return alone would move a terminal's cursor; in front of a line feed it is a line break.
@@ -118,14 +118,14 @@ export function escapeCsv(text: string, options: { terminal: boolean; defuse: bo
 }
 
 const BEYOND_ASCII = /[^\x00-\x7e]/
-/** As `HIDDEN`, without C0, which JSON.stringify escapes inside strings and writes itself between them. */
+/** Like `HIDDEN` but without C0, which JSON.stringify escapes inside strings and writes itself between them. */
 const hiddenInJson = once(() => new RegExp(`(?![\\x00-\\x1f])${HIDDEN}`, 'gu'))
 
 /**
  * JSON whose bytes are harmless on a terminal and whose value is exactly the one given: C1, DEL, bidi, invisible and
  * line-separating characters are written as `\uXXXX` (RFC 8259 section 7).
  *
- * @param indent spaces a level; none gives one line
+ * @param indent spaces per level; one line if undefined
  */
 export function stringifyJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, null, indent) ?? 'null'

@@ -1,79 +1,63 @@
-import { renderCard } from './card.ts'
-import type { Paint, Palette } from './color.ts'
-import { type Column, columnValue, humanText, type Item, type Look, titleOf } from './columns.ts'
-import type { Ruler } from './ruler.ts'
+import Table from 'cli-table3'
+import type { Paint } from './color.ts'
+import { type Column, columnValue, humanText, type Item, type RenderContext, titleOf } from './columns.ts'
+import { renderDetailView } from './detail-view.ts'
+import { widthOf, wrap } from './measure.ts'
 
 const GAP = 2
 const NARROWEST_TEXT = 8
 const LONGEST_WHOLE_WORD = 20
 
-/** A page as it will be shown. */
-export interface TablePage {
-  readonly items: readonly Item[]
-  readonly cells: readonly (readonly string[])[]
-  /** Everything that has to be measured. */
-  readonly texts: readonly string[]
-}
-
 /**
  * Renders a list page by page. The first page decides the widths; the others keep them, so that nothing waits for the
- * last page. Where not even the narrowest table fits the terminal, every item is a card.
+ * last page. If not even the narrowest table fits the terminal, every item is a detail view.
  */
 export class TableRenderer {
   readonly #columns: readonly Column[]
-  readonly #palette: Palette
-  readonly #look: Look
-  readonly #terminalWidth: number
-  #widths: readonly number[] | 'cards' | undefined
+  readonly #context: RenderContext
+  #widths: readonly number[] | 'too narrow' | undefined
   #printed = false
 
-  /** @param terminalWidth in columns; infinite where lines may be as long as they like */
-  constructor(columns: readonly Column[], palette: Palette, look: Look, terminalWidth: number) {
+  constructor(columns: readonly Column[], context: RenderContext) {
     this.#columns = columns
-    this.#palette = palette
-    this.#look = look
-    this.#terminalWidth = terminalWidth
-  }
-
-  /** The texts of a page, for which a ruler has to be found. */
-  read(items: readonly Item[]): TablePage {
-    const cells = items.map((item) =>
-      this.#columns.map((column) => humanText(column, columnValue(column, item), this.#look)),
-    )
-    return { items, cells, texts: [...this.#columns.map(titleOf), ...cells.flat()] }
+    this.#context = context
   }
 
   /** @returns whole lines; nothing for an empty page */
-  render({ items, cells }: TablePage, ruler: Ruler): string {
+  render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
+    const cells = items.map((item) =>
+      this.#columns.map((column) => humanText(column, columnValue(column, item), this.#context)),
+    )
     let heading = !this.#printed
-    if (
-      this.#widths === undefined ||
-      (this.#widths !== 'cards' && !this.#idsFit(cells, this.#widths, ruler))
-    ) {
-      this.#widths = fitWidths(this.#columns, cells, this.#terminalWidth, ruler) ?? 'cards'
+    if (this.#widths === undefined || (this.#widths !== 'too narrow' && !this.#fits(cells, this.#widths))) {
+      this.#widths = fitWidths(this.#columns, cells, this.#context.width) ?? 'too narrow'
       heading = true
     }
     const text =
-      this.#widths === 'cards'
-        ? this.#cards(items, ruler)
-        : this.#table(items, cells, this.#widths, heading, ruler)
+      this.#widths === 'too narrow'
+        ? this.#detailViews(items)
+        : this.#table(items, cells, this.#widths, heading)
     this.#printed = true
     return text
   }
 
-  #cards(items: readonly Item[], ruler: Ruler): string {
-    const cards = items.map((item) =>
-      renderCard(item, this.#columns, this.#terminalWidth, this.#palette, this.#look, ruler),
-    )
-    return (this.#printed ? '\n' : '') + cards.join('\n')
+  #detailViews(items: readonly Item[]): string {
+    const views = items.map((item) => renderDetailView(item, this.#columns, this.#context))
+    return (this.#printed ? '\n' : '') + views.join('\n')
   }
 
-  #idsFit(cells: readonly (readonly string[])[], widths: readonly number[], ruler: Ruler): boolean {
-    return this.#columns.every(
-      (column, index) =>
-        column.kind !== 'id' || cells.every((row) => ruler.widthOf(row[index] ?? '') <= (widths[index] ?? 0)),
-    )
+  /** Whether a page can keep the widths: every id in one piece, and no single character wider than its column. */
+  #fits(cells: readonly (readonly string[])[], widths: readonly number[]): boolean {
+    const fits = (text: string, width: number) => widthOf(text) <= width
+    return this.#columns.every(({ kind }, index) => {
+      const width = widths[index] ?? 0
+      return cells.every(({ [index]: text = '' }) =>
+        kind === 'id'
+          ? fits(text, width)
+          : width === 0 || fits(text, width) || wrap(text, width).every((piece) => fits(piece, width)),
+      )
+    })
   }
 
   #table(
@@ -81,47 +65,79 @@ export class TableRenderer {
     cells: readonly (readonly string[])[],
     widths: readonly number[],
     heading: boolean,
-    ruler: Ruler,
   ): string {
+    const { palette } = this.#context
     const shown = this.#columns
       .map((column, index) => ({ column, index, width: widths[index] ?? 0 }))
       .filter(({ width }) => width > 0)
-    const row = (texts: readonly string[], paintOf: (column: Column) => Paint | undefined): string => {
-      const wrapped = shown.map(({ index, width }) => ruler.wrap(texts[index] ?? '', width))
-      const paints = shown.map(({ column }) => paintOf(column))
+    /** The lines of one row, each with a piece for each column. */
+    const wrapRow = (texts: readonly string[], paintOf: (column: Column) => Paint | undefined) => {
+      const wrapped = shown.map(({ column, index, width }) => {
+        const paint = paintOf(column)
+        const pieces = wrap(texts[index] ?? '', width)
+        return paint === undefined ? pieces : pieces.map(paint)
+      })
       const height = Math.max(...wrapped.map((pieces) => pieces.length))
-      let lines = ''
-      for (let line = 0; line < height; line++) {
-        const pieces = shown.map(({ column, width }, at) => {
-          const piece = wrapped[at]?.[line] ?? ''
-          const blank = ' '.repeat(Math.max(0, width - ruler.widthOf(piece)))
-          const painted = paints[at]?.(piece) ?? piece
-          return column.kind === 'number' ? blank + painted : painted + blank
-        })
-        lines += `${withoutTrailingSpaces(pieces.join(' '.repeat(GAP)))}\n`
-      }
-      return lines
+      return Array.from({ length: height }, (_, line) => wrapped.map((pieces) => pieces[line] ?? ''))
     }
-    const head = heading ? row(this.#columns.map(titleOf), () => this.#palette.heading) : ''
-    const rows = items.map((item, at) =>
-      row(cells[at] ?? [], (column) => column.paint?.(columnValue(column, item), this.#palette)),
+    const head = heading ? wrapRow(this.#columns.map(titleOf), () => palette.heading) : []
+    const rows = items.flatMap((item, at) =>
+      wrapRow(cells[at] ?? [], (column) => column.paint?.(columnValue(column, item), palette)),
     )
-    return head + rows.join('')
+    return layOut(
+      [...head, ...rows],
+      shown.map(({ width }) => width),
+      shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
+    )
   }
 }
 
 /**
- * The width of each column, 0 for one that is left out; or undefined where no table fits. Ids and numbers keep what they
- * need; the widest of the others give way first, to where words would break; then optional columns go; then words break.
+ * Lines that the library gets at once, as the lines of one row. A cell of its own for each would take twice the time, and
+ * the time for one cell grows with the square of its lines.
+ */
+const LINES_AT_ONCE = 8
+const BORDERLESS = {
+  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
+  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
+  ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '' },
+  middle: ' '.repeat(GAP),
+}
+
+function layOut(
+  lines: readonly string[][],
+  widths: readonly number[],
+  colAligns: ('left' | 'right')[],
+): string {
+  let text = ''
+  for (let at = 0; at < lines.length; at += LINES_AT_ONCE) {
+    const table = new Table({
+      chars: BORDERLESS,
+      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
+      colWidths: [...widths],
+      colAligns,
+      // Never shown, since every piece fits. For a debug message the library cuts each cell down to 10 columns, a character
+      // at a time, unless this mark alone takes them.
+      truncate: ' '.repeat(10),
+    })
+    const block = lines.slice(at, at + LINES_AT_ONCE)
+    table.push(widths.map((_, column) => block.map((pieces) => pieces[column]).join('\n')))
+    text += `${table.toString().split('\n').map(withoutTrailingSpaces).join('\n')}\n`
+  }
+  return text
+}
+
+/**
+ * The width of each column, 0 for one that is left out; undefined if no table fits. Ids and numbers keep what they need.
+ * The widest of the others give way first, until words would break; then optional columns go; then words break.
  */
 function fitWidths(
   columns: readonly Column[],
   cells: readonly (readonly string[])[],
   terminalWidth: number,
-  ruler: Ruler,
 ): number[] | undefined {
   const longestWord = (text: string) =>
-    text.split(' ').reduce((most, word) => Math.max(most, ruler.widthOf(word)), 0)
+    text.split(' ').reduce((most, word) => Math.max(most, widthOf(word)), 0)
   const widest = (index: number, measure: (text: string) => number) =>
     cells.reduce(
       (most, row) => Math.max(most, measure(row[index] ?? '')),
@@ -134,7 +150,7 @@ function fitWidths(
   ]
   for (const { without, longest } of attempts) {
     const shown = columns.map((column) => !(without && column.optional))
-    const needed = columns.map((_, index) => (shown[index] ? widest(index, ruler.widthOf) : 0))
+    const needed = columns.map((_, index) => (shown[index] ? widest(index, widthOf) : 0))
     const least = columns.map(({ kind }, index) =>
       kind === 'id' || kind === 'number'
         ? (needed[index] ?? 0)
@@ -147,7 +163,7 @@ function fitWidths(
   return undefined
 }
 
-/** Takes from the widest until the sum is `room`; undefined where that would go below the least. */
+/** Takes columns from the widest until the sum is `room`; undefined if that would go below the least. */
 function shrink(needed: readonly number[], least: readonly number[], room: number): number[] | undefined {
   const widths = [...needed]
   let excess = sum(widths) - room

@@ -48,17 +48,17 @@ async function writeOne(item: object, options: GlobalOptions, terminal?: number)
 }
 
 describe('a list as JSON', () => {
-  it("is the service's envelope, in its order, where the end is known at the start", async () => {
+  it("a JSON list is the service's envelope, in its order, if the end is known at the start", async () => {
     const { out } = await writeList([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { finalHasMore: false })
     expect(out).toBe('{"object":"list","has_more":false,"data":[{"id":"a"},{"id":"b"}]}\n')
   })
 
-  it('says at its end whether there is more, where that is not known before', async () => {
+  it('a JSON list has has_more at its end if that was not known before', async () => {
     const { out } = await writeList([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { hasMore: true })
     expect(out).toBe('{"object":"list","data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
   })
 
-  it('keeps what the envelope holds beside', async () => {
+  it('a JSON list keeps the other fields of the envelope', async () => {
     const envelope = { total: 2, object: 'list', data: [], has_more: false, note: 'x' }
     const { out } = await writeList([[{ id: 'a' }]], { json: true }, { envelope, finalHasMore: false })
     expect(JSON.parse(out)).toEqual({
@@ -71,7 +71,7 @@ describe('a list as JSON', () => {
     expect(out.startsWith('{"total":2,"object":"list",')).toBe(true)
   })
 
-  it('is indented on a terminal, and one document all the same', async () => {
+  it('a JSON list on a terminal is indented, and still one document', async () => {
     const { out } = await writeList(
       [[{ id: 'a', c: { d: 1 } }], [{ id: 'b' }]],
       { json: true },
@@ -82,7 +82,7 @@ describe('a list as JSON', () => {
     )
   })
 
-  it('parses, whatever the items, the pages and the fields', async () => {
+  it('a JSON list parses, whatever the items, the pages and the fields', async () => {
     const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
     await fc.assert(
       fc.asyncProperty(
@@ -107,7 +107,7 @@ describe('a list as JSON', () => {
     )
   })
 
-  it('has every page on stdout before the next one is there', async () => {
+  it('every page is on stdout before the next one arrives', async () => {
     const context = createFakeContext()
     const settings = await fakeSettings(context, { json: true })
     const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: '' })
@@ -121,12 +121,12 @@ describe('a list as JSON', () => {
 })
 
 describe('a list in lines', () => {
-  it('is one item a line in jsonl, as it was received', async () => {
+  it('jsonl is one item per line, as received', async () => {
     const { out } = await writeList([[{ id: 'a', x: [1] }], [{ id: 'b' }]], { format: 'jsonl' })
     expect(out).toBe('{"id":"a","x":[1]}\n{"id":"b"}\n')
   })
 
-  it('is a heading and full values in TSV, empty for null, and no column that is for people', async () => {
+  it('TSV is a heading and full values, empty for null, without the columns for people', async () => {
     const { out } = await writeList(
       [[{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }], [{ id: 'x', client: null }]],
       { format: 'tsv' },
@@ -134,7 +134,7 @@ describe('a list in lines', () => {
     expect(out).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\tA\\tB\\n\t0\t\nx\t\t\t\n`)
   })
 
-  it('ends lines with CRLF in CSV and quotes where needed', async () => {
+  it('CSV lines end with CRLF, and values are quoted if necessary', async () => {
     const { out } = await writeList(
       [[{ id: 'a', client: { name: 'x, "y"' }, count: 1, only_programs: ['p', 'q'] }]],
       {
@@ -144,7 +144,7 @@ describe('a list in lines', () => {
     expect(out).toBe('id,client.name,count,only_programs\r\na,"x, ""y""",1,"p,q"\r\n')
   })
 
-  it('defuses spreadsheet formulas in CSV only when asked', async () => {
+  it('CSV defuses spreadsheet formulas only on request', async () => {
     const item = { id: '=cmd()' }
     expect((await writeList([[item]], { format: 'csv', fields: 'id' })).out).toBe('id\r\n=cmd()\r\n')
     expect((await writeList([[item]], { format: 'csv', fields: 'id', csvSafe: true })).out).toBe(
@@ -152,13 +152,13 @@ describe('a list in lines', () => {
     )
   })
 
-  it.each(['tsv', 'csv'])('still has its heading in %s where there is nothing', async (format) => {
+  it.each(['tsv', 'csv'])('an empty list in %s still has its heading', async (format) => {
     const { out, err } = await writeList([[]], { format })
     expect(out.trim().split(/[\t,]/)).toEqual(['id', 'client.name', 'count', 'only_programs'])
     expect(err).toBe('')
   })
 
-  it('says on stderr that there is nothing for a table', async () => {
+  it('an empty table is a message on stderr', async () => {
     expect(await writeList([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
   })
 })
@@ -166,22 +166,22 @@ describe('a list in lines', () => {
 describe('--fields', () => {
   const item = { id: 'a', client: { name: 'n', logo_uri: 'l' }, scopes: ['x', 'y'], other: 1 }
 
-  it('chooses columns in the order that was asked for', async () => {
+  it('--fields chooses columns in the given order', async () => {
     const { out } = await writeList([[item]], { format: 'tsv', fields: 'other,client.name,scopes' })
     expect(out).toBe('other\tclient.name\tscopes\n1\tn\tx,y\n')
   })
 
-  it('keeps the nesting in JSON', async () => {
+  it('--fields keeps the nesting in JSON', async () => {
     const { out } = await writeList([[item]], { format: 'jsonl', fields: 'client.name,id,scopes.1' })
     expect(out).toBe('{"id":"a","client":{"name":"n"},"scopes":["y"]}\n')
   })
 
-  it('warns of a field that nothing has', async () => {
+  it('--fields warns about a field that no item has', async () => {
     const { err } = await writeList([[item]], { format: 'tsv', fields: 'id,clinet.name' })
     expect(err).toBe('warning: nothing here has a field "clinet.name"\n')
   })
 
-  it('never takes what every object inherits', () => {
+  it('--fields never finds members that every object inherits', () => {
     expect(valueAt({}, 'constructor')).toBeUndefined()
     expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
     expect(pickFields(JSON.parse('{"__proto__":{"a":1},"b":2}'), ['b'])).toEqual({ b: 2 })
@@ -191,7 +191,7 @@ describe('--fields', () => {
 describe('one object', () => {
   const item = { object: 'thing', id: ID, client: { name: null }, count: 3, added_lately: { a: 1 } }
 
-  it('is a card on a terminal, with a dash for null and what the service added at the end', async () => {
+  it('an object on a terminal is a detail view, with a dash for null and unknown fields at the end', async () => {
     const { out } = await writeOne(item, {}, 80)
     expect(out).toMatchInlineSnapshot(`
       "Id            6f1c2a4e-0000-4000-8000-000000000001
@@ -203,16 +203,16 @@ describe('one object', () => {
     `)
   })
 
-  it('is a heading and a record when piped', async () => {
+  it('an object in a pipe is a heading and a record', async () => {
     const { out } = await writeOne(item, {})
     expect(out).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\t\t3\t\n`)
   })
 
-  it("is the service's own in JSON", async () => {
+  it("an object in JSON is the service's own", async () => {
     expect((await writeOne(item, { json: true })).out).toBe(`${JSON.stringify(item)}\n`)
   })
 
-  it('that is nested too deep to be written is an expected failure', async () => {
+  it('an object that is nested too deeply to be written is an expected failure', async () => {
     let deep: object = {}
     for (let depth = 0; depth < 200_000; depth++) deep = { deep }
     await expect(writeOne({ deep }, { json: true })).rejects.toMatchObject({

@@ -25,7 +25,7 @@ const secrets = fc.string({
 })
 
 describe('a secret in a text', () => {
-  it('is left out however its characters are written, and what is around it stays', () => {
+  it('a secret is removed however it is escaped, and the text around it stays', () => {
     fc.assert(
       fc.property(
         secrets,
@@ -41,7 +41,7 @@ describe('a secret in a text', () => {
     )
   })
 
-  it('is left out as it is, whatever it looks like', () => {
+  it('an unescaped secret is removed, whatever it looks like', () => {
     fc.assert(
       fc.property(secrets, (secret) => {
         expect(redact(`>${secret}<${secret}`, [secret], '#')).toBe('>#<#')
@@ -49,14 +49,14 @@ describe('a secret in a text', () => {
     )
   })
 
-  it('is left out where the text has only the beginning of it', () => {
+  it('a shortened secret is removed too', () => {
     expect(redact('no for re_live_0123456789abcde!', ['re_live_0123456789abcdef'], '#')).toBe('no for #!')
     expect(redact('a key begins with re_live_', ['re_live_0123456789abcdef'], '#')).toBe(
       'a key begins with re_live_',
     )
   })
 
-  it('that is not there changes nothing', () => {
+  it('a secret that is not in the text changes nothing', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(redact(text, ['', 'a-secret-of-nobody'])).toBe(text)
@@ -64,7 +64,7 @@ describe('a secret in a text', () => {
     )
   })
 
-  it('of a hostile text costs little time', () => {
+  it('a hostile text is redacted quickly', () => {
     const began = performance.now()
     for (const filler of ['\\', '%', '&#', 'aaaaaaab', '\\u00'])
       redact(filler.repeat(64 * 1024), ['aaaaaaaaaaaaaaaa'])
@@ -91,7 +91,7 @@ function spell(unit: string, how: string): string {
 }
 
 describe('a secret in any spelling', () => {
-  it('takes a secret out however it is spelled, and leaves everything else', () => {
+  it('every spelling of a secret is removed, and nothing else', () => {
     fc.assert(
       fc.property(secret, spelling, fc.nat(2), (value, choose, depth) => {
         let quoted = [...value].map((unit, at) => spell(unit, choose(at))).join('')
@@ -104,7 +104,7 @@ describe('a secret in any spelling', () => {
     )
   })
 
-  it('takes a secret out of a form or an address', () => {
+  it('a secret is removed from a form or a URL', () => {
     fc.assert(
       fc.property(secret, fc.boolean(), (value, lower) => {
         const form = new URLSearchParams({ value }).toString()
@@ -114,12 +114,12 @@ describe('a secret in any spelling', () => {
     )
   })
 
-  it('leaves a text alone that quotes no secret', () => {
+  it('a text without a secret stays as it is', () => {
     const text = 'nothing of \\u0041 or %41 or \\\\ or "x" here'
     expect(redact(text, ['secret-1', ''], '#')).toBe(text)
   })
 
-  it('is quick with a long secret in a long text', () => {
+  it('a long secret in a long text is redacted quickly', () => {
     const long = 'aA/9'.repeat(4000)
     const text = `${'\\'.repeat(200_000)}${'a'.repeat(200_000)}${JSON.stringify(long)}`
     const started = performance.now()

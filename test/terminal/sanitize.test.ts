@@ -47,11 +47,11 @@ describe('a line of a terminal', () => {
     },
   )
 
-  it('lets no mark pile up over the lines above', () => {
+  it('combining marks cannot pile up over the lines above', () => {
     expect(sanitizeLine(`a${'\u0301'.repeat(50)}`).match(/\u0301/g)).toHaveLength(6)
   })
 
-  it('holds nothing harmful, whatever comes in, and is stable', () => {
+  it('a sanitized line holds nothing harmful, whatever comes in, and stays the same when sanitized again', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const once = sanitizeLine(text)
@@ -62,18 +62,18 @@ describe('a line of a terminal', () => {
     )
   })
 
-  it('keeps line feeds only where lines are asked for', () => {
+  it('line feeds stay only if several lines are wanted', () => {
     expect(sanitizeLines('a\r\nb\n\x1b[31mc\rd')).toBe('a\nb\n\\u{1b}[31mc\\rd')
   })
 })
 
 describe('an excerpt', () => {
-  it('reads as words though the source was markup', () => {
+  it('an excerpt of markup reads as words', () => {
     const page = '<html><style>p{}</style><h1>502 Bad\n Gateway</h1><script>x()</script><p>nginx</p>'
     expect(excerpt(page)).toBe('502 Bad Gateway nginx')
   })
 
-  it('is short and clean', () => {
+  it('an excerpt is short and sanitized', () => {
     const text = excerpt(`\x1b[31m${'é'.repeat(100_000)}`, 20)
     expect(text).not.toMatch(HARMFUL)
     expect(text.length).toBeLessThan(40)
@@ -103,7 +103,7 @@ function parseCsvRecord(record: string): string[] {
 }
 
 describe('tab-separated values', () => {
-  it('hold a record on one line, harmless, and give the original back', () => {
+  it('tab-separated values are one harmless line per record, and reversible', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const cell = escapeTsv(text)
@@ -118,7 +118,7 @@ describe('tab-separated values', () => {
 describe('comma-separated values', () => {
   const file = { terminal: false, defuse: false }
 
-  it('give text, quotes, commas and line breaks back', () => {
+  it('comma-separated values preserve text, quotes, commas and line breaks', () => {
     const text = fc.string({
       unit: fc.constantFrom('a', 'é', '日', '"', ',', '\n', '\r\n', '\t', ' ', "'", '='),
     })
@@ -130,14 +130,14 @@ describe('comma-separated values', () => {
     )
   })
 
-  it('never carry an escape sequence, also in a file', () => {
+  it('comma-separated values never contain an escape sequence, not even in a file', () => {
     for (const [, text] of CORPUS) {
       expect(escapeCsv(text, file).replace(/[\n\t]/g, '')).not.toMatch(HARMFUL)
       expect(escapeCsv(text, { terminal: true, defuse: false })).not.toMatch(HARMFUL)
     }
   })
 
-  it('change a cell that a spreadsheet would run only where asked to', () => {
+  it('comma-separated values change a cell that a spreadsheet would run only on request', () => {
     expect(escapeCsv('=1+1', file)).toBe('=1+1')
     expect(escapeCsv('=1+1', { ...file, defuse: true })).toBe("'=1+1")
     expect(escapeCsv('@x', { ...file, defuse: true })).toBe("'@x")
@@ -146,7 +146,7 @@ describe('comma-separated values', () => {
 })
 
 describe('JSON', () => {
-  it('is harmless byte by byte and gives exactly the value back', () => {
+  it('JSON is harmless byte by byte and preserves the value exactly', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' }), (value) => {
         const text = stringifyJson(value)
@@ -158,7 +158,7 @@ describe('JSON', () => {
     )
   })
 
-  it.each(CORPUS)('carries %s as an escape', (_what, text) => {
+  it.each(CORPUS)('JSON contains %s as an escape', (_what, text) => {
     expect(stringifyJson({ [text]: text })).not.toMatch(HARMFUL)
     expect(JSON.parse(stringifyJson({ [text]: text }))).toEqual({ [text]: text })
   })

@@ -1,12 +1,11 @@
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, it } from 'vitest'
-import { renderBar } from '../../src/terminal/bar.ts'
 import { colorLevel, createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import type { Column } from '../../src/terminal/columns.ts'
-import { simpleRuler } from '../../src/terminal/ruler.ts'
+import { widthOf, wrap } from '../../src/terminal/measure.ts'
+import { renderBar } from '../../src/terminal/progress-bar.ts'
 import { TableRenderer } from '../../src/terminal/table.ts'
-import * as everyRuler from '../../src/terminal/width.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
@@ -15,14 +14,14 @@ const COLUMNS: readonly Column[] = [
 ]
 const id = (index: number) => `6f1c2a4e-0000-4000-8000-${String(index).padStart(12, '0')}`
 const render = (items: readonly object[], width: number, columns = COLUMNS) =>
-  draw(new TableRenderer(columns, PLAIN_PALETTE, { now: undefined }, width), items)
+  tableOf(columns, width).render(items)
 
-function draw(renderer: TableRenderer, items: readonly object[]): string {
-  return renderer.render(renderer.read(items), everyRuler)
+function tableOf(columns: readonly Column[], width: number, palette = PLAIN_PALETTE): TableRenderer {
+  return new TableRenderer(columns, { palette, width, now: undefined })
 }
 
 describe('a table', () => {
-  it('is as wide as it needs to be', () => {
+  it('a table is as wide as necessary', () => {
     const items = [
       { id: id(1), name: 'Newsletter', count: 5 },
       { id: id(2), name: null, count: 12_345 },
@@ -35,7 +34,7 @@ describe('a table', () => {
     `)
   })
 
-  it('wraps the long column, never an id', () => {
+  it('a table wraps the long column, never an id', () => {
     const items = [{ id: id(1), name: 'a rather long name of a client that does not fit', count: 1 }]
     expect(render(items, 62)).toMatchInlineSnapshot(`
       "Id                                    Name               Count
@@ -46,7 +45,7 @@ describe('a table', () => {
     `)
   })
 
-  it('leaves out an optional column rather than break words', () => {
+  it('a table leaves out an optional column rather than break words', () => {
     const columns: readonly Column[] = [...COLUMNS.slice(0, 2), { field: 'created', optional: true }]
     const items = [{ id: id(1), name: 'contacts:write', created: '3 hours ago' }]
     expect(render(items, 60, columns)).toMatchInlineSnapshot(`
@@ -67,7 +66,7 @@ describe('a table', () => {
     `)
   })
 
-  it('becomes cards on 40 columns', () => {
+  it('a table becomes detail views on 40 columns', () => {
     const items = [
       { id: id(1), name: 'Newsletter', count: 5 },
       { id: id(2), name: 'Shop', count: 6 },
@@ -94,7 +93,7 @@ describe('a table', () => {
     'e\u0301clair',
     '🇨🇭 flag',
     'plain',
-  ])('keeps its columns straight around %s', (name) => {
+  ])('a table keeps its columns straight around %s', (name) => {
     const lines = render(
       [
         { id: id(1), name, count: 7 },
@@ -108,7 +107,7 @@ describe('a table', () => {
     expect(new Set(widths).size).toBe(1)
   })
 
-  it('fits the terminal and holds every id whole, whatever the names', () => {
+  it('a table fits the terminal and has every id in one piece, whatever the names', () => {
     const name = fc.oneof(fc.string({ unit: 'grapheme' }), fc.lorem({ maxCount: 30 }))
     fc.assert(
       fc.property(
@@ -129,10 +128,10 @@ describe('a table', () => {
     )
   })
 
-  it('keeps its widths over pages, and says the heading once', () => {
-    const renderer = new TableRenderer(COLUMNS, PLAIN_PALETTE, { now: undefined }, 100)
-    const first = draw(renderer, [{ id: id(1), name: 'Newsletter', count: 5 }])
-    const second = draw(renderer, [{ id: id(2), name: 'a name that is longer than before', count: 6 }])
+  it('a table keeps its widths over pages, and shows the heading once', () => {
+    const renderer = tableOf(COLUMNS, 100)
+    const first = renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
+    const second = renderer.render([{ id: id(2), name: 'a name that is longer than before', count: 6 }])
     expect(first + second).toMatchInlineSnapshot(`
       "Id                                    Name        Count
       6f1c2a4e-0000-4000-8000-000000000001  Newsletter      5
@@ -145,21 +144,55 @@ describe('a table', () => {
     `)
   })
 
-  it('starts anew rather than cut an id that is longer than those before', () => {
-    const renderer = new TableRenderer(COLUMNS, PLAIN_PALETTE, { now: undefined }, 100)
-    draw(renderer, [{ id: 'short', name: 'n', count: 5 }])
-    const second = draw(renderer, [{ id: id(2), name: 'n', count: 6 }])
+  it('a table starts again with new widths rather than cut an id that is longer than those before', () => {
+    const renderer = tableOf(COLUMNS, 100)
+    renderer.render([{ id: 'short', name: 'n', count: 5 }])
+    const second = renderer.render([{ id: id(2), name: 'n', count: 6 }])
     expect(second).toContain(id(2))
     expect(second).toContain('Id  ')
   })
 
-  it('is coloured without losing its shape', async () => {
+  it('a table starts again with new widths rather than hide a character that is wider than its column', () => {
+    const renderer = tableOf([{ field: 'a' }, { field: 'b' }], 100)
+    renderer.render([{ a: 'x', b: 'y' }])
+    expect(renderer.render([{ a: '日本', b: 'y' }])).toMatchInlineSnapshot(`
+      "A     B
+      日本  y
+      "
+    `)
+  })
+
+  it('the time for a table grows with the length of a very long cell, not with its square', () => {
+    const processorSeconds = (text: string) => {
+      const before = process.cpuUsage()
+      expect(render([{ id: id(1), name: text, count: 1 }], 80).length).toBeGreaterThan(1000)
+      const { user, system } = process.cpuUsage(before)
+      return (user + system) / 1e6
+    }
+    for (const text of [
+      'x'.repeat(200_000),
+      'word '.repeat(40_000),
+      'e\u0301\u0302'.repeat(300),
+      '👩‍👩‍👧'.repeat(120),
+    ])
+      expect(processorSeconds(text)).toBeLessThan(3)
+  })
+
+  it('a table full of emoji and combining marks takes little time', () => {
+    const before = process.cpuUsage()
+    const name = `${'👩‍👩‍👧'.repeat(30)}${'e\u0301\u0302\u0301\u0302\u0301'.repeat(100)}`
+    const items = Array.from({ length: 100 }, (_, index) => ({ id: id(index), name, count: index }))
+    expect(render(items, 220)).toContain(id(99))
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)
+  })
+
+  it('a colored table keeps its shape', async () => {
     const columns: readonly Column[] = [
       { field: 'name', paint: (_value, palette) => palette.good },
       { field: 'id' },
     ]
     const palette = await createPalette(1)
-    const text = draw(new TableRenderer(columns, palette, { now: undefined }, 30), [
+    const text = tableOf(columns, 30, palette).render([
       { name: 'long enough to be wrapped twice or so', id: 'x' },
     ])
     for (const line of text.split('\n').slice(1, -1))
@@ -167,22 +200,28 @@ describe('a table', () => {
   })
 })
 
-describe('the quick ruler', () => {
-  it('measures and breaks ASCII as the thorough one does', () => {
+describe('the measure', () => {
+  it('ASCII and the signs of the program are as wide as the library says', () => {
+    const signs = [...Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at)), ...'–…→✔○⠋⣿']
+    for (const sign of signs) expect(stringWidth(sign), sign).toBe(1)
+    expect(widthOf(signs.join(''))).toBe(signs.length)
+  })
+
+  it('wrapping ASCII loses nothing, and begins a very long word on its own line', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'd', ' ', '-'), maxLength: 60 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 30 }), (line, width) => {
-        expect(simpleRuler.widthOf(line)).toBe(everyRuler.widthOf(line))
-        const pieces = simpleRuler.wrap(line, width)
+        const pieces = wrap(line, width)
         for (const piece of pieces) expect(piece.length).toBeLessThanOrEqual(width)
         expect(pieces.join('').replaceAll(' ', '')).toBe(line.replaceAll(' ', ''))
       }),
       { numRuns: 1000 },
     )
+    expect(wrap('TXT prefix=0123456789', 12)).toEqual(['TXT', 'prefix=01234', '56789'])
   })
 })
 
-describe('colour', () => {
+describe('color', () => {
   const environment = { noColor: false, ci: false, ssh: false, term: 'xterm' }
   it.each<[string, object, boolean | undefined, boolean, number]>([
     ['a terminal has it', {}, undefined, true, 1],
@@ -192,15 +231,15 @@ describe('colour', () => {
     ['FORCE_COLOR beats NO_COLOR and a pipe', { forceColor: '1', noColor: true }, undefined, false, 1],
     ['FORCE_COLOR=0 takes it away', { forceColor: '0' }, undefined, true, 0],
     ['TERM=dumb has none', { term: 'dumb' }, undefined, true, 0],
-    ['256 colours are seen', { term: 'xterm-256color' }, undefined, true, 2],
-    ['all colours are seen', { colorterm: 'truecolor' }, undefined, true, 3],
+    ['256 colors are seen', { term: 'xterm-256color' }, undefined, true, 2],
+    ['all colors are seen', { colorterm: 'truecolor' }, undefined, true, 3],
   ])('%s', (_what, more, option, isTTY, level) => {
     expect(colorLevel({ ...environment, ...more }, option, { isTTY })).toBe(level)
   })
 })
 
-describe('a bar', () => {
-  it('fits, and leaves out what is worth least first', () => {
+describe('a progress bar', () => {
+  it('a progress bar fits, and leaves out the least important details first', () => {
     const details = ['1200/5000', '31 s left', '120/s']
     expect(renderBar('in progress', 0.24, details, 77)).toMatchInlineSnapshot(
       `"in progress  ██████░░░░░░░░░░░░░░░░░░░░░░░   24%  1200/5000  31 s left  120/s"`,
@@ -216,15 +255,14 @@ describe('a bar', () => {
     }
   })
 
-  it('never goes over its end', () => {
+  it('a progress bar never exceeds its end', () => {
     expect(renderBar('x', 7, [], 40)).toContain('100%')
     expect(renderBar('x', Number.NaN, [], 40)).toContain('  0%')
   })
 })
 
 describe('a very long text', () => {
-  it('loses nothing when it is wrapped in pieces', async () => {
-    const { wrap } = await import('../../src/terminal/width.ts')
+  it('a very long text loses nothing when it is wrapped in pieces', () => {
     for (const text of ['😀'.repeat(4000), 'ü'.repeat(4001), 'ein Wörtchen '.repeat(900).trim()])
       expect(wrap(text, 40).join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''))
   })

@@ -17,7 +17,8 @@ import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
-import { canAnimate, startProgress } from '../../terminal/progress.ts'
+import { startProgress } from '../../terminal/progress.ts'
+import { canAnimate } from '../../terminal/spinner.ts'
 import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 interface Options {

@@ -2,9 +2,9 @@ import { domainToUnicode } from 'node:url'
 import type { Palette } from '../../terminal/color.ts'
 import { type Column, DASH } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
+import { widthOf, wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
-import { widthOf, wrap } from '../../terminal/width.ts'
 import type { Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
@@ -58,10 +58,8 @@ const RESOLVER_COLUMNS: readonly Column[] = [
 export function renderReport(report: CheckReport, layout: Layout): string {
   const { palette } = layout
   const blocks = [headline(report, layout)]
-  const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) => {
-    const renderer = new TableRenderer(columns, palette, { now: undefined }, layout.width)
-    return renderer.render(renderer.read(rows), { widthOf, wrap })
-  }
+  const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) =>
+    new TableRenderer(columns, { ...layout, now: undefined }).render(rows)
   if (report.nameservers.length > 0) blocks.push(table(SERVER_COLUMNS, report.nameservers))
   if (report.resolvers.length > 0) blocks.push(table(RESOLVER_COLUMNS, report.resolvers))
   for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))

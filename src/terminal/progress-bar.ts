@@ -1,9 +1,9 @@
 /**
- * A bar of one line that fits `columns`: what does not fit is left out, from the end of `details`.
+ * A progress bar on one line that fits `columns`. What doesn't fit is left out, starting at the end of `details`.
  *
- * @param label ASCII, as everything else in the line
- * @param fraction from 0 to 1; undefined where it is not known, then there is no bar
- * @param details in the order of their worth
+ * @param label ASCII, like everything else on the line
+ * @param fraction from 0 to 1; if undefined, there is no bar
+ * @param details most important first
  */
 export function renderBar(
   label: string,

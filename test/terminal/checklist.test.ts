@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import type { Output } from '../../src/context.ts'
+import { createChecklist } from '../../src/terminal/checklist.ts'
+import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
+
+const STEPS = [
+  { key: 'one', title: 'First step' },
+  { key: 'two', title: 'Second step' },
+]
+const environment = { settings: {}, noColor: false, ci: false, ssh: false, term: 'xterm' }
+
+function fakeOutput(isTTY: boolean) {
+  let written = ''
+  const output: Output & { columns: number | undefined } = {
+    isTTY,
+    columns: isTTY ? 60 : undefined,
+    async write(text) {
+      written += text
+    },
+  }
+  const takeWritten = () => {
+    const taken = written
+    written = ''
+    return taken
+  }
+  return { output, takeWritten }
+}
+
+describe('a checklist on a terminal', () => {
+  it('has the spinner in front of the first open step, and what it waits for below the list', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.tick('one', 'done')
+    takeWritten()
+    await list.waiting(['for an answer'])
+    expect(takeWritten()).toMatch(/✔ First step {2}done\n[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Second step *\n {2}for an answer/)
+    await list.end()
+  })
+
+  it('leaves the list without a spinner, and the cursor shown', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.tick('one', 'done')
+    takeWritten()
+    await list.end()
+    await list.end()
+    expect(takeWritten()).toBe('\r\u001b[1A\u001b[J\u001b[?25h✔ First step  done\n○ Second step\n')
+  })
+
+  it('clears every row that it takes after the window became narrower', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.tick('one', 'x'.repeat(38))
+    output.columns = 30
+    takeWritten()
+    await list.say('above')
+    // The first step takes 52 columns: two rows now.
+    expect(takeWritten()).toMatch(/^\r\u001b\[2A\u001b\[Jabove\n/)
+    await list.end()
+  })
+})
+
+describe('a checklist that is not on a terminal', () => {
+  it('is plain lines, each written once', async () => {
+    const { output, takeWritten } = fakeOutput(false)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.waiting(['for an answer'])
+    await list.waiting(['for an answer'])
+    await list.tick('one', 'done')
+    await list.end()
+    expect(takeWritten()).toBe('for an answer\nFirst step: done\n')
+  })
+})
