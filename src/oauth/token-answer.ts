@@ -9,8 +9,8 @@ export interface TokenAnswer {
   readonly retryAfter: string | undefined
   /** The JSON object in the body; undefined if there is none. */
   readonly body: Readonly<Record<string, unknown>> | undefined
-  /** Whether it came to its end without a body. */
-  readonly isEmpty: boolean
+  /** Whether the body is a page for people (HTML, XML). */
+  readonly isPage: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
   readonly error: string | undefined
   /** What the service says about the error: one short line without secrets; empty if it says nothing. */
@@ -44,7 +44,7 @@ export async function readTokenAnswer(
     status,
     retryAfter: headers.get('retry-after') ?? undefined,
     body,
-    isEmpty: text === '' && truncatedBy === undefined,
+    isPage: /^\s*</.test(text),
     error: oauthError,
     serviceMessage:
       body === undefined ? excerptOf(text, redact) : messageIn(body, oauthError === undefined, redact),

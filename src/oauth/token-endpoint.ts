@@ -237,7 +237,7 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
   if (answer.error === 'invalid_grant')
     return { kind: 'over', description: answer.serviceMessage || undefined }
-  if (answer.status === 429 || (answer.status === 503 && (answer.body !== undefined || answer.isEmpty))) {
+  if (answer.status === 429 || (answer.status === 503 && !answer.isPage)) {
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer) }
   }

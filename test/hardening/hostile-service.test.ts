@@ -164,8 +164,14 @@ const FAULTS: readonly FaultRow[] = [
   },
   {
     name: '503, Retry-After 1',
+    fault: { kind: 'status', status: 503, headers: { 'retry-after': '1' } },
+    exits: [7, 7, 7, 7],
+  },
+  {
+    name: '503 with a page, Retry-After 1',
     fault: { kind: 'status', status: 503, headers: { 'retry-after': '1' }, body: html },
     exits: [7, 7, 7, 7],
+    refreshUnknown: true,
   },
   { name: '504', fault: { kind: 'status', status: 504 }, exits: [7, 7, 7, 7], refreshUnknown: true },
   { name: 'reset', fault: { kind: 'reset' }, exits: [7, 7, 7, 7], refreshUnknown: true },
