@@ -53,7 +53,7 @@ for (const file of files) {
   for (const { from, typeOnly } of imports) {
     const target = relative(src, join(src, dirname(file), from))
     if (target.startsWith('..')) continue
-    if (!typeOnly) graph.set(file, [...(graph.get(file) ?? []), target])
+    graph.set(file, [...(graph.get(file) ?? []), target])
     if (room(file) === SANDBOX) {
       const ownOrType = room(target) === SANDBOX || (typeOnly && room(target) === 'service')
       if (!ownOrType)

@@ -3,7 +3,7 @@ import { buildReport, invalidNameReport, zoneNotFoundReport } from './diagnosis/
 import type { CheckReport } from './diagnosis/report.ts'
 import { diagnose } from './diagnosis/verdict.ts'
 import { gatherObservations } from './observation/gather-observations.ts'
-import { createResolutionContext } from './resolution/resolution-context.ts'
+import { createResolutionContext } from './resolution/create-resolution-context.ts'
 import { locateZone } from './resolution/zone-search.ts'
 import type { DnsEffects } from './wire/effects.ts'
 import { linkedAbort } from './wire/linked-abort.ts'

@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type SecretStorage, secretFile } from '../credentials/secret-copies.ts'
 import { parseProfileName } from '../settings/profiles.ts'
+import type { StoreKind } from '../settings/table.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import type { SessionRecord } from './record.ts'
 
 /** The files of one profile's session: 0600, in directories of 0700. */
 export interface SessionPaths {
@@ -38,7 +38,11 @@ export function sessionPaths(context: Pick<Context, 'directories'>, profile: str
 /** Where the secret of a sign-in belongs. A keychain item names the sign-in, because state directories share one keychain. */
 export function secretStorage(
   { profile, directory, fallbackDirectories }: SessionPaths,
-  { id: session, issuer, store }: Pick<SessionRecord, 'id' | 'issuer' | 'store'>,
+  {
+    id: session,
+    issuer,
+    store,
+  }: { readonly id: string; readonly issuer: string | null; readonly store: StoreKind },
 ): SecretStorage {
   const name =
     store === 'keychain' ? `${profile} ${issuer ?? 'api-key'} ${session}` : secretFile(directory, session)

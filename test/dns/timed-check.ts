@@ -2,10 +2,8 @@ import { setMaxListeners } from 'node:events'
 import packet from 'dns-packet'
 import { checkDns } from '../../src/dns/check.ts'
 import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
-import {
-  createResolutionContext,
-  type ResolutionContext,
-} from '../../src/dns/resolution/resolution-context.ts'
+import { createResolutionContext } from '../../src/dns/resolution/create-resolution-context.ts'
+import type { ResolutionContext } from '../../src/dns/resolution/resolution-context.ts'
 import type { DnsEffects } from '../../src/dns/wire/effects.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { RESOLVER } from './fake-internet.ts'

@@ -1,5 +1,4 @@
-import type { MisplacedRecord, ProbeResult } from '../observation/misplaced-records.ts'
-import type { Observations } from '../observation/observations.ts'
+import type { MisplacedRecord, Observations, ProbeResult } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
 import { hasText, hasValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'

@@ -1,5 +1,5 @@
+import type { StaleGlue } from '../observation/observations.ts'
 import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
-import type { StaleGlue } from '../observation/stale-glue.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'

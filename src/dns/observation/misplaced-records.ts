@@ -2,35 +2,13 @@ import type { Random } from '../../context.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask } from '../wire/exchange.ts'
 import { isAskable, isWithin } from '../wire/name.ts'
-import { hasValue, readTxt, type TxtValue } from '../wire/txt-answer.ts'
-import type { Observation } from './observations.ts'
-
-/** How a record ended up at the wrong name. */
-export type Misplacement = 'wildcard' | 'doubled' | 'at_sign' | 'other'
-
-/** What was found at a name where the record doesn't belong. */
-export interface MisplacedRecord {
-  readonly name: string
-  readonly how: Misplacement
-  readonly values: readonly TxtValue[]
-  /** The target if there is an alias instead of TXT records. */
-  readonly alias: string | undefined
-}
+import { hasValue, readTxt } from '../wire/txt-answer.ts'
+import type { Misplacement, Observation, ProbeResult } from './observations.ts'
 
 /** A name with many labels has as many parents, and each costs two queries. */
 const MAX_PARENTS = 5
 /** Keeps the whole check well below its limit of 120 queries. */
 const MAX_CANDIDATES = 50
-
-export interface ProbeResult {
-  readonly misplaced: readonly MisplacedRecord[]
-  /** The TXT set of the wildcard that covers unused names next to this one; empty without a wildcard. */
-  readonly wildcard: readonly TxtValue[]
-  /** The target if that wildcard is an alias. */
-  readonly wildcardAlias: string | undefined
-  /** Whether that wildcard covers the name as well, which it does only if the name has no record of its own. */
-  readonly coversName: boolean
-}
 
 /**
  * The names where records end up by mistake, the most telling first. A wildcard above or below the name (queried

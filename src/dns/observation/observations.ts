@@ -3,9 +3,7 @@ import type { AliasEnd, AliasPath } from '../resolution/alias.ts'
 import type { ParentDelegation } from '../resolution/delegation-walk.ts'
 import type { Message, Soa } from '../wire/message.ts'
 import type { TxtValue } from '../wire/txt-answer.ts'
-import type { ProbeResult } from './misplaced-records.ts'
 import type { DnssecObservation } from './observe-dnssec.ts'
-import type { StaleGlue } from './stale-glue.ts'
 
 export type Outcome =
   | 'match'
@@ -76,6 +74,37 @@ export interface ZoneView {
     | undefined
   /** The TTL was the same a second later: it isn't counted down in a cache. */
   readonly steadyTtl: boolean
+}
+
+/** How a record ended up at the wrong name. */
+export type Misplacement = 'wildcard' | 'doubled' | 'at_sign' | 'other'
+
+/** What was found at a name where the record doesn't belong. */
+export interface MisplacedRecord {
+  readonly name: string
+  readonly how: Misplacement
+  readonly values: readonly TxtValue[]
+  /** The target if there is an alias instead of TXT records. */
+  readonly alias: string | undefined
+}
+
+export interface ProbeResult {
+  readonly misplaced: readonly MisplacedRecord[]
+  /** The TXT set of the wildcard that covers unused names next to this one; empty without a wildcard. */
+  readonly wildcard: readonly TxtValue[]
+  /** The target if that wildcard is an alias. */
+  readonly wildcardAlias: string | undefined
+  /** Whether that wildcard covers the name as well, which it does only if the name has no record of its own. */
+  readonly coversName: boolean
+}
+
+/** A name server's address in the parent zone (glue) that differs from those in the zone itself. */
+export interface StaleGlue {
+  readonly host: string
+  /** The address in the parent zone. */
+  readonly glue: string
+  /** The addresses in the zone itself; at least one. */
+  readonly own: readonly string[]
 }
 
 /** Everything that the findings are based on. */

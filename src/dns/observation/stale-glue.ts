@@ -2,19 +2,10 @@ import type { Located } from '../resolution/delegation-walk.ts'
 import { askServersForHost } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { isWithin } from '../wire/name.ts'
-import type { Observation } from './observations.ts'
+import type { Observation, StaleGlue } from './observations.ts'
 
 /** Each costs two queries. */
 const MAX_HOSTS = 4
-
-/** A name server's address in the parent zone (glue) that differs from those in the zone itself. */
-export interface StaleGlue {
-  readonly host: string
-  /** The address in the parent zone. */
-  readonly glue: string
-  /** The addresses in the zone itself; at least one. */
-  readonly own: readonly string[]
-}
 
 /**
  * Which servers without the record are in use only because the parent zone still has an old address. The addresses in the

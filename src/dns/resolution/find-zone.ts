@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
-import { createResolutionContext } from './resolution-context.ts'
+import { createResolutionContext } from './create-resolution-context.ts'
 import { locateZone } from './zone-search.ts'
 
 /**

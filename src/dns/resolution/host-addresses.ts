@@ -4,16 +4,10 @@ import type { Message, ResourceRecord } from '../wire/message.ts'
 import { isAskable } from '../wire/name.ts'
 import { askResolver } from './ask-resolver.ts'
 import { bestOf } from './race.ts'
-import type { ResolutionContext } from './resolution-context.ts'
+import type { HostAddresses, ResolutionContext } from './resolution-context.ts'
 
 /** The time limit for the servers of one zone. */
 export const LEVEL_MS = 1500
-
-export interface HostAddresses {
-  readonly addresses: readonly DnsAddress[]
-  /** Why there is no address; `lookup-failed`: missing glue, name servers in a circle, a zone that is down. */
-  readonly failure: 'no-address' | 'lookup-failed' | 'timeout' | undefined
-}
 
 /** A resolver with a cold cache may need this long for a zone with slow servers. */
 const LOOKUP_MS = 5500

@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
-import { askServersForHost, type HostAddresses, queryHostAddresses } from './host-addresses.ts'
+import { askServersForHost, queryHostAddresses } from './host-addresses.ts'
 import { firstDefined } from './race.ts'
-import type { ResolutionContext } from './resolution-context.ts'
+import type { HostAddresses, ResolutionContext } from './resolution-context.ts'
 import { locateZone } from './zone-search.ts'
 
 /** A resolver with a cold cache may take longer than querying slow servers directly. */

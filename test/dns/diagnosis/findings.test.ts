@@ -3,7 +3,7 @@ import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.t
 import type { Verdict } from '../../../src/dns/diagnosis/report.ts'
 import { findingJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
-import type { MisplacedRecord, ProbeResult } from '../../../src/dns/observation/misplaced-records.ts'
+import type { MisplacedRecord, ProbeResult } from '../../../src/dns/observation/observations.ts'
 import {
   isDnsData,
   type Observation,
