@@ -19,6 +19,29 @@ test.each(words)('%s is in the manual page and in docs/commands.md', async (comm
   expect(await commandsPage()).toContain(`\n## mailclaim ${command}\n`)
 })
 
+describe('examples', () => {
+  const page = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
+
+  test('no example passes a credential in an argument, which other users can read', async () => {
+    const pages = [
+      await commandsPage(),
+      ...['README', 'docs/scripting', 'docs/ci'].map((name) => page(`${name}.md`)),
+    ]
+    for (const text of pages)
+      expect(text).not.toMatch(/(-H|--header|--oauth2-bearer|-u)[ =]*["']?(Authorization|\$)/i)
+  })
+
+  test('the example for CI gives the API key to the one step that needs it', () => {
+    const { version } = JSON.parse(page('package.json')) as { version: string }
+    const [job = ''] = page('docs/ci.md').match(/```yaml\n[^`]*/) ?? []
+    const [before = '', step = ''] = job.split(/(?=- run: mailclaim )/)
+    expect(before).toContain('permissions: {}')
+    expect(before).toContain(`npm install --global --ignore-scripts mailclaim@${version}`)
+    expect(before).not.toContain('API_KEY')
+    expect(step).toContain('secrets.MAILCLAIM_API_KEY')
+  })
+})
+
 describe.runIf(needs('groff'))('troff', () => {
   test('troff formats the manual page without a warning, and every example is in it', async () => {
     const page = await manualPage('0.0.0')

@@ -26,8 +26,10 @@ const PROVIDERS = {
     }
     return [
       '# CLOUDFLARE_ZONE_ID is on the overview page of the zone. The token needs the permission DNS Edit.',
+      // Arguments can be read by other users.
+      `printf 'Authorization: Bearer %s' "$CLOUDFLARE_API_TOKEN" |`,
       'curl --fail-with-body -X POST "https://api.cloudflare.com/client/v4/zones/$CLOUDFLARE_ZONE_ID/dns_records" \\',
-      '  -H "Authorization: Bearer $CLOUDFLARE_API_TOKEN" -H "Content-Type: application/json" \\',
+      '  -H @- -H "Content-Type: application/json" \\',
       `  --data ${posixQuote(JSON.stringify(body))}`,
     ].join('\n')
   },

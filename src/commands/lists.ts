@@ -92,7 +92,8 @@ export async function printList<T extends { readonly id?: string | null }>(
   const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false
   let edge: string | undefined
-  for await (const page of pages(fetchPage, { limit, after: flags.after, before: flags.before, choose })) {
+  const range = { limit, after: flags.after, before: flags.before, choose }
+  for await (const page of pages(fetchPage, range, context.interrupts.signal)) {
     await writer.page(page)
     hasMore = page.hasMore
     // The next command starts from the last item, or backwards from the first one.

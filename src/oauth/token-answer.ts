@@ -1,5 +1,5 @@
 import { redactBody } from '../service/exchange-log.ts'
-import { redact as redactSecrets } from '../terminal/redact.ts'
+import { redact as redactSecrets, withoutTokens } from '../terminal/redact.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 /** As much of the token endpoint's answer as arrived. */
@@ -91,18 +91,6 @@ function oauthErrorOf(status: number, error: unknown): string | undefined {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/**
- * Removes anything that could be a token: a faulty service may quote the one that it has just issued, in any form. Keeps
- * long words in one case, addresses, and the ids by which support finds a request.
- */
-function withoutTokens(text: string): string {
-  return text.replace(/[\w~+/=-]{16,}(?:\.[\w~+/=-]+)*/g, (word) => {
-    const isWord = /^[a-z_-]+$|^[A-Z_-]+$/.test(word)
-    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(word)
-    return isWord || isId ? word : '[left out]'
-  })
 }
 
 /** An excerpt of a text, such as a proxy's error page; nothing if it starts like JSON, which may contain tokens. */

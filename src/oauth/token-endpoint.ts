@@ -121,7 +121,7 @@ function requestOptions(context: TokenContext, { base, settings }: TokenRequest,
   return {
     [oauth.allowInsecureRequests]: isLoopback(base.hostname),
     [oauth.customFetch]: transportFetch(
-      settings.verbose ? logExchanges(withForgivingStderr(context)) : context.http,
+      settings.verbose ? logExchanges(withForgivingStderr(context), { issuesTokens: true }) : context.http,
       {
         timeoutMs: tokenTimeoutMs(settings),
         userAgent: userAgent(context),

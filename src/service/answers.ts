@@ -8,7 +8,9 @@ import type { Credential } from './authorizer.ts'
 import { parseRetryAfter } from './retry.ts'
 
 /** Far more than a page of 100 items. */
-export const MAX_BODY_BYTES = 64 * 1024 * 1024
+export const MAX_BODY_BYTES = 8 * 1024 * 1024
+/** Also far more. Parsed values take many times the memory of their text: empty objects twenty times, nested lists fifty. */
+const MAX_VALUES = 100_000
 /** Only this much of an error response is read. */
 export const MAX_ERROR_BODY_BYTES = 64 * 1024
 
@@ -53,16 +55,27 @@ export function parseObject(
   if (body.isTruncated)
     throw unexpectedAnswer(`it is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`, status)
   if (body.text.trim() === '') throw unexpectedAnswer('it is empty', status)
+  // Every value but the first one follows one of these.
+  if (['{', '[', ','].some((separator) => occursMoreOften(body.text, separator, MAX_VALUES)))
+    throw unexpectedAnswer(`it contains more than ${MAX_VALUES} values`, status)
   let value: unknown
   try {
     value = JSON.parse(body.text)
   } catch {
-    throw unexpectedAnswer(`it is not JSON: ${excerpt(redact(body.text, secrets), 120)}`, status)
+    const start = redact(body.text.slice(0, MAX_ERROR_BODY_BYTES), secrets)
+    throw unexpectedAnswer(`it is not JSON: ${excerpt(start, 120)}`, status)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unexpectedAnswer(`expected a JSON object, got ${nameOfType(value)}`, status)
   }
   return value as Record<string, unknown>
+}
+
+function occursMoreOften(text: string, character: string, limit: number): boolean {
+  let count = 0
+  let at = text.indexOf(character)
+  while (at >= 0 && count++ < limit) at = text.indexOf(character, at + 1)
+  return at >= 0
 }
 
 type FieldType = 'string' | 'object'

@@ -24,6 +24,7 @@ export interface ServiceAnswer {
 }
 
 export interface RequestOptions {
+  /** Cancels the request; the interrupt signal if absent. A signal that is passed must follow interrupts, too. */
   readonly signal?: AbortSignal
   /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
   readonly maxAttempts?: number
@@ -62,8 +63,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
 
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { interrupts, random, clock } = context
-    const signal =
-      options.signal === undefined ? interrupts.signal : AbortSignal.any([interrupts.signal, options.signal])
+    const signal = options.signal ?? interrupts.signal
     let credential = requireSendable(await authorizer.credential())
     let isRenewed = false
 

@@ -1,40 +1,50 @@
 import type { Context, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
-import { redact } from '../terminal/redact.ts'
+import { redact, withoutTokens } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
 
 /** Characters of a body. */
 const MAX_BODY_LENGTH = 4096
-const SECRET_HEADERS = /^(authorization|proxy-authorization|cookie|set-cookie)$/i
+/** Headers, parameters and fields: `refresh_token`, `refreshToken`, `X-Refresh-Token`. */
 const SECRET_NAMES =
-  'access_token|refresh_token|id_token|token|code|code_verifier|client_secret|password|api_key|state|nonce'
-const SECRET_FIELDS = new RegExp(`^(${SECRET_NAMES})$`, 'i')
+  '(?:[\\w-]{0,40}(?:tokens?|secret|password|api[_-]?key|verifier|authorization|cookie)|(?:authorization[_-]?)?code|state|nonce)'
+const SECRET_NAME = new RegExp(`^${SECRET_NAMES}$`, 'i')
+/** `token=…`, `"token":"…"`, `\"token\":\"…`, `<token>…`. */
 const SECRET_ASSIGNMENTS = new RegExp(
-  `(["']?\\b(?:${SECRET_NAMES})\\b["']?\\s*[:=]\\s*["']?)[^"'&\\s,}]+`,
+  `(\\b${SECRET_NAMES}\\b\\\\*["']?\\s*[:=>]\\s*\\\\*["']?)[^"'&\\s,}<]+`,
   'gi',
 )
 const REDACTED = '[redacted]'
+
+interface LogOptions {
+  /** Whether responses contain tokens that were just issued: then anything that could be one is redacted, whatever its name. */
+  readonly issuesTokens: boolean
+}
 
 /**
  * The transport with every exchange logged to stderr, for `--verbose`. Secrets are redacted: the Authorization header,
  * tokens, authorization codes and PKCE verifiers in bodies and URLs.
  */
-export function logExchanges(context: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
+export function logExchanges(
+  context: Pick<Context, 'http' | 'clock' | 'stderr'>,
+  { issuesTokens }: LogOptions = { issuesTokens: false },
+): HttpTransport {
   const { http, clock } = context
   return {
     async send(request) {
       const secrets = secretsIn(request)
-      const stderr = { write: (text: string) => context.stderr.write(redact(text, secrets, REDACTED)) }
+      const hideSent = (text: string) => redact(text, secrets, REDACTED)
+      const hide = (text: string) => (issuesTokens ? withoutTokens(hideSent(text), REDACTED) : hideSent(text))
+      const { stderr } = context
       const started = clock.monotonic()
       const elapsed = () => `${Math.round(clock.monotonic() - started)} ms`
-      await stderr.write(describeRequest(request))
+      await stderr.write(hideSent(describeRequest(request)))
       try {
         const response = await http.send(request)
-        await stderr.write(describeResponse(response, elapsed()))
-        return { ...response, body: logBody(response, secrets, (text) => stderr.write(text)) }
+        await stderr.write(hide(describeResponse(response, elapsed())))
+        return { ...response, body: logBody(response, hide, (text) => stderr.write(text)) }
       } catch (error) {
-        await stderr.write(
-          `< ${sanitizeLine(error instanceof Error ? error.message : String(error))} (${elapsed()})\n`,
-        )
+        const message = error instanceof Error ? error.message : String(error)
+        await stderr.write(`< ${hideSent(sanitizeLine(message))} (${elapsed()})\n`)
         throw error
       }
     },
@@ -45,10 +55,10 @@ export function logExchanges(context: Pick<Context, 'http' | 'clock' | 'stderr'>
 /** The secrets in a request, to redact where a response quotes them. */
 function secretsIn(request: HttpRequest): string[] {
   const headers = Object.entries(request.headers)
-    .filter(([name]) => SECRET_HEADERS.test(name))
+    .filter(([name]) => SECRET_NAME.test(name))
     .map(([, value]) => value.replace(/^\w+ /, ''))
   const fields = [...new URLSearchParams(request.body?.startsWith('{') ? '' : request.body)]
-    .filter(([name]) => SECRET_FIELDS.test(name))
+    .filter(([name]) => SECRET_NAME.test(name))
     .map(([, value]) => value)
   return [...headers, ...fields].filter((secret) => secret.length >= 8)
 }
@@ -56,7 +66,7 @@ function secretsIn(request: HttpRequest): string[] {
 function describeRequest(request: HttpRequest): string {
   const url = new URL(request.url)
   for (const name of [...url.searchParams.keys()]) {
-    if (SECRET_FIELDS.test(name)) url.searchParams.set(name, REDACTED)
+    if (SECRET_NAME.test(name)) url.searchParams.set(name, REDACTED)
   }
   const lines = [`${request.method} ${url.href}`, ...headerLines(request.headers)]
   if (request.body !== undefined) lines.push(redactBody(request.body))
@@ -71,16 +81,16 @@ function describeResponse(response: HttpResponse, elapsed: string): string {
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).map(([name, value]) => {
-    const scheme = /^(\w+) /.exec(value)?.[1]
-    if (!SECRET_HEADERS.test(name)) return `${name}: ${name === 'location' ? redactText(value) : value}`
-    return `${name}: ${scheme === undefined ? '' : `${scheme} `}${REDACTED}`
+    if (!SECRET_NAME.test(name)) return `${name}: ${name === 'location' ? redactText(value) : value}`
+    const scheme = /authorization$/i.test(name) ? (/^\w+ /.exec(value)?.[0] ?? '') : ''
+    return `${name}: ${scheme}${REDACTED}`
   })
 }
 
 /** Passes the body on unchanged, and logs its beginning when it has been read. */
 async function* logBody(
   response: HttpResponse,
-  secrets: readonly string[],
+  hide: (text: string) => string,
   write: (text: string) => Promise<void>,
 ): AsyncGenerator<Uint8Array> {
   const pieces: Uint8Array[] = []
@@ -97,36 +107,47 @@ async function* logBody(
     }
   } finally {
     const text = Buffer.concat(pieces).toString('utf8')
-    await write(`< ${redactBody(text, secrets)} (${length} bytes)\n`)
+    await write(`< ${redactBody(text, hide)} (${length} bytes)\n`)
   }
 }
 
 /**
- * The beginning of a body with its secrets redacted: JSON and form fields by their names; in any other text, whatever
- * looks like a field with such a name.
+ * The beginning of a body with its secrets redacted: JSON and form fields by their names, also in strings that hold JSON;
+ * in any other text, whatever looks like a field with such a name.
  *
- * @param secrets texts to redact anywhere
+ * @param hide redacts anything else, before the text is cut
  */
-export function redactBody(text: string, secrets: readonly string[] = []): string {
+export function redactBody(text: string, hide = (shown: string) => shown): string {
   let json: string
   try {
-    json = redact(stringifyJson(redactValue(JSON.parse(text))), secrets, REDACTED)
+    json = hide(stringifyJson(redactValue(JSON.parse(text))))
   } catch {
     // Not JSON, or nested too deeply to stringify.
-    return excerpt(redactText(redact(text, secrets, REDACTED)), MAX_BODY_LENGTH)
+    return excerpt(redactText(hide(text)), MAX_BODY_LENGTH)
   }
   return json.length > MAX_BODY_LENGTH ? `${json.slice(0, MAX_BODY_LENGTH)}…` : json
 }
 
 function redactValue(value: unknown): unknown {
+  if (typeof value === 'string') return redactJsonIn(value)
   if (Array.isArray(value)) return value.map(redactValue)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,
-      SECRET_FIELDS.test(name) && inner !== null ? REDACTED : redactValue(inner),
+      SECRET_NAME.test(name) && inner !== null ? REDACTED : redactValue(inner),
     ]),
   )
+}
+
+/** Some gateways wrap an answer: `{"statusCode":200,"body":"{…}"}`. */
+function redactJsonIn(text: string): string {
+  if (!/^\s*["{[]/.test(text)) return text
+  try {
+    return JSON.stringify(redactValue(JSON.parse(text)))
+  } catch {
+    return redactText(text)
+  }
 }
 
 function redactText(text: string): string {

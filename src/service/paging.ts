@@ -44,20 +44,22 @@ export interface Page<T> {
  * Backwards (`before`) a page holds the items right in front of the cursor, so the pages arrive from the cursor towards
  * the start. They are handed out in the order of the list: a range of more than one page is collected first.
  *
+ * @param interrupt cancels the requests
  * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't; `usage`, exit 2, if a backward range is
  *   too long to be collected.
  */
 export async function* pages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
   range: Range<T>,
+  interrupt: AbortSignal,
 ): AsyncGenerator<Page<T>, void, undefined> {
   if (range.before === undefined) {
-    yield* consecutive(fetchPage, range)
+    yield* consecutive(fetchPage, range, interrupt)
     return
   }
   const collected: Page<T>[] = []
   let items = 0
-  for await (const page of consecutive(fetchPage, range)) {
+  for await (const page of consecutive(fetchPage, range, interrupt)) {
     collected.push(page)
     items += page.items.length
     if (items > MOST_BACKWARDS)
@@ -75,16 +77,19 @@ export async function* pages<T extends { readonly id?: string | null }>(
 async function* consecutive<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
   range: Range<T>,
+  interrupt: AbortSignal,
 ): AsyncGenerator<Page<T>, void, undefined> {
   const backwards = range.before !== undefined
   const abandon = new AbortController()
+  // One for the whole list: Node keeps a list of the signals that follow another.
+  const signal = AbortSignal.any([interrupt, abandon.signal])
   const start = backwards ? range.before : range.after
   const seen = new Set<string>(start === undefined ? [] : [start])
   const ask = (cursor: string | undefined, left: number): Promise<ListEnvelope<T>> => {
     // With a choice of our own nobody knows how many items one more match takes.
     const limit = range.choose === undefined ? Math.min(left, LARGEST_PAGE) : LARGEST_PAGE
     const place = cursor === undefined ? {} : backwards ? { before: cursor } : { after: cursor }
-    const asked = fetchPage({ limit, ...place }, abandon.signal)
+    const asked = fetchPage({ limit, ...place }, signal)
     // It may fail while the page before is still being printed; whoever awaits it hears of it.
     asked.catch(() => {})
     return asked

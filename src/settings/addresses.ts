@@ -44,8 +44,8 @@ export function parseIssuer(text: string): string {
 }
 
 function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
-  // A password in it must not be shown.
-  const shown = JSON.stringify(text.replace(/\/\/[^/?#]*@/, '//…@'))
+  // A password in it must not be shown, however the address is mistyped.
+  const shown = JSON.stringify(text.replace(/^(https?:\/\/)?.*@/is, '$1…@'))
   const unusable = (why: string, hint?: string) => fail(`${shown} ${why}`, hint)
   // The URL class would drop line breaks and tabs.
   if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')

@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import type { Palette } from './color.ts'
-import { sanitizeLine, stringifyJson } from './sanitize.ts'
+import { sanitizeLine, stringifyJson, stringifyJsonLines } from './sanitize.ts'
 
 /** UTF-16 units of a cell that is not plain ASCII. */
 const LONGEST_CELL = 1000
@@ -137,8 +137,17 @@ export function titleOf(column: Column): string {
 
 /** JSON of what came from the service. @throws CliError exit 7 if it is nested too deeply to be written. */
 export function jsonOf(value: unknown, indent?: number): string {
+  return checkingDepth(() => stringifyJson(value, indent))
+}
+
+/** JSON of items from the service, each on its own line. @throws CliError exit 7, as `jsonOf` does. */
+export function jsonLinesOf(items: readonly unknown[]): string {
+  return checkingDepth(() => stringifyJsonLines(items))
+}
+
+function checkingDepth(stringify: () => string): string {
   try {
-    return stringifyJson(value, indent)
+    return stringify()
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new CliError('unexpected_answer', Exit.unavailable, 'unexpected response: it is nested too deeply')

@@ -1,4 +1,4 @@
-import { type Column, chooseColumns, type Item, jsonOf, valueAt } from './columns.ts'
+import { type Column, chooseColumns, type Item, jsonLinesOf, jsonOf, valueAt } from './columns.ts'
 import {
   headingLine,
   jsonItem,
@@ -71,7 +71,7 @@ function jsonLinesWriter({ context, settings }: ListWriterOptions): ListWriter {
   return {
     async page({ items }) {
       if (items.length === 0) return
-      await context.stdout.write(items.map((item) => `${jsonOf(jsonItem(item, settings))}\n`).join(''))
+      await context.stdout.write(jsonLinesOf(items.map((item) => jsonItem(item, settings))))
     },
     async end() {},
   }

@@ -68,3 +68,15 @@ function redactEscaped(text: string, secret: string, placeholder: string, escape
   }
   return left + text.slice(end)
 }
+
+/**
+ * Removes anything that could be a token: a service may quote the one that it has just issued, in any form. Keeps long words
+ * and media types in one case, addresses, and the ids by which support finds a request.
+ */
+export function withoutTokens(text: string, placeholder = '[left out]'): string {
+  return text.replace(/[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*/g, (word) => {
+    const isWord = /^[a-z_/-]+$|^[A-Z_/-]+$/.test(word)
+    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(word)
+    return isWord || isId ? word : placeholder
+  })
+}

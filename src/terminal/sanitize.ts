@@ -97,29 +97,32 @@ export function escapeTsv(text: string): string {
   return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), '')
 }
 
-/** What a spreadsheet may take for a formula: https://owasp.org/www-community/attacks/CSV_Injection */
-const FORMULA = /^[=+\-@\t\r＝＋－＠]/u
+/**
+ * Where a spreadsheet may see the start of a formula: https://owasp.org/www-community/attacks/CSV_Injection. Also behind what
+ * separates cells or rows in other settings, in which quotation marks inside a line may not count.
+ */
+const FORMULA_START = /^(?=[\t\r\n])|(?<=^|[;\t\r\n])(?="*[=+\-@＝＋－＠])/gu
 
 /**
  * One cell of comma-separated values (RFC 4180 section 2). Line breaks and tabs stay, quoted; with `terminal` they become
- * escapes. Other unsafe characters always become escapes. With `defuse`, a cell that a spreadsheet would run gets an
- * apostrophe in front; this changes the value, so it is optional.
+ * escapes. Other unsafe characters always become escapes. With `defuse`, an apostrophe stands in front of everything
+ * that a spreadsheet would run; this changes the value, so it is optional.
  */
 export function escapeCsv(text: string, options: { terminal: boolean; defuse: boolean }): string {
+  const defused = options.defuse ? text.replace(FORMULA_START, "'") : text
   // A carriage return alone would move a terminal's cursor; in front of a line feed it is a line break.
-  const kept = options.terminal
-    ? sanitizeLine(text)
-    : text
+  const cell = options.terminal
+    ? sanitizeLine(defused)
+    : defused
         .split('\r\n')
         .map((part) => (PLAIN.test(part) ? part : escapeUnsafe(part, '\n\t')))
         .join('\r\n')
-  const cell = options.defuse && FORMULA.test(text) ? `'${kept}` : kept
-  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+  return /[",;\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 }
 
-const BEYOND_ASCII = /[^\x00-\x7e]/
-/** Like `HIDDEN` but without C0, which JSON.stringify escapes inside strings and writes itself between them. */
-const hiddenInJson = once(() => new RegExp(`(?![\\x00-\\x1f])${HIDDEN}`, 'gu'))
+/** JSON.stringify escapes C0 inside strings, and writes line feeds itself between them. */
+const BEYOND_ASCII = /[^\x00-\x7e]+/g
+const hidden = once(() => new RegExp(HIDDEN, 'gu'))
 
 /**
  * JSON whose bytes are harmless on a terminal and whose value is exactly the one given: C1, DEL, bidi, invisible and
@@ -128,13 +131,22 @@ const hiddenInJson = once(() => new RegExp(`(?![\\x00-\\x1f])${HIDDEN}`, 'gu'))
  * @param indent spaces per level; one line if undefined
  */
 export function stringifyJson(value: unknown, indent?: number): string {
-  const text = JSON.stringify(value, null, indent) ?? 'null'
-  if (!BEYOND_ASCII.test(text)) return text
-  return text.replace(hiddenInJson(), (character) =>
-    // By UTF-16 unit: beyond U+FFFF that is a pair of escapes.
-    Array.from(
-      { length: character.length },
-      (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
-    ).join(''),
-  )
+  return escapeJson(JSON.stringify(value, null, indent) ?? 'null')
+}
+
+/** The same for several values, each on its own line, line ends included. */
+export function stringifyJsonLines(values: readonly unknown[]): string {
+  return escapeJson(values.map((value) => `${JSON.stringify(value) ?? 'null'}\n`).join(''))
+}
+
+function escapeJson(text: string): string {
+  return text.replace(BEYOND_ASCII, (characters) => characters.replace(hidden(), escapeUnits))
+}
+
+/** By UTF-16 unit: beyond U+FFFF that is a pair of escapes. */
+function escapeUnits(character: string): string {
+  return Array.from(
+    { length: character.length },
+    (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
+  ).join('')
 }

@@ -114,7 +114,7 @@ describe('a snippet for any value', () => {
             'POST',
             'https://api.cloudflare.com/client/v4/zones//dns_records',
             '-H',
-            'Authorization: Bearer ',
+            '@-',
             '-H',
             'Content-Type: application/json',
             '--data',

@@ -74,6 +74,15 @@ async function doctor(context: FakeContext, words: readonly string[] = []) {
 }
 
 describe('doctor', () => {
+  test('doctor shows no password of a mistyped base URL', async () => {
+    const baseUrl = 'user:PASSWORD@api.example.com'
+    const context = createSetup({ environment: { settings: { base_url: baseUrl } } })
+    const { code } = await doctor(context)
+    expect(code).not.toBe(0)
+    expect(context.stdout.text).toContain('…@api.example.com')
+    expect(context.stdout.text + context.stderr.text).not.toContain('PASSWORD')
+  })
+
   test('doctor reports ok for a working setup, and sends no credential', async () => {
     const context = createSetup()
     const { code, data, stderr } = await doctor(context)

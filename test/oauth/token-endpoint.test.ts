@@ -372,7 +372,7 @@ describe('a refresh', () => {
   ])('no message of a refresh contains a token that the service shows in %s', async (_where, answer) => {
     const { outcome } = await refreshOnce(answer)
     const said = 'error' in outcome ? outcome.error.message : JSON.stringify(outcome)
-    expect(said).toContain('[left out]')
+    expect(said).toMatch(/\[(left out|redacted)\]/)
     expect(said).not.toContain('rtNEW')
   })
 
@@ -486,6 +486,17 @@ describe('a refresh', () => {
         .replaceAll('\\', '')
       expect(plain).not.toContain('old/refresh')
     }
+  })
+
+  it('--verbose never shows a token that the service has just issued, wherever it stands', async () => {
+    const issued = 'rt7GhEiM29xQbZ41LmNw'
+    const context = createFakeContext({
+      respond: () => jsonResponse(502, { message: `upstream sent ${issued}`, rt: issued }),
+    })
+    const settings = await fakeSettings(context, { verbose: true })
+    await refresh(context, { ...REQUEST, base: BASE, settings, refreshToken: 'old-refresh' })
+    expect(context.stderr.text).toContain('upstream sent [redacted]')
+    expect(context.stderr.text).not.toContain(issued)
   })
 
   it('a refresh token is never sent unencrypted over a network', async () => {

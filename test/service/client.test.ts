@@ -72,6 +72,28 @@ describe('a request', () => {
     ])
   })
 
+  it('a request uses the signal that it is given as it is', async () => {
+    const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
+    const { signal } = new AbortController()
+    await grantPages(client)({ limit: 100 }, signal)
+    await grantPages(client)({ limit: 100 })
+    expect(context.requests.map((request) => request.signal)).toEqual([signal, context.interrupts.signal])
+    expect(context.requests[0]?.signal).toBe(signal)
+  })
+
+  it.each([
+    ['that is longer than 8 MiB', ' '.repeat(8 * 1024 * 1024 + 1), 'larger than 8 MiB'],
+    ['with a million empty objects', `{"data":[${'{},'.repeat(1e6)}{}]}`, 'more than 100000 values'],
+    ['with a million fields', `{${'"a":1,'.repeat(1e6)}"b":1}`, 'more than 100000 values'],
+    ['with a million nested lists', '['.repeat(1e6), 'more than 100000 values'],
+    ['of megabytes that is not JSON', '%2F\\'.repeat(2e6), 'not JSON: %2F'],
+  ])('a response %s is refused before it takes much memory or time', async (_what, text, message) => {
+    const { client } = await clientWith([textResponse(200, text)])
+    const started = performance.now()
+    expect((await failed(getImport(client, 'x'))).message).toContain(message)
+    expect(performance.now() - started).toBeLessThan(2000)
+  })
+
   it('a request without fields has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
     await verifyClaim(client, 'd-1')

@@ -2,6 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { logExchanges, redactBody } from '../../src/service/exchange-log.ts'
 import { createFakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 
+const REQUEST = {
+  method: 'POST',
+  url: new URL('http://127.0.0.1:1/oauth/token'),
+  headers: {},
+  timeoutMs: 1000,
+} as const
+
 describe('the exchange log', () => {
   it('the log redacts the secrets of a token request and its response', async () => {
     const context = createFakeContext({
@@ -34,6 +41,75 @@ describe('the exchange log', () => {
     expect(redactBody('code=geheim&state=geheim')).not.toContain('geheim')
     expect(redactBody('<p>token: geheim</p>')).not.toContain('geheim')
   })
+
+  const ISSUED = 'rt7GhEiM29xQbZ41LmNw'
+
+  it.each<[where: string, status: number, body: string, headers?: Record<string, string>]>([
+    ['in a field of its own', 200, `{"refresh_token":"${ISSUED}"}`],
+    ['behind a gateway that wraps', 200, JSON.stringify({ body: `{"refresh_token":"${ISSUED}"}` })],
+    ['in camel case', 200, `{"refreshToken":"${ISSUED}"}`],
+    ['under a name that nobody knows', 200, `{"rt":"${ISSUED}","x":{"${ISSUED}":1}}`],
+    ['in a string that holds JSON', 200, JSON.stringify(`{"access_token":"${ISSUED}"}`)],
+    ['in the message of an error', 502, `{"message":"upstream sent ${ISSUED} twice"}`],
+    ['in XML', 200, `<answer><refreshToken>${ISSUED}</refreshToken></answer>`],
+    ['in a list', 200, `{"tokens":["${ISSUED}"]}`],
+    ['in JSON that breaks off', 200, `{"body":"{\\"refreshToken\\":\\"${ISSUED}`],
+    ['in JSON that breaks off in a list', 200, `{"tokens":["${ISSUED}`],
+    ['as a JSON Web Token', 200, `{"x":"${ISSUED}.eyJzdWIiOiIxMjM0In0.${ISSUED}"}`],
+    ['in a header', 200, '{}', { 'x-refresh-token': ISSUED, 'x-access-token': ISSUED }],
+    ['in a header of any name', 200, '{}', { 'x-session': `id=${ISSUED}`, link: `<?${ISSUED}>` }],
+  ])('the log never shows a token that was just issued: %s', async (_where, status, body, headers = {}) => {
+    const context = createFakeContext({ respond: () => textResponse(status, body, headers) })
+    const response = await logExchanges(context, { issuesTokens: true }).send(REQUEST)
+    for await (const _piece of response.body);
+    expect(context.stderr.text).not.toMatch(/GhEi|LmNw|eyJ/)
+    expect(context.stderr.text).toContain('[redacted]')
+  })
+
+  it('the log redacts fields and headers with a name for secrets, in any spelling, also in strings that hold JSON', async () => {
+    const names = [
+      'refreshToken',
+      'Access-Token',
+      'ID_TOKEN',
+      'tokens',
+      'apiKey',
+      'clientSecret',
+      'codeVerifier',
+    ]
+    for (const name of names) {
+      const field = JSON.stringify({ [name]: 'geheim' })
+      for (const body of [field, JSON.stringify({ body: field }), JSON.stringify(field), field.slice(0, -2)])
+        expect(redactBody(body), body).not.toContain('geheim')
+    }
+    const context = createFakeContext({
+      respond: () => textResponse(200, '', { 'x-refresh-token': 'geheim', 'X-Api-Key': 'geheim 1' }),
+    })
+    const response = await logExchanges(context).send(REQUEST)
+    for await (const _piece of response.body);
+    expect(context.stderr.text).not.toContain('geheim')
+  })
+
+  it('the log of the token endpoint keeps what explains a problem', async () => {
+    const id = '2c0b1d34-0c5b-4d71-9c5e-7e7a3f1f0a01'
+    const context = createFakeContext({
+      respond: () =>
+        textResponse(400, `{"error":"unsupported_grant_type","token_type":"Bearer","id":"${id}"}`, {
+          'content-type': 'application/json; charset=utf-8',
+          'x-request-id': id,
+        }),
+    })
+    const response = await logExchanges(context, { issuesTokens: true }).send(REQUEST)
+    for await (const _piece of response.body);
+    const { text } = context.stderr
+    expect(text).toContain(`{"error":"unsupported_grant_type","token_type":"Bearer","id":"${id}"}`)
+    expect(text).toContain('content-type: application/json; charset=utf-8')
+    expect(text).toContain(`x-request-id: ${id}`)
+  })
+
+  it('the log reads a body of any text in reasonable time', () => {
+    for (const piece of ['a-', 'token', '\\', '"', 'token\\', '{"', '['])
+      expect(redactBody(piece.repeat(70_000 / piece.length)).length).toBeLessThan(20_000)
+  }, 3000)
 
   it.each([
     ['in JSON that escapes', '{"message":"bad token rt\\/geheim\\u002b12345"}'],

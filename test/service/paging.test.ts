@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Cursor, type Page, type PageFetcher, pages, type Range } from '../../src/service/paging.ts'
 
+const UNINTERRUPTED = new AbortController().signal
+
 interface Thing {
   id: string
   even: boolean
@@ -31,7 +33,7 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
 
 async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<Page<Thing>[]> {
   const all: Page<Thing>[] = []
-  for await (const page of pages(fetch, range)) all.push(page)
+  for await (const page of pages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all
 }
 const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
@@ -102,7 +104,7 @@ describe('paging', () => {
 
   it('asks for the next page while this one is being printed, and for no more than one', async () => {
     const service = serviceWith(things(1000))
-    const reading = pages(service.fetch, {})
+    const reading = pages(service.fetch, {}, UNINTERRUPTED)
     await reading.next()
     expect(service.asked).toHaveLength(2)
     await new Promise((resolve) => setImmediate(resolve))
@@ -113,12 +115,16 @@ describe('paging', () => {
   it('hands a page out when the request for the next one has left, as writing it holds everything up', async () => {
     const { fetch } = serviceWith(things(1000))
     let left = 0
-    const reading = pages<Thing>(async (cursor) => {
-      await Promise.resolve()
-      // Where Node's HTTP client writes what it was given.
-      process.nextTick(() => left++)
-      return fetch(cursor)
-    }, {})
+    const reading = pages<Thing>(
+      async (cursor) => {
+        await Promise.resolve()
+        // Where Node's HTTP client writes what it was given.
+        process.nextTick(() => left++)
+        return fetch(cursor)
+      },
+      {},
+      UNINTERRUPTED,
+    )
     const told = reading.next().then(() => left)
     expect(await told).toBe(2)
     await reading.return()
@@ -127,21 +133,48 @@ describe('paging', () => {
   it('abandons the page that is under way when the reader leaves', async () => {
     const { fetch } = serviceWith(things(1000))
     const signals: (AbortSignal | undefined)[] = []
-    const reading = pages<Thing>((cursor, signal) => {
-      signals.push(signal)
-      return fetch(cursor, signal)
-    }, {})
+    const reading = pages<Thing>(
+      (cursor, signal) => {
+        signals.push(signal)
+        return fetch(cursor, signal)
+      },
+      {},
+      UNINTERRUPTED,
+    )
     await reading.next()
     await reading.return()
     expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
   })
 
+  it('passes one signal to all requests of a list, which follows the interrupt', async () => {
+    const { fetch } = serviceWith(things(1000))
+    const interrupt = new AbortController()
+    const signals = new Set<AbortSignal | undefined>()
+    const reading = pages<Thing>(
+      (cursor, signal) => {
+        signals.add(signal)
+        return fetch(cursor, signal)
+      },
+      {},
+      interrupt.signal,
+    )
+    for (let page = 0; page < 5; page++) await reading.next()
+    expect(signals.size).toBe(1)
+    interrupt.abort('Ctrl-C')
+    expect([...signals].map((signal) => signal?.reason)).toEqual(['Ctrl-C'])
+    await reading.return()
+  })
+
   it('hands out what arrived before it says that the next page failed', async () => {
     const { fetch } = serviceWith(things(150))
-    const reading = pages<Thing>(async (cursor) => {
-      if (cursor.after !== undefined) throw new Error('page 2 is broken')
-      return fetch(cursor)
-    }, {})
+    const reading = pages<Thing>(
+      async (cursor) => {
+        if (cursor.after !== undefined) throw new Error('page 2 is broken')
+        return fetch(cursor)
+      },
+      {},
+      UNINTERRUPTED,
+    )
     expect((await reading.next()).value?.items).toHaveLength(100)
     await expect(reading.next()).rejects.toThrow('page 2 is broken')
   })

@@ -40,6 +40,26 @@ describe('the base URL', () => {
     expect(() => parseBaseUrl(text)).toThrow(expect.objectContaining({ exit: 3, code: 'base_url_unusable' }))
   })
 
+  it.each([
+    'user:PASSWORD@api.example.com',
+    'https:user:PASSWORD@api.example.com',
+    'https:\\\\user:PASSWORD@api.example.com',
+    'https:/user:PASSWORD@api.example.com',
+    'https://user:PASS/PASSWORD@api.example.com',
+    'https://user:?PASSWORD@x:PASSWORD@api.example.com',
+    'https://user:#PASSWORD@api.example.com',
+    'https://user:PASS\nPASSWORD@api.example.com',
+    'ftp://user:PASSWORD@api.example.com',
+    'HTTPS://user:PASSWORD@api.example.com',
+  ])('the message about %j shows no password', (text) => {
+    expect(() => parseBaseUrl(text)).toThrow(
+      expect.objectContaining({
+        code: 'base_url_unusable',
+        message: expect.stringMatching(/^(?!.*(user:|PASS)).*…@api\.example\.com/),
+      }),
+    )
+  })
+
   it('the URL of an operation keeps the path of the base URL', () => {
     expect(operationUrl(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
       'https://x.example/api/v1/oauth/token',

@@ -7,6 +7,7 @@ import {
   sanitizeLine,
   sanitizeLines,
   stringifyJson,
+  stringifyJsonLines,
 } from '../../src/terminal/sanitize.ts'
 
 /** Written out by hand, not taken from the code under test: what a terminal acts on, reorders by, or hides. */
@@ -143,9 +144,42 @@ describe('comma-separated values', () => {
     expect(escapeCsv('@x', { ...file, defuse: true })).toBe("'@x")
     expect(escapeCsv('a=1', { ...file, defuse: true })).toBe('a=1')
   })
+
+  it.each([
+    ['\n=1+1', '"\'\n\'=1+1"'],
+    ['\nx', '"\'\nx"'],
+    ['a;=1+1', '"a;\'=1+1"'],
+    ['a\t=1+1', "a\t'=1+1"],
+    ['a\n@x', '"a\n\'@x"'],
+    ['a;"=1+1"', '"a;\'""=1+1"""'],
+    ['a;＝1+1', '"a;\'＝1+1"'],
+    ['a; b', '"a; b"'],
+    ['a, -1', '"a, -1"'],
+  ])('in %j no spreadsheet finds a formula, in any cell or row that it may see', (text, cell) => {
+    expect(escapeCsv(text, { ...file, defuse: true })).toBe(cell)
+  })
+
+  it('a spreadsheet that splits at semicolons or tabs finds no formula in safe values', () => {
+    const pieces = fc.constantFrom('=', '+', '-', '@', '＝', ';', '\t', '\n', '\r', '"', ',', 'a', ' ')
+    fc.assert(
+      fc.property(fc.array(pieces), fc.boolean(), (parts, terminal) => {
+        const line = `x,${escapeCsv(parts.join(''), { terminal, defuse: true })}`
+        for (const cell of line.split(/[;\t\r\n]/)) expect(cell).not.toMatch(/^"*[=+\-@＝]/)
+        expect(line).not.toMatch(/^x,"?[=+\-@＝]/)
+      }),
+    )
+  })
 })
 
 describe('JSON', () => {
+  it('JSON lines are the JSON of each value and a line feed', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' })), (values) => {
+        expect(stringifyJsonLines(values)).toBe(values.map((value) => `${stringifyJson(value)}\n`).join(''))
+      }),
+    )
+  })
+
   it('JSON is harmless byte by byte and preserves the value exactly', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' }), (value) => {
