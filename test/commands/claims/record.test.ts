@@ -1,8 +1,11 @@
+import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { PROVIDER_NAMES, replacesRecordSet } from '../../../src/claims/record-providers.ts'
 import { run } from '../../../src/cli.ts'
-import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
-import { createFakeClock, createFakeContext, jsonResponse } from '../../fake-context.ts'
+import { command } from '../../../src/commands/claims/record.ts'
+import { AA, createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
+import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
+import { harmfulIn } from '../../hardening/world.ts'
 
 const CLAIM = {
   object: 'domain_claim',
@@ -113,6 +116,42 @@ describe('--provider', () => {
       expect(only.asked).toEqual([])
     },
   )
+
+  test('unseen values have an error code of their own, and what DNS says cannot act on a terminal', async () => {
+    const clock = createFakeClock()
+    const answer = (name: string): packet.Answer => ({
+      type: 'CNAME',
+      name,
+      ttl: 60,
+      data: '\u001b]0;x\u0007.example.com',
+    })
+    const world = smallWorld(() => [])
+    const dns = createFakeDns(
+      (asked) =>
+        asked.type === 'TXT' && asked.server === '192.0.2.2'
+          ? { flags: AA, answers: [answer(asked.name)] }
+          : world(asked),
+      clock,
+    )
+    const context = createFakeContext({
+      clock,
+      dns,
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      respond: () =>
+        jsonResponse(200, { ...CLAIM, name: 'example.com', record: { type: 'TXT', value: 'prefix=token' } }),
+    })
+    const settings = await fakeSettings(context, { resolver: ['192.0.2.53'] })
+    const options = { provider: 'route53' as const }
+    await expect(command.run({ arguments: ['d1'], options }, context, settings)).rejects.toMatchObject({
+      code: 'values_unknown',
+      exit: 8,
+    })
+    expect(
+      await run(['claims', 'record', 'd1', '--resolver', '192.0.2.53', '--provider', 'route53'], context),
+    ).toBe(8)
+    expect(context.stderr.text).toContain('example.com is an alias (CNAME) for ')
+    expect(harmfulIn(context.stderr.text)).toEqual([])
+  })
 
   test('ends with exit 8 if --zone is not the zone whose values DNS shows', async () => {
     const { code, stderr } = await snippet('--provider route53 --zone com', [SPF])
