@@ -16,7 +16,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
     '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain',
   'claims list': '--refresh',
   'claims get': '',
-  'claims record': '--provider',
+  'claims record': '--provider --only-new',
   'claims check': '--name --value --wait',
   'claims verify': '--no-check --force --wait',
   'claims watch': '--interval --timeout --through-blocked',

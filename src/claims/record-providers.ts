@@ -1,124 +1,184 @@
+import type { TxtSet } from '../dns/observation/observe-txt-set.ts'
 import { relativeName } from '../dns/wire/name.ts'
+import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, Exit } from '../errors.ts'
 import { posixQuote } from '../shell-quote.ts'
-import { DEFAULT_TTL, quoteValue, quoteValueOctal, type TxtRecord } from './record.ts'
+import { DEFAULT_TTL, octal, quoteStrings, quoteValue, splitValue, type TxtRecord } from './record.ts'
+
+/** The whole TXT set of a name, with the new value in it. */
+interface RecordSet {
+  readonly name: string
+  /** Seconds. */
+  readonly ttl: number
+  /** The strings of each value. */
+  readonly values: readonly (readonly Uint8Array[])[]
+  /** What is in DNS now; undefined if that isn't known, and `values` is the new value alone. */
+  readonly existing: ExistingTxtSet | undefined
+}
+
+export type ExistingTxtSet = Pick<Extract<TxtSet, { kind: 'seen' }>, 'values' | 'ttl'>
 
 /**
- * What to run or send to add the record; ends without a line break.
+ * Makes what to run or send; ends without a line break. Applying a snippet of `replace` deletes every value of the name that
+ * isn't in it, such as SPF and the proofs of other services; one of `add` leaves them alone.
  *
- * @param zone the zone that contains the name, without trailing dot
+ * `zone` contains the name and has no trailing dot.
  */
-type Snippet = (record: TxtRecord, zone: string) => string
-
-/** Replacing a record set would delete SPF and other services' proofs at the same name. */
-const KEEP_OTHER_VALUES =
-  'If this name has other TXT records (such as SPF), list them here too: the record set is replaced as a whole.'
+type Provider =
+  | { readonly add: (record: TxtRecord, zone: string) => string }
+  | { readonly replace: (set: RecordSet, zone: string) => string }
 
 /** The values of `--provider`. To add one, add an entry. */
 const PROVIDERS = {
-  cloudflare: (record) => {
-    const body = {
-      type: 'TXT',
-      name: record.name,
-      // 1 means "automatic".
-      ttl: record.ttl ?? 1,
-      content: quoteValue(record.value),
-    }
-    return [
-      '# CLOUDFLARE_ZONE_ID is on the overview page of the zone. The token needs the permission DNS Edit.',
-      // Arguments can be read by other users.
-      `printf 'Authorization: Bearer %s' "$CLOUDFLARE_API_TOKEN" |`,
-      'curl --fail-with-body -X POST "https://api.cloudflare.com/client/v4/zones/$CLOUDFLARE_ZONE_ID/dns_records" \\',
-      '  -H @- -H "Content-Type: application/json" \\',
-      `  --data ${posixQuote(JSON.stringify(body))}`,
-    ].join('\n')
+  cloudflare: {
+    add: (record) => {
+      const body = {
+        type: 'TXT',
+        name: record.name,
+        // 1 means "automatic".
+        ttl: record.ttl ?? 1,
+        content: quoteValue(record.value),
+      }
+      return [
+        '# CLOUDFLARE_ZONE_ID is on the overview page of the zone. The token needs the permission DNS Edit.',
+        // Arguments can be read by other users.
+        `printf 'Authorization: Bearer %s' "$CLOUDFLARE_API_TOKEN" |`,
+        'curl --fail-with-body -X POST "https://api.cloudflare.com/client/v4/zones/$CLOUDFLARE_ZONE_ID/dns_records" \\',
+        '  -H @- -H "Content-Type: application/json" \\',
+        `  --data ${posixQuote(JSON.stringify(body))}`,
+      ].join('\n')
+    },
   },
 
-  route53: (record) => {
-    const batch = {
-      // At most 256 characters.
-      Comment: KEEP_OTHER_VALUES,
-      Changes: [
-        {
-          Action: 'UPSERT',
-          ResourceRecordSet: {
-            Name: `${record.name}.`,
-            Type: 'TXT',
-            TTL: ttlOf(record),
-            ResourceRecords: [{ Value: quoteValueOctal(record.value) }],
+  route53: {
+    replace: (set) => {
+      const batch = {
+        // At most 256 characters.
+        Comment: completeness(set),
+        Changes: [
+          {
+            Action: 'UPSERT',
+            ResourceRecordSet: {
+              Name: `${set.name}.`,
+              Type: 'TXT',
+              TTL: set.ttl,
+              ResourceRecords: set.values.map((strings) => ({ Value: quoteStrings(strings, octal) })),
+            },
           },
-        },
-      ],
-    }
-    return JSON.stringify(batch, null, 2)
+        ],
+      }
+      return JSON.stringify(batch, null, 2)
+    },
   },
 
-  'google-cloud-dns': (record, zone) =>
-    [
-      `# MANAGED_ZONE is the name of the managed zone for ${zone}. If the record set exists, use update instead of create`,
-      '# and list its other values too, in one --rrdatas with a custom separator: gcloud topic escaping.',
-      `gcloud dns record-sets create ${posixQuote(`${record.name}.`)} --zone="$MANAGED_ZONE" --type=TXT --ttl=${ttlOf(record)} \\`,
-      `  --rrdatas=${posixQuote(gcloudList(quoteValue(record.value)))}`,
-    ].join('\n'),
+  'google-cloud-dns': {
+    // To create a set that exists, or update one that doesn't, is an error.
+    replace: (set, zone) => {
+      const verb = set.existing?.values.length ? 'update' : 'create'
+      return [
+        `# MANAGED_ZONE is the name of the managed zone for ${zone}.`,
+        set.existing === undefined
+          ? '# If the record set exists, use update instead of create, and list its other values too: gcloud topic escaping.'
+          : `# ${completeness(set)}`,
+        `gcloud dns record-sets ${verb} ${posixQuote(`${set.name}.`)} --zone="$MANAGED_ZONE" --type=TXT --ttl=${set.ttl} \\`,
+        `  --rrdatas=${posixQuote(gcloudList(set.values.map((strings) => quoteStrings(strings))))}`,
+      ].join('\n')
+    },
+  },
 
-  'azure-dns': (record, zone) =>
-    [
-      '# Adds to the record set: existing TXT records stay.',
-      `az network dns record-set txt add-record --resource-group "$RESOURCE_GROUP" --zone-name=${posixQuote(zone)} \\`,
-      `  --record-set-name=${posixQuote(relativeName(record.name, zone))} \\`,
-      // az itself splits values longer than 255 characters.
-      `  --value=${posixQuote(azureValue(record.value))}`,
-    ].join('\n'),
+  'azure-dns': {
+    add: (record, zone) =>
+      [
+        '# Adds to the record set: existing TXT records stay.',
+        `az network dns record-set txt add-record --resource-group "$RESOURCE_GROUP" --zone-name=${posixQuote(zone)} \\`,
+        `  --record-set-name=${posixQuote(relativeName(record.name, zone))} \\`,
+        // az itself splits values longer than 255 characters.
+        `  --value=${posixQuote(azureValue(record.value))}`,
+      ].join('\n'),
+  },
 
   // RFC 2136
-  nsupdate: (record, zone) =>
-    [
-      `zone ${zone}.`,
-      `update add ${record.name}. ${ttlOf(record)} IN TXT ${quoteValue(record.value)}`,
-      'send',
-    ].join('\n'),
+  nsupdate: {
+    add: (record, zone) =>
+      [
+        `zone ${zone}.`,
+        `update add ${record.name}. ${record.ttl ?? DEFAULT_TTL} IN TXT ${quoteValue(record.value)}`,
+        'send',
+      ].join('\n'),
+  },
 
   // With the provider hashicorp/dns, which puts the text between quotation marks.
-  terraform: (record, zone) => {
-    const host = relativeName(record.name, zone)
-    const text = quoteValue(record.value).slice(1, -1)
-    return [
-      `# ${KEEP_OTHER_VALUES}`,
-      'resource "dns_txt_record_set" "domain_claim" {',
-      `  zone = ${terraformString(`${zone}.`)}`,
-      ...(host === '@' ? [] : [`  name = ${terraformString(host)}`]),
-      `  txt  = [${terraformString(text)}]`,
-      `  ttl  = ${ttlOf(record)}`,
-      '}',
-    ].join('\n')
+  terraform: {
+    replace: (set, zone) => {
+      const host = relativeName(set.name, zone)
+      const texts = set.values.map((strings) => terraformString(quoteStrings(strings).slice(1, -1)))
+      return [
+        `# ${completeness(set)}`,
+        'resource "dns_txt_record_set" "domain_claim" {',
+        `  zone = ${terraformString(`${zone}.`)}`,
+        ...(host === '@' ? [] : [`  name = ${terraformString(host)}`]),
+        `  txt  = [${texts.join(', ')}]`,
+        `  ttl  = ${set.ttl}`,
+        '}',
+      ].join('\n')
+    },
   },
-} as const satisfies Readonly<Record<string, Snippet>>
+} as const satisfies Readonly<Record<string, Provider>>
 
 export type ProviderName = keyof typeof PROVIDERS
 
 export const PROVIDER_NAMES = Object.keys(PROVIDERS) as readonly ProviderName[]
+
+/** Whether applying the snippet deletes the TXT values of the name that aren't in it. */
+export function replacesRecordSet(provider: ProviderName): boolean {
+  return 'replace' in PROVIDERS[provider]
+}
 
 /**
  * What to run or send to add the record, ready to paste: quoted, and split if longer than 255 bytes, as the provider
  * requires. Nothing in it acts on a terminal, and no tool takes part of the record for an option, a file or an expression.
  *
  * @param zone the zone that contains the name, without trailing dot
+ * @param existing the TXT set in DNS, which snippets that replace the set keep, with its TTL; undefined if it isn't known
  * @throws CliError `value_unusable`, exit 7, if the tool can't express the value
  */
-export function providerSnippet(provider: ProviderName, record: TxtRecord, zone: string): string {
-  return PROVIDERS[provider](record, zone)
+export function providerSnippet(
+  name: ProviderName,
+  record: TxtRecord,
+  zone: string,
+  existing?: ExistingTxtSet,
+): string {
+  const provider: Provider = PROVIDERS[name]
+  return 'add' in provider
+    ? provider.add(record, zone)
+    : provider.replace(recordSetWith(record, existing), zone)
 }
 
-function ttlOf({ ttl = DEFAULT_TTL }: TxtRecord): number {
-  return ttl
+/** The existing values exactly as they are, and the new one unless it is among them. */
+function recordSetWith({ name, value, ttl }: TxtRecord, existing: ExistingTxtSet | undefined): RecordSet {
+  const kept = existing?.values ?? []
+  return {
+    name,
+    ttl: (kept.length > 0 ? existing?.ttl : undefined) ?? ttl ?? DEFAULT_TTL,
+    values: [...kept.map(({ strings }) => strings), ...(hasText(kept, value) ? [] : [splitValue(value)])],
+    existing,
+  }
 }
 
-/** A list of one value for gcloud, which splits at commas unless the list begins with another separator. */
-function gcloudList(value: string): string {
-  if (!value.includes(',') && !value.startsWith('^')) return value
-  let separator = [':', ';', '|', '~', '#'].find((candidate) => !value.includes(candidate)) ?? '@'
-  while (value.includes(separator)) separator += '@'
-  return `^${separator}^${value}`
+/** A remark on which values the snippet contains. */
+function completeness({ existing }: RecordSet): string {
+  return existing === undefined
+    ? 'If this name has other TXT records (such as SPF), list them here too: the record set is replaced as a whole.'
+    : 'Keeps the TXT records that were in DNS when this was made: the record set is replaced as a whole.'
+}
+
+/** A list for gcloud, which splits at commas unless the list begins with another separator. */
+function gcloudList(values: readonly string[]): string {
+  const text = values.join(' ')
+  if (!text.includes(',')) return values.join(',')
+  let separator = [':', ';', '|', '~', '#'].find((candidate) => !text.includes(candidate)) ?? '@'
+  while (text.includes(separator)) separator += '@'
+  return `^${separator}^${values.join(separator)}`
 }
 
 /**

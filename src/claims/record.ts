@@ -49,7 +49,7 @@ export function recordOf(claim: DomainClaim): TxtRecord {
 }
 
 /** The value in strings of at most 255 bytes, split between characters. */
-export function splitValue(value: string): string[] {
+export function splitValue(value: string): Buffer[] {
   const strings: string[] = []
   let string = ''
   let bytes = 0
@@ -63,15 +63,15 @@ export function splitValue(value: string): string[] {
     string += character
     bytes += size
   }
-  return [...strings, string]
+  return [...strings, string].map((text) => Buffer.from(text))
 }
 
 /**
  * A string as in a zone file (RFC 1035 section 5.1): in quotation marks, with quotation marks and backslashes escaped, and
  * bytes that are not printable ASCII as `\DDD`.
  */
-function quoteString(text: string, escapeByte: (byte: number) => string): string {
-  const inner = Array.from(Buffer.from(text), (byte) => {
+function quoteString(bytes: Uint8Array, escapeByte: EscapeByte): string {
+  const inner = Array.from(bytes, (byte) => {
     const character = String.fromCharCode(byte)
     if (character === '"' || character === '\\') return `\\${character}`
     return byte < 0x20 || byte > 0x7e ? escapeByte(byte) : character
@@ -79,18 +79,21 @@ function quoteString(text: string, escapeByte: (byte: number) => string): string
   return `"${inner.join('')}"`
 }
 
-const decimal = (byte: number) => `\\${String(byte).padStart(3, '0')}`
-const octal = (byte: number) => `\\${byte.toString(8).padStart(3, '0')}`
+type EscapeByte = (byte: number) => string
+
+const decimal: EscapeByte = (byte) => `\\${String(byte).padStart(3, '0')}`
+/** For Route 53, which reads escaped bytes as octal. */
+export const octal: EscapeByte = (byte) => `\\${byte.toString(8).padStart(3, '0')}`
+
+/** The strings of one value as in a zone file: quoted, and separated by spaces. */
+export function quoteStrings(strings: readonly Uint8Array[], escapeByte = decimal): string {
+  return strings.map((string) => quoteString(string, escapeByte)).join(' ')
+}
 
 /** The value as in a zone file: one or more quoted strings, separated by spaces. */
 export function quoteValue(value: string, escapeByte = decimal): string {
-  return splitValue(value)
-    .map((string) => quoteString(string, escapeByte))
-    .join(' ')
+  return quoteStrings(splitValue(value), escapeByte)
 }
-
-/** As `quoteValue`, for Route 53, which escapes bytes in octal. */
-export const quoteValueOctal = (value: string): string => quoteValue(value, octal)
 
 /** A line of a zone file. */
 export function zoneLine(record: TxtRecord): string {

@@ -1,8 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { TxtRecord } from '../../src/claims/record.ts'
-import { PROVIDER_NAMES, type ProviderName, providerSnippet } from '../../src/claims/record-providers.ts'
+import { splitValue, type TxtRecord } from '../../src/claims/record.ts'
+import {
+  PROVIDER_NAMES,
+  type ProviderName,
+  providerSnippet,
+  replacesRecordSet,
+} from '../../src/claims/record-providers.ts'
 import { harmfulIn } from '../hardening/world.ts'
 import { find, needs } from '../requirements.ts'
 
@@ -73,15 +78,24 @@ function optionValue(words: readonly string[], option: string): string {
   return found.slice(option.length + 1)
 }
 
-/** The text of quoted strings as DNS providers read them: `\DDD`, or an escaped character. */
-function unquote(text: string): string {
+/** The bytes of quoted strings as DNS providers read them: `\DDD`, or an escaped character. */
+function readStrings(text: string, base: 8 | 10 = 10): Buffer[] {
   expect(text).toMatch(/^"([^"\\]|\\.)*"( "([^"\\]|\\.)*")*$/)
-  const bytes = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].flatMap(([, inner = '']) =>
-    [...inner.matchAll(/\\(\d{3})|\\?(.)/g)].map(([, digits, character = '']) =>
-      digits === undefined ? character.charCodeAt(0) : Number.parseInt(digits, 10),
+  return [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, inner = '']) =>
+    Buffer.from(
+      [...inner.matchAll(/\\(\d{3})|\\?(.)/g)].map(([, digits, character = '']) =>
+        digits === undefined ? character.charCodeAt(0) : Number.parseInt(digits, base),
+      ),
     ),
   )
-  return Buffer.from(bytes).toString()
+}
+
+const unquote = (text: string) => Buffer.concat(readStrings(text)).toString()
+
+/** The items of a list as gcloud reads it. */
+function gcloudItems(list: string): string[] {
+  const [, separator = ',', items = list] = /^\^([^^]+)\^(.*)$/s.exec(list) ?? []
+  return items.split(separator)
 }
 
 /** A text as a process receives it: a lone surrogate can't be encoded. */
@@ -137,8 +151,7 @@ describe('a snippet for any value', () => {
             'dns record-sets create app.example.com. --zone=zone --type=TXT --ttl=300'.split(' '),
           )
           const list = optionValue(words, '--rrdatas')
-          const [, separator = ',', items = list] = /^\^([^^]+)\^(.*)$/s.exec(list) ?? []
-          expect(items.split(separator).map(unquote)).toEqual([asBytes(value)])
+          expect(gcloudItems(list).map(unquote)).toEqual([asBytes(value)])
         }),
         runs,
       )
@@ -180,11 +193,7 @@ describe('a snippet for any value', () => {
       fc.property(values, (value) => {
         const batch = JSON.parse(snippetOf('route53', value) ?? '')
         const [{ Value: text }] = batch.Changes[0].ResourceRecordSet.ResourceRecords
-        // Route 53's escapes are octal.
-        const decimal = text.replace(/\\(\d{3})/g, (_: string, digits: string) => {
-          return `\\${String(Number.parseInt(digits, 8)).padStart(3, '0')}`
-        })
-        expect(unquote(decimal)).toBe(asBytes(value))
+        expect(Buffer.concat(readStrings(text, 8)).toString()).toBe(asBytes(value))
       }),
     )
   })
@@ -200,6 +209,98 @@ describe('a snippet for any value', () => {
       }),
     )
   })
+})
+
+/** A string of a TXT record: any bytes, or text that tools interpret. */
+const txtString = fc.oneof(
+  fc.uint8Array({ maxLength: 255 }).map((bytes) => Buffer.from(bytes)),
+  hostileText.map((text) => Buffer.from(text).subarray(0, 255)),
+)
+const txtValue = fc
+  .array(txtString, { minLength: 1, maxLength: 3 })
+  .map((strings) => ({ strings, bytes: Buffer.concat(strings) }))
+/** What is in DNS before: other values, and the new one or not. */
+const before = fc
+  .record({
+    value: values,
+    others: fc.array(txtValue, { maxLength: 4 }),
+    published: fc.boolean(),
+    ttl: fc.integer({ min: 0, max: 86_400 }),
+  })
+  .map(({ value, others, published, ttl }) => {
+    const bytes = Buffer.from(value)
+    const own = { bytes, strings: [bytes.subarray(0, 200), bytes.subarray(200, 400), bytes.subarray(400)] }
+    const existing = published ? [...others, own] : others
+    const isThere = existing.some((other) => other.bytes.equals(bytes))
+    const after = existing.map(({ strings }) => strings)
+    return {
+      value,
+      existing: { values: existing, ttl: existing.length > 0 ? ttl : null },
+      /** Each value's strings that the set must have afterwards, with the new value once. */
+      after: isThere ? after : [...after, splitValue(value)],
+      ttl: existing.length > 0 ? ttl : 300,
+    }
+  })
+
+/** How the tool of each provider that replaces record sets reads a snippet: the whole set that it leaves. */
+const SET_READERS: Partial<
+  Record<ProviderName, (snippet: string) => { values: Buffer[][]; ttl: number | undefined }>
+> = {
+  route53: (snippet) => {
+    const { Changes, Comment } = JSON.parse(snippet)
+    expect(Comment.length).toBeLessThanOrEqual(256)
+    expect(Changes).toHaveLength(1)
+    const [{ Action, ResourceRecordSet: set }] = Changes
+    expect([Action, set.Name, set.Type]).toEqual(['UPSERT', 'app.example.com.', 'TXT'])
+    const values = set.ResourceRecords.map(({ Value }: { Value: string }) => readStrings(Value, 8))
+    return { values, ttl: set.TTL }
+  },
+  'google-cloud-dns': (snippet) => {
+    const words = argumentsReceived(snippet)
+    const items = gcloudItems(optionValue(words, '--rrdatas'))
+    return { values: items.map((item) => readStrings(item)), ttl: Number(optionValue(words, '--ttl')) }
+  },
+  terraform: (snippet) => {
+    const [, list = ''] = /^ {2}txt {2}= (\[".*"\])$/m.exec(snippet) ?? []
+    expect(list).not.toMatch(/[$%]\{/)
+    const values = (JSON.parse(list) as string[]).map((text) => readStrings(`"${text}"`))
+    return { values, ttl: Number(/^ {2}ttl {2}= (\d+)$/m.exec(snippet)?.[1]) }
+  },
+}
+
+describe.each(PROVIDER_NAMES.filter(replacesRecordSet))('a snippet for %s', (provider) => {
+  const read = SET_READERS[provider]
+  const needsShell = provider === 'google-cloud-dns'
+
+  test.runIf(!needsShell || needs('bash'))(
+    'keeps every value that is in DNS, byte for byte, and the TTL, and has the new value once',
+    () => {
+      fc.assert(
+        fc.property(before, ({ value, existing, after, ttl }) => {
+          const snippet = providerSnippet(provider, { ...record, value }, 'example.com', existing)
+          expect(harmfulIn(snippet)).toEqual([])
+          expect(read?.(snippet)).toEqual({ values: after, ttl })
+        }),
+        { numRuns: needsShell ? 150 : 500 },
+      )
+    },
+  )
+
+  test('says which values it has', () => {
+    const snippet = (...existing: Parameters<typeof providerSnippet>[3][]) =>
+      providerSnippet(provider, record, 'example.com', ...existing)
+    expect(snippet()).toContain('other')
+    expect(snippet({ values: [], ttl: null })).toContain('Keeps the TXT records that were in DNS')
+  })
+})
+
+test('gcloud creates a record set only if DNS has none, and updates it otherwise', () => {
+  const spf = Buffer.from('v=spf1 -all')
+  const verb = (existing?: Parameters<typeof providerSnippet>[3]) =>
+    /record-sets (\w+)/.exec(providerSnippet('google-cloud-dns', record, 'example.com', existing))?.[1]
+  expect(verb()).toBe('create')
+  expect(verb({ values: [], ttl: null })).toBe('create')
+  expect(verb({ values: [{ bytes: spf, strings: [spf] }], ttl: 60 })).toBe('update')
 })
 
 test.each([

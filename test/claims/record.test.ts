@@ -1,13 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  quoteValue,
-  quoteValueOctal,
-  recordOf,
-  splitValue,
-  type TxtRecord,
-  zoneLine,
-} from '../../src/claims/record.ts'
+import { octal, quoteValue, recordOf, splitValue, type TxtRecord, zoneLine } from '../../src/claims/record.ts'
 import { PROVIDER_NAMES, providerSnippet } from '../../src/claims/record-providers.ts'
 
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
@@ -42,7 +35,7 @@ describe('a value', () => {
       fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 700 }), (value) => {
         for (const [text, base] of [
           [quoteValue(value), 10],
-          [quoteValueOctal(value), 8],
+          [quoteValue(value, octal), 8],
         ] as const) {
           const strings = parseStrings(text, base)
           expect(Buffer.concat(strings).toString()).toBe(Buffer.from(value).toString())
@@ -56,7 +49,7 @@ describe('a value', () => {
   test('quotation marks and backslashes in a value are escaped', () => {
     expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
     expect(quoteValue('é')).toBe('"\\195\\169"')
-    expect(quoteValueOctal('é')).toBe('"\\303\\251"')
+    expect(quoteValue('é', octal)).toBe('"\\303\\251"')
   })
 })
 

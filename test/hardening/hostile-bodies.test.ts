@@ -58,7 +58,16 @@ const COMMANDS: readonly { readonly words: readonly string[]; readonly answer: o
   { words: ['claims', 'create', 'example.com'], answer: CLAIM },
   { words: ['claims', 'get', CLAIM.domain_id], answer: CLAIM },
   {
-    words: ['claims', 'record', CLAIM.domain_id, '--zone', 'example.com', '--provider', 'route53'],
+    words: [
+      'claims',
+      'record',
+      CLAIM.domain_id,
+      '--zone',
+      'example.com',
+      '--provider',
+      'route53',
+      '--only-new',
+    ],
     answer: CLAIM,
   },
   { words: ['claims', 'verify', CLAIM.domain_id, '--no-check'], answer: CLAIM },

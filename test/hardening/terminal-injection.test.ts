@@ -162,7 +162,11 @@ describe.each(EVIL)('%s', (_what, evil) => {
   test('in the record to add, for every provider and tool', async () => {
     const { claim } = poisoned(evil)
     const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${evil}`, ttl: evil }
-    const ways = [...PROVIDER_NAMES.map((name) => `--provider ${name}`), '--format zone', '--format value']
+    const ways = [
+      ...PROVIDER_NAMES.map((name) => `--provider ${name} --only-new`),
+      '--format zone',
+      '--format value',
+    ]
     for (const way of ways) {
       for (const name of [record.name, `${evil}.example.com`]) {
         const context = world(true, {

@@ -238,3 +238,46 @@ describe('environments', () => {
     }
   })
 })
+
+describe('a pipeline that replaces the TXT set of a domain', () => {
+  test('keeps SPF, values of several strings, bytes that are not ASCII, and the TTL', async () => {
+    const world = scripted()
+    const dns = `"$MAILCLAIM_BASE_URL/_sandbox/dns/kept.example/TXT"`
+    const ended = await script(
+      world,
+      `set -eu
+       mailclaim claims create kept.example > claim.tsv
+       curl -sSf -X PUT ${dns} --data '{"records":[["v=spf1 -all"],["one é","two"]],"ttl":77}' > put.json
+       mailclaim claims record kept.example --provider route53`,
+    )
+    expect(ended.code, ended.stderr).toBe(0)
+    const [change] = JSON.parse(ended.stdout).Changes
+    expect(change).toEqual({
+      Action: 'UPSERT',
+      ResourceRecordSet: {
+        Name: 'kept.example.',
+        Type: 'TXT',
+        TTL: 77,
+        ResourceRecords: [
+          { Value: '"v=spf1 -all"' },
+          { Value: '"one \\303\\251" "two"' },
+          { Value: expect.stringMatching(/^"[\x21-\x7e]+"$/) },
+        ],
+      },
+    })
+  })
+
+  test('ends with exit 8 and prints no change if the name servers do not answer properly', async () => {
+    const world = scripted()
+    const ended = await script(
+      world,
+      `set -eu
+       mailclaim claims create unseen.example > claim.tsv
+       curl -sSf -X PUT "$MAILCLAIM_BASE_URL/_sandbox/dns/unseen.example/TXT" --data '"v=spf1 -all"' > put.json
+       curl -sSf -X PUT "$MAILCLAIM_BASE_URL/_sandbox/zones/unseen.example/trouble" --data '{"trouble":"servfail"}' > put.json
+       mailclaim claims record unseen.example --provider route53`,
+    )
+    expect(ended).toMatchObject({ code: 8, stdout: '' })
+    expect(ended.stderr).toContain('no name server of unseen.example gave an authoritative answer')
+  })
+})

@@ -1,20 +1,29 @@
 import { knownClaim } from '../../claims/known-claim.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
-import { PROVIDER_NAMES, type ProviderName, providerSnippet } from '../../claims/record-providers.ts'
+import {
+  PROVIDER_NAMES,
+  type ProviderName,
+  providerSnippet,
+  replacesRecordSet,
+} from '../../claims/record-providers.ts'
 import type { Context } from '../../context.ts'
+import { observeTxtSet, type TxtSet } from '../../dns/observation/observe-txt-set.ts'
 import { findZone } from '../../dns/resolution/find-zone.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { relativeName } from '../../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { hint } from '../../terminal/notices.ts'
+import { hint, warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
+import { startProgress } from '../../terminal/progress.ts'
+import { canAnimate } from '../../terminal/spinner.ts'
 import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 interface Flags {
   readonly provider?: ProviderName
   readonly zone?: string
+  readonly onlyNew?: true
 }
 
 const ZONE_TIMEOUT_MS = 4000
@@ -35,7 +44,8 @@ const COLUMNS: readonly Column[] = [
 
 export const command = defineCommand<Flags>({
   description: `Prints the TXT record that proves ownership, as it has to be added to DNS. On a terminal it shows what to type into a
-provider's "host" field, after finding the zone in DNS; --provider prints what to paste or run instead.`,
+provider's "host" field, after finding the zone in DNS; --provider prints what to paste or run instead. If applying that
+replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.`,
   arguments: [CLAIM_ARGUMENT],
   options: [
     {
@@ -44,6 +54,10 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
       choices: PROVIDER_NAMES,
     },
     { flags: '--zone <zone>', description: 'the zone at the provider, instead of the one found in DNS' },
+    {
+      flags: '--only-new',
+      description: 'with --provider: leave out the TXT values that are in DNS; applying it may delete them',
+    },
   ],
   formats: RECORD_FORMATS,
   examples: {
@@ -52,7 +66,7 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
     'mailclaim claims record example.com --format zone': 'a line for a zone file',
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable],
+  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable, Exit.notYet],
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await knownClaim(argument, context, settings)
     const record = recordOf(claim)
@@ -60,10 +74,13 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
     if (options.provider !== undefined) {
       if (settings.formatGiven) throw usageError("--provider and --format can't be used together")
-      const zone = given ?? (await queryZone(record, context, settings))
-      if (zone === undefined) throw zoneUnknown(record)
-      return context.stdout.write(`${providerSnippet(options.provider, record, zone).replace(/\n$/, '')}\n`)
+      const write =
+        replacesRecordSet(options.provider) && !options.onlyNew
+          ? snippetWithExistingValues
+          : snippetWithoutLookup
+      return context.stdout.write(`${await write(options.provider, record, given, context, settings)}\n`)
     }
+    if (options.onlyNew) throw usageError('--only-new needs --provider')
     if (settings.format === 'value') return context.stdout.write(`${printable(record.value)}\n`)
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
@@ -86,6 +103,64 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
   },
 })
 
+/** @throws CliError `zone_unknown`, exit 7 */
+async function snippetWithoutLookup(
+  provider: ProviderName,
+  record: TxtRecord,
+  given: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<string> {
+  const zone = given ?? (await queryZone(record, context, settings))
+  if (zone === undefined) throw zoneUnknown(record)
+  if (replacesRecordSet(provider))
+    await warn(
+      `applying this may delete the other TXT values at ${record.name}, such as SPF: add them first`,
+      context,
+      settings,
+    )
+  return providerSnippet(provider, record, zone)
+}
+
+/** @throws CliError `values_unknown`, exit 8 */
+async function snippetWithExistingValues(
+  provider: ProviderName,
+  record: TxtRecord,
+  given: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<string> {
+  const seen = await queryTxtSet(record, context, settings)
+  if (seen.kind === 'unseen') throw valuesUnknown(record, seen.reason, given ?? seen.zone)
+  // DNS shows the values of another zone than the one that the snippet changes.
+  if (given !== undefined && given !== seen.zone)
+    throw valuesUnknown(record, `in DNS, it is in the zone ${seen.zone}`, given)
+  return providerSnippet(provider, record, seen.zone, seen)
+}
+
+/** That may take ten seconds, so a person sees that it is running. */
+async function queryTxtSet(record: TxtRecord, context: Context, settings: Settings): Promise<TxtSet> {
+  const progress = canAnimate(context)
+    ? await startProgress(`querying the name servers of ${record.name}`, context, settings)
+    : undefined
+  try {
+    return await observeTxtSet(record.name, searchStart(settings), dnsEffects(context))
+  } finally {
+    await progress?.end()
+  }
+}
+
+function valuesUnknown(record: TxtRecord, reason: string, zone: string | undefined): CliError {
+  return new CliError(
+    'values_unknown',
+    Exit.notYet,
+    `couldn't see which TXT values ${record.name} has: ${reason}`,
+    {
+      hint: `to see what each server answers: mailclaim claims check; to print the new value alone: add ${zone === undefined ? '--zone and ' : ''}--only-new`,
+    },
+  )
+}
+
 /** @throws CliError exit 2 if the record is not in the zone, even for a format without a host field. */
 function parseZone(text: string, record: TxtRecord): string {
   const zone = text.trim().toLowerCase().replace(/\.$/, '')
@@ -98,15 +173,11 @@ async function queryZone(
   context: Context,
   settings: Settings,
 ): Promise<string | undefined> {
-  return findZone(
-    record.name,
-    {
-      resolvers: settings.resolvers ?? 'system',
-      authoritativePort: settings.authoritativePort,
-      timeoutMs: ZONE_TIMEOUT_MS,
-    },
-    dnsEffects(context),
-  )
+  return findZone(record.name, { ...searchStart(settings), timeoutMs: ZONE_TIMEOUT_MS }, dnsEffects(context))
+}
+
+function searchStart({ resolvers, authoritativePort }: Settings) {
+  return { resolvers: resolvers ?? 'system', authoritativePort } as const
 }
 
 function zoneUnknown(record: TxtRecord): CliError {

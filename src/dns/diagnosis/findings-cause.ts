@@ -63,13 +63,13 @@ function remarks(observations: Observations, matching: readonly Observation[]): 
     .flatMap((server) => server.values)
     .find((value) => hasText([value], observations.expected))
   const findings: Finding[] = []
-  if (own !== undefined && own.strings > 1)
+  if (own !== undefined && own.strings.length > 1)
     findings.push({
       code: 'split_strings',
       severity: 'info',
-      message: `The value is stored in ${own.strings} strings; joined, they match exactly`,
+      message: `The value is stored in ${own.strings.length} strings; joined, they match exactly`,
       fix: 'Nothing to do',
-      details: { strings: own.strings },
+      details: { strings: own.strings.length },
     })
   if (
     own !== undefined &&

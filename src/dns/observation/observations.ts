@@ -39,6 +39,8 @@ export interface Observation {
   readonly extendedError: Message['extendedError']
   /** Set if the answer needs TCP and TCP failed. A larger datagram may still have brought all of it. */
   readonly tcpFailure: string | undefined
+  /** Whether records are missing from the answer. */
+  readonly truncated?: boolean
   /** The targets of the aliases from the name on. */
   readonly aliases: readonly string[]
   readonly aliasEnd: AliasEnd | undefined

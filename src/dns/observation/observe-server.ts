@@ -208,6 +208,7 @@ function classifyAnswer(message: Message, name: string, expected: string) {
     ttl,
     negativeTtl: negative?.negativeTtl,
     size: message.size,
+    truncated: message.tc,
     rcode: message.rcode,
     recursionAvailable: message.ra,
     extendedError: message.extendedError,

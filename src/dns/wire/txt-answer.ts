@@ -1,10 +1,10 @@
 import type { Message, ResourceRecord } from './message.ts'
 import { isWithin, MAX_NAME_LENGTH } from './name.ts'
 
-/** One TXT record: its strings joined, and how many there were (RFC 1035 section 3.3.14). */
+/** One TXT record: its strings, and their bytes joined (RFC 1035 section 3.3.14). */
 export interface TxtValue {
   readonly bytes: Uint8Array
-  readonly strings: number
+  readonly strings: readonly Uint8Array[]
 }
 
 export function hasValue(values: readonly TxtValue[], bytes: Uint8Array): boolean {
@@ -71,7 +71,7 @@ export function readTxt(message: Message, name: string): TxtAnswer {
   while (aliases.length <= MAX_ALIASES && owner.length <= MAX_NAME_LENGTH) {
     const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
     const values = txt.flatMap((record) =>
-      record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings.length }] : [],
+      record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings }] : [],
     )
     const cname = cnameAt(message, owner)
     if (values.length > 0)

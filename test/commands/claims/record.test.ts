@@ -1,6 +1,11 @@
+import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
+import { PROVIDER_NAMES, replacesRecordSet } from '../../../src/claims/record-providers.ts'
 import { run } from '../../../src/cli.ts'
-import { createFakeContext, jsonResponse } from '../../fake-context.ts'
+import { command } from '../../../src/commands/claims/record.ts'
+import { AA, createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
+import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
+import { harmfulIn } from '../../hardening/world.ts'
 
 const CLAIM = {
   object: 'domain_claim',
@@ -45,4 +50,131 @@ describe('--zone', () => {
 
 test('the claim in JSON is as the service wrote it', async () => {
   expect(JSON.parse((await record('--json')).stdout)).toEqual(CLAIM.record)
+})
+
+describe('--provider', () => {
+  const SPF = 'v=spf1 include:_spf.example.net -all'
+
+  /** Makes a snippet for `example.com`, which has these TXT values in DNS; `silent` if no server answers. */
+  async function snippet(line: string, txt: readonly string[] | 'silent') {
+    const clock = createFakeClock()
+    const respond = txt === 'silent' ? () => 'silent' as const : smallWorld(() => txt)
+    const dns = createFakeDns(respond, clock)
+    const context = createFakeContext({
+      clock,
+      dns,
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      respond: () =>
+        jsonResponse(200, {
+          ...CLAIM,
+          name: 'example.com',
+          record: { ...CLAIM.record, name: 'example.com', ttl: '600' },
+        }),
+    })
+    const words = ['claims', 'record', 'd1', '--resolver', '192.0.2.53', ...line.split(' ')]
+    const code = await run(words, context)
+    return { code, stdout: context.stdout.text, stderr: context.stderr.text, asked: dns.asked }
+  }
+
+  const route53Set = (stdout: string) => JSON.parse(stdout).Changes[0].ResourceRecordSet
+
+  test('keeps the values and the TTL that the name has in DNS', async () => {
+    const { code, stdout, stderr } = await snippet('--provider route53', [SPF, 'other=1'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(route53Set(stdout)).toEqual({
+      Name: 'example.com.',
+      Type: 'TXT',
+      TTL: 300,
+      ResourceRecords: [{ Value: `"${SPF}"` }, { Value: '"other=1"' }, { Value: '"prefix=token"' }],
+    })
+  })
+
+  test('has a value that is published already once', async () => {
+    const { stdout } = await snippet('--provider route53', ['prefix=token', SPF])
+    expect(route53Set(stdout).ResourceRecords).toEqual([{ Value: '"prefix=token"' }, { Value: `"${SPF}"` }])
+  })
+
+  test('has the TTL that the service names if the name has no TXT values', async () => {
+    const { stdout } = await snippet('--provider route53', [])
+    expect(route53Set(stdout)).toMatchObject({ TTL: 600, ResourceRecords: [{ Value: '"prefix=token"' }] })
+  })
+
+  test.each(PROVIDER_NAMES.filter(replacesRecordSet))(
+    'for %s ends with exit 8 if the values cannot be seen, and --only-new prints the new value with a warning',
+    async (provider) => {
+      const { code, stdout, stderr } = await snippet(`--provider ${provider} --zone example.com`, 'silent')
+      expect({ code, stdout }).toEqual({ code: 8, stdout: '' })
+      expect(stderr).toMatch(
+        /^error: couldn't see which TXT values example\.com has: .*\nhint: .*--only-new\n$/,
+      )
+
+      const only = await snippet(`--provider ${provider} --zone example.com --only-new`, [SPF])
+      expect(only.code).toBe(0)
+      expect(only.stdout).toContain('prefix=token')
+      expect(only.stdout).not.toContain(SPF)
+      expect(only.stderr).toMatch(/^warning: applying this may delete the other TXT values at example\.com/)
+      expect(only.asked).toEqual([])
+    },
+  )
+
+  test('unseen values have an error code of their own, and what DNS says cannot act on a terminal', async () => {
+    const clock = createFakeClock()
+    const answer = (name: string): packet.Answer => ({
+      type: 'CNAME',
+      name,
+      ttl: 60,
+      data: '\u001b]0;x\u0007.example.com',
+    })
+    const world = smallWorld(() => [])
+    const dns = createFakeDns(
+      (asked) =>
+        asked.type === 'TXT' && asked.server === '192.0.2.2'
+          ? { flags: AA, answers: [answer(asked.name)] }
+          : world(asked),
+      clock,
+    )
+    const context = createFakeContext({
+      clock,
+      dns,
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      respond: () =>
+        jsonResponse(200, { ...CLAIM, name: 'example.com', record: { type: 'TXT', value: 'prefix=token' } }),
+    })
+    const settings = await fakeSettings(context, { resolver: ['192.0.2.53'] })
+    const options = { provider: 'route53' as const }
+    await expect(command.run({ arguments: ['d1'], options }, context, settings)).rejects.toMatchObject({
+      code: 'values_unknown',
+      exit: 8,
+    })
+    expect(
+      await run(['claims', 'record', 'd1', '--resolver', '192.0.2.53', '--provider', 'route53'], context),
+    ).toBe(8)
+    expect(context.stderr.text).toContain('example.com is an alias (CNAME) for ')
+    expect(harmfulIn(context.stderr.text)).toEqual([])
+  })
+
+  test('ends with exit 8 if --zone is not the zone whose values DNS shows', async () => {
+    const { code, stderr } = await snippet('--provider route53 --zone com', [SPF])
+    expect(code).toBe(8)
+    expect(stderr).toContain('in DNS, it is in the zone example.com')
+  })
+
+  test('--only-new with --quiet warns of nothing', async () => {
+    const { code, stderr } = await snippet('--provider route53 --zone example.com --only-new --quiet', [])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+
+  test.each(PROVIDER_NAMES.filter((name) => !replacesRecordSet(name)))(
+    'for %s, which adds a record, asks DNS for no value',
+    async (provider) => {
+      const { code, stderr, asked } = await snippet(`--provider ${provider} --zone example.com`, 'silent')
+      expect({ code, stderr, asked }).toEqual({ code: 0, stderr: '', asked: [] })
+    },
+  )
+
+  test('--only-new without --provider is a usage error', async () => {
+    const { code, stderr } = await snippet('--only-new', [])
+    expect(code).toBe(2)
+    expect(stderr).toContain('--only-new needs --provider')
+  })
 })

@@ -41,7 +41,7 @@ describe('the TXT set of an answer', () => {
       aliases: ['b.old.example', 'b.new.example'],
       dname: undefined,
       loop: false,
-      values: [{ bytes: Buffer.from('here'), strings: 1 }],
+      values: [{ bytes: Buffer.from('here'), strings: [Buffer.from('here')] }],
       ttl: 300,
     })
   })
