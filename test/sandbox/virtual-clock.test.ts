@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { seededId, seededIndex } from '../../src/sandbox/seeds.ts'
+import { seededId, seededIndex } from '../../src/sandbox/fixtures.ts'
 import { createVirtualClock, timestamp } from '../../src/sandbox/virtual-clock.ts'
 
 /** A base clock that moves only when told. */
