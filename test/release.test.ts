@@ -71,9 +71,9 @@ describe('what is published', () => {
 })
 
 describe('the workflows', () => {
-  const folder = new URL('.github/workflows/', root)
-  test.each(readdirSync(folder))('%s pins every action, and by default may only read', (name) => {
-    const text = readFileSync(new URL(name, folder), 'utf8')
+  const directory = new URL('.github/workflows/', root)
+  test.each(readdirSync(directory))('%s pins every action, and by default may only read', (name) => {
+    const text = readFileSync(new URL(name, directory), 'utf8')
     const actions = [...text.matchAll(/uses: (\S+)/g)].map((match) => match[1])
     expect(actions.length).toBeGreaterThan(0)
     for (const action of actions)
@@ -107,15 +107,15 @@ describe('a release', () => {
 
   test('a release stops unless the package names its repository, issue tracker and homepage', () => {
     const check = /run: (node -e .+)$/m.exec(publish)?.[1] ?? ''
-    const folder = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
+    const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
     const complete = { repository: 'r', bugs: 'b', homepage: 'h' }
     const status = (fields: object) => {
-      writeFileSync(join(folder, 'package.json'), JSON.stringify(fields))
-      return spawnSync('sh', ['-c', check], { cwd: folder }).status
+      writeFileSync(join(directory, 'package.json'), JSON.stringify(fields))
+      return spawnSync('sh', ['-c', check], { cwd: directory }).status
     }
     expect(status(complete)).toBe(0)
     for (const field of Object.keys(complete)) expect(status({ ...complete, [field]: undefined })).toBe(1)
-    rmSync(folder, { recursive: true })
+    rmSync(directory, { recursive: true })
   })
 
   test('a release is built from packages whose checksums are in the lock file', () => {

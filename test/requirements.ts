@@ -32,8 +32,8 @@ const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
 /** Where a program is, or undefined. */
 export function find(program: string): string | undefined {
-  for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
-    const path = join(folder, program)
+  for (const directory of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
+    const path = join(directory, program)
     try {
       accessSync(path, constants.X_OK)
       return path

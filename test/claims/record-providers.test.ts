@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { TxtRecord } from '../../src/claims/record.ts'
 import { PROVIDER_NAMES, type ProviderName, providerSnippet } from '../../src/claims/record-providers.ts'
-import { harmfulIn } from '../hardening/world.ts'
+import { harmfulIn } from '../hardening/in-process-client.ts'
 import { find, needs } from '../requirements.ts'
 
 /** Text that tools, shells and languages interpret, mixed with harmless text. */

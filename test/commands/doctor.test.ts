@@ -52,9 +52,9 @@ function createSetup(options: FakeContextOptions = {}, clock: Partial<Clock> = {
     dns: dnsThat({ aa: true, ra: false }),
     ...options,
   })
-  for (const folder of Object.values(context.directories)) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    chmodSync(folder, 0o700)
+  for (const directory of Object.values(context.directories)) {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    chmodSync(directory, 0o700)
   }
   // Time stands still: no check is too slow.
   const sleep: Clock['sleep'] = (_ms, signal) =>
@@ -93,7 +93,7 @@ describe('doctor', () => {
       context.requests.map(({ method, url, headers }) => [method, url.href, Object.keys(headers)]),
     ).toEqual([['GET', 'https://api.example.com/', ['user-agent', 'accept']]])
     expect(context.stdout.text).not.toContain(READY.apiKey)
-    expect(Object.values(context.directories).flatMap((folder) => readdirSync(folder))).toEqual([])
+    expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
   test('doctor warns if certificates are not checked', async () => {
@@ -109,8 +109,8 @@ describe('doctor', () => {
 
   test('the remedy for exposed directories works whatever their names', async () => {
     const context = createSetup()
-    const folder = join(context.directories.state, "o'brien; $(exit)")
-    const paths = { config: join(folder, 'c'), state: join(folder, 's') }
+    const directory = join(context.directories.state, "o'brien; $(exit)")
+    const paths = { config: join(directory, 'c'), state: join(directory, 's') }
     for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
     const { of } = await doctor(Object.assign(context, { directories: paths }))
     execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])

@@ -7,7 +7,7 @@ import type { Context, KeychainRequest } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { needs } from '../requirements.ts'
 import { createProcessSession, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
-import { interruptGroup } from '../stories/world.ts'
+import { interruptGroup } from '../stories/built-program.ts'
 
 const request = (
   operation: KeychainRequest['operation'],

@@ -14,10 +14,10 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
-import { createServedWorld, type ServedWorld, type World } from '../stories/world.ts'
-import { type Client, createClient, expectCalmFailure, filesBelow } from './world.ts'
+import { createServedWorld, type ServedWorld, type World } from '../stories/built-program.ts'
+import { type Client, createClient, expectCalmFailure, filesBelow } from './in-process-client.ts'
 
-/** Every file and folder below a folder, by its path from there. */
+/** Every file and directory below a directory, by its path from there. */
 function below(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' }).toSorted()
 }
@@ -56,7 +56,7 @@ describe('rights', () => {
     },
   )
 
-  test('that were loosened since are tightened by the next command that writes, but for a folder that the person named', async () => {
+  test('that were loosened since are tightened by the next command that writes, but for a directory that the person named', async () => {
     const world = await createServedWorld()
     await world.login()
     await furnish(world)
@@ -160,15 +160,15 @@ describe.each(Object.keys(USERS))('the %s', (what) => {
     expect(readFileSync(elsewhere, 'utf8')).toBe(text)
   })
 
-  test('as a folder, a pipe or a file of someone else: is refused', async () => {
+  test('as a directory, a pipe or a file of someone else: is refused', async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
     rmSync(path)
     mkdirSync(path)
-    const folder = await client.run(words)
-    if (!heals) expect(folder.code, folder.stderr).toBe(code)
-    expectCalmFailure(folder)
+    const directory = await client.run(words)
+    if (!heals) expect(directory.code, directory.stderr).toBe(code)
+    expectCalmFailure(directory)
     rmSync(path, { recursive: true })
     if (process.getuid?.() !== 0) return
     // Only root can give files away.
@@ -180,7 +180,7 @@ describe.each(Object.keys(USERS))('the %s', (what) => {
   })
 })
 
-describe('a folder', () => {
+describe('a directory', () => {
   test.each([
     ['is a link that leads nowhere', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
     ['is a file', (path: string) => writeFileSync(path, '')],

@@ -9,7 +9,7 @@ import {
   textResponse,
 } from '../fake-context.ts'
 import { withEffects } from '../session/sandbox-session.ts'
-import { expectCalmFailure, harmfulIn, type Ran } from './world.ts'
+import { expectCalmFailure, harmfulIn, type Ran } from './in-process-client.ts'
 
 /** Bodies in all; each goes to one command in one format. Set MAILCLAIM_TEST_BODIES for a longer run. */
 const BODIES = 6000

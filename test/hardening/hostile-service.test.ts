@@ -11,7 +11,7 @@ import {
   expectCalmFailure,
   expectWholeFiles,
   type Ran,
-} from './world.ts'
+} from './in-process-client.ts'
 
 /** How a command talks to the service: what it asks first decides how a fault ends it. */
 type Asks = 'get' | 'post' | 'refresh' | 'exchange' | 'nothing'
@@ -338,7 +338,7 @@ describe('a hostile service', () => {
         command: one.command,
         exit: ran.code,
         expected: expectedExit(one, row),
-        says: ran.stderr,
+        stderr: ran.stderr,
       }))
     expect(wrong).toEqual([])
     expect(longest, 'the longest took').toBeLessThan(LONGEST_MS)

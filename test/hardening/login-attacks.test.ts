@@ -10,7 +10,7 @@ import { readRecord } from '../../src/session/record.ts'
 import { find, needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { withEffects } from '../session/sandbox-session.ts'
-import { type Client, createClient, harmfulIn } from './world.ts'
+import { type Client, createClient, harmfulIn } from './in-process-client.ts'
 
 interface Login {
   readonly client: Client

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { TlsOptions } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import { createServedWorld, createWorld, type Ended, type World } from '../stories/world.ts'
+import { createServedWorld, createWorld, type Ended, type World } from '../stories/built-program.ts'
 
 const KEY = 'test_key_1234567890'
 const GRANTS = JSON.stringify({ object: 'list', has_more: false, data: [] })
@@ -191,9 +191,9 @@ async function startProxy(
 }
 
 describe.runIf(needs('openssl'))('TLS', () => {
-  let folder = ''
-  const file = (name: string) => join(folder, name)
-  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' })
+  let directory = ''
+  const file = (name: string) => join(directory, name)
+  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: directory, stdio: 'pipe' })
 
   /** A certificate of the private authority. */
   function issue(name: string, subject: string, days: number): void {
@@ -233,7 +233,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
   }
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'mailclaim-tls-'))
+    directory = mkdtempSync(join(tmpdir(), 'mailclaim-tls-'))
     openssl(
       'req',
       '-x509',
@@ -255,7 +255,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     issue('other', 'DNS:other.example', 2)
     issue('old', 'DNS:localhost,IP:127.0.0.1', -1)
   })
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
   const pair = (name: string) => ({
     key: readFileSync(file(`${name}.key`)),

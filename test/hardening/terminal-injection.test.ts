@@ -6,13 +6,13 @@ import { run } from '../../src/cli.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { withEffects } from '../session/sandbox-session.ts'
-import { control, createClient, createRealClock, harmfulIn } from './world.ts'
+import { control, createClient, createRealClock, harmfulIn } from './in-process-client.ts'
 
 /** What a stranger may write to take over a terminal, a clipboard, a line or a spreadsheet. */
 const CORPUS: Readonly<Record<string, string>> = {
   'every C0 control': Array.from({ length: 32 }, (_, code) => String.fromCharCode(code)).join('x'),
   'DEL and every C1 control': Array.from({ length: 33 }, (_, at) => String.fromCharCode(0x7f + at)).join('x'),
-  'a colour that is never reset': '\u001b[31;5mred',
+  'a color that is never reset': '\u001b[31;5mred',
   'a cleared screen': '\u001b[2J\u001b[H$ rm -rf ~',
   'an 8-bit CSI': '\u009b2J\u009b1;1H',
   'a title': '\u001b]0;root@host\u0007',

@@ -230,7 +230,7 @@ describe('when a fault strikes', () => {
     { kind: 'delay', before_ms: -1 },
     { kind: 'redirect', url: 5 },
     { kind: 'merge', fields: [] },
-  ])('%j is no fault', async (body) => {
+  ])('the fault %j is refused', async (body) => {
     const sandbox = await sandboxForTest()
     expect((await fault(sandbox, body)).status).toBe(422)
   })

@@ -210,7 +210,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
       expect(width).toBeLessThanOrEqual(360)
     })
 
-    test('its colours are those of the scheme', async () => {
+    test('its colors are those of the scheme', async () => {
       const sandbox = await sandboxForTest()
       const page = await open(authorizeUrl(sandbox), { colorScheme })
       const paper = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')

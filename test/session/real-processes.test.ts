@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { readRecord } from '../../src/session/record.ts'
 import { needs } from '../requirements.ts'
-import { createServedWorld } from '../stories/world.ts'
+import { createServedWorld } from '../stories/built-program.ts'
 import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))

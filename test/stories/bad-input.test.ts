@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { createWorld, type Ended, type ServedWorld, shareSandbox } from './world.ts'
+import { createWorld, type Ended, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -12,11 +12,11 @@ function keyed(): ServedWorld {
 }
 
 /** One line that says what is wrong, at most one more with what to do, and nothing where data would be. */
-function expectOneError(ended: Ended, code: number, says: RegExp): void {
+function expectOneError(ended: Ended, code: number, message: RegExp): void {
   expect(ended.code, ended.stderr).toBe(code)
   expect(ended.stdout).toBe('')
   expect(ended.stderr).toMatch(/^error: [^\n]+\n(hint: [^\n]+\n)?$/)
-  expect(ended.stderr).toMatch(says)
+  expect(ended.stderr).toMatch(message)
 }
 
 describe('a mistake on the command line is one clear error, and nothing is sent', () => {
@@ -241,7 +241,7 @@ describe('a service that does not answer as the interface says', () => {
 })
 
 describe('what is piped', () => {
-  test('has no escape byte, whatever asks for colour on a terminal; --json parses; TSV has a header and full values', async () => {
+  test('has no escape byte, whatever asks for color on a terminal; --json parses; TSV has a header and full values', async () => {
     const world = keyed()
     await world.run(['claims', 'create', 'piped.example'])
     const id =

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import { createWorld, type World } from './world.ts'
+import { createWorld, type World } from './built-program.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 
@@ -108,7 +108,7 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
     ['sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
     ['sourced where nobody started the completion system', 'source <(mailclaim completion zsh)'],
     [
-      'in a folder of completions',
+      'in a directory of completions',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
   ])('completes commands, options, values, profiles and domains: %s', async (_how, setUp) => {

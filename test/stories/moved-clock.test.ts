@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { needs } from '../requirements.ts'
-import { createServedWorld, PROGRAM } from './world.ts'
+import { createServedWorld, PROGRAM } from './built-program.ts'
 
 describe.runIf(needs('faketime'))('a wall clock that is moved, in a real process', () => {
   it.each(['+5h', '-5h', '+70 days'])(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
+import { createServedWorld, createWorld, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal, steady, type Terminal, type TerminalOptions } from './terminal.ts'
-import { createServedWorld, createWorld, type ServedWorld, shareSandbox } from './world.ts'
 
 const WIDTHS = [40, 80, 200] as const
 const SGR = /\x1b\[[\d;]*m/g
@@ -150,23 +150,23 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(await terminal.exit()).toBe(130)
   })
 
-  test('colour is that of the sixteen of the terminal, so that it is read on dark and on light', async () => {
+  test('color is that of the sixteen of the terminal, so that it is read on dark and on light', async () => {
     const world = signedIn()
-    await world.run(['claims', 'create', 'colour.example'])
+    await world.run(['claims', 'create', 'color.example'])
     for (const line of [
-      'mailclaim claims check colour.example',
+      'mailclaim claims check color.example',
       'mailclaim imports list --status completed',
       'mailclaim --help',
     ]) {
-      const coloured = await screenOf(world, line, {})
+      const colored = await screenOf(world, line, {})
       const plain = await screenOf(world, line, { env: { NO_COLOR: '1' } })
       const off = await screenOf(world, `${line} --no-color`, {})
-      const codes = coloured.terminal.colours().match(SGR) ?? []
+      const codes = colored.terminal.colors().match(SGR) ?? []
       expect(codes.length, line).toBeGreaterThan(3)
       for (const code of codes) expect(code).toMatch(/^\x1b\[(?:0|1|2|4|22|24|3[0-79]|9[0-7]|49|;)*m$/)
-      for (const { terminal } of [plain, off]) expect(terminal.colours()).toBe(terminal.screen())
+      for (const { terminal } of [plain, off]) expect(terminal.colors()).toBe(terminal.screen())
       const words = ({ terminal }: typeof plain) => still(terminal.screen(), '').replace(/[\d\s]+/g, ' ')
-      expect(words(coloured)).toBe(words(plain))
+      expect(words(colored)).toBe(words(plain))
     }
   })
 

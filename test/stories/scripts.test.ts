@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import { type Ended, install, type ServedWorld, shareSandbox } from './world.ts'
+import { type Ended, install, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -50,7 +50,7 @@ describe('exit codes, as a script sees them', () => {
     [8, 'not yet', 'mailclaim claims create early.example; mailclaim claims check early.example'],
     [
       9,
-      'a negative end',
+      'a claim that failed',
       `mailclaim claims create failed.example
        curl -sf -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/failed.example/outcome" -d '{"outcome":"fail"}' >&2
        mailclaim claims watch failed.example`,
@@ -198,7 +198,7 @@ describe('environments', () => {
     expect(ended.stderr).toMatch(/Completed: the domain is yours/)
   })
 
-  test('FORCE_COLOR colours a table in a pipe, NO_COLOR beats nothing of the data', async () => {
+  test('FORCE_COLOR colors a table in a pipe, NO_COLOR beats nothing of the data', async () => {
     const world = scripted()
     const forced = await script(world, 'mailclaim imports list --format table', 'sh', { FORCE_COLOR: '1' })
     expect(forced.stdout).toContain('\u001b[')

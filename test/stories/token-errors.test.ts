@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type ServedWorld, shareSandbox } from './world.ts'
+import { type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -40,32 +40,35 @@ const fault = (world: ServedWorld, error: string, status: number) =>
   })
 
 /** One error with its next step, clean for a terminal. */
-function expectCause(stderr: string, says: RegExp): void {
+function expectCause(stderr: string, message: RegExp): void {
   const lines = stderr.trimEnd().split('\n')
   const at = lines.findIndex((line) => line.startsWith('error: '))
   expect(at, stderr).toBeGreaterThanOrEqual(0)
-  expect(lines[at]).toMatch(says)
+  expect(lines[at]).toMatch(message)
   expect(lines[at + 1], stderr).toMatch(/^hint: /)
   expect(stderr).not.toContain('\u001b')
 }
 
 describe('the token endpoint refuses', () => {
-  test.each(ERRORS)('$error at the exchange of the code', async ({ error, status, login: [code, says] }) => {
-    const world = serve()
-    await fault(world, error, status)
-    const ended = await world.login()
-    expect(ended.code, ended.stderr).toBe(code)
-    expectCause(ended.stderr, says)
-    expect((await world.run(['auth', 'token'])).code).toBe(4)
-  })
+  test.each(ERRORS)(
+    '$error at the exchange of the code',
+    async ({ error, status, login: [code, message] }) => {
+      const world = serve()
+      await fault(world, error, status)
+      const ended = await world.login()
+      expect(ended.code, ended.stderr).toBe(code)
+      expectCause(ended.stderr, message)
+      expect((await world.run(['auth', 'token'])).code).toBe(4)
+    },
+  )
 
-  test.each(ERRORS)('$error at a refresh', async ({ error, status, refresh: [code, says], over }) => {
+  test.each(ERRORS)('$error at a refresh', async ({ error, status, refresh: [code, message], over }) => {
     const world = serve()
     expect((await world.login()).code).toBe(0)
     await fault(world, error, status)
     const ended = await world.run(['auth', 'refresh'])
     expect(ended.code, ended.stderr).toBe(code)
-    expectCause(ended.stderr, says)
+    expectCause(ended.stderr, message)
     // What refused before it worked on the token leaves it as good as it was.
     expect((await world.run(['auth', 'refresh'])).code).toBe(over ? 4 : 0)
   })

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { find, needs } from '../requirements.ts'
+import { createServedWorld, program, type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
-import { createServedWorld, program, type Running, type ServedWorld, shareSandbox } from './world.ts'
 
 const ADDRESS = /http:\/\/\S+\/oauth\/authorize\S+/
 const FAST = ['--check-seconds', '0.05', '--transfer-seconds', '0.05']
@@ -236,7 +236,7 @@ describe('signing in with a pasted address', () => {
     return location
   }
 
-  /** Lines that are no answer to this login, each with what the program says of it. */
+  /** Lines that are no answer to this login, each with the reason that the program gives. */
   function wrongLines(right: string): readonly (readonly [string, string])[] {
     const changed = (change: (query: URLSearchParams) => void) => {
       const url = new URL(right)
@@ -253,14 +253,14 @@ describe('signing in with a pasted address', () => {
     ]
   }
 
-  test('through a pipe, wrong lines first, and then the whole road', async () => {
+  test('through a pipe, wrong lines first, and then then the right one', async () => {
     const world = serve()
     const login = world.start(['login', '--store', 'file', '--no-browser'], { stdin: 'open' })
     const [address] = await login.seen(ADDRESS)
     const right = await redirectOf(address)
-    for (const [line, says] of wrongLines(right)) {
+    for (const [line, reason] of wrongLines(right)) {
       login.type(`${line}\n`)
-      await login.seen(new RegExp(`an answer was ignored: .*${says}`))
+      await login.seen(new RegExp(`an answer was ignored: .*${reason}`))
     }
     login.type(`  ${right}\n`)
     const ended = await login.ended
@@ -274,10 +274,10 @@ describe('signing in with a pasted address', () => {
     const terminal = openTerminal(world, 'mailclaim login --store file --no-browser', { columns: 300 })
     const screen = await terminal.until(/Waiting for your approval/)
     const right = await redirectOf(ADDRESS.exec(screen)?.[0] ?? '')
-    for (const [line, says] of wrongLines(right).slice(0, 3)) {
+    for (const [line, reason] of wrongLines(right).slice(0, 3)) {
       terminal.type(line)
       terminal.keys('Enter')
-      await terminal.until(new RegExp(`ignored: .*${says}`))
+      await terminal.until(new RegExp(`ignored: .*${reason}`))
     }
     terminal.type(right)
     terminal.keys('Enter')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Running, type ServedWorld, shareSandbox } from './world.ts'
+import { type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -116,7 +116,7 @@ describe('claim', () => {
     expect(JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '')).toMatchObject({ error: { exit: 8 } })
   })
 
-  test('a claim that came to a bad end is begun anew', async () => {
+  test('a claim that ended unsuccessfully is replaced by a new one', async () => {
     const world = keyed()
     await world.run(['claims', 'create', 'again.example'])
     await world.control('POST', 'claims/again.example/outcome', { outcome: 'expire' })
@@ -225,7 +225,7 @@ describe('claims watch goes on', () => {
     )
   })
 
-  test('while the service is started anew, and then asks for the claim that it has lost', async () => {
+  test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {
     const world = keyed()
     const { port } = new URL(world.service.base_url)
     // A second service whose life is short.
