@@ -18,6 +18,8 @@ const environment = Object.fromEntries(
 )
 Object.assign(environment, {
   HOME: home,
+  USERPROFILE: home,
+  LOCALAPPDATA: home,
   MAILCLAIM_CONFIG_DIR: join(home, 'config'),
   MAILCLAIM_STATE_DIR: join(home, 'state'),
 })

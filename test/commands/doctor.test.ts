@@ -19,6 +19,7 @@ import {
   type FakeContextOptions,
   textResponse,
 } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
 
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
@@ -107,7 +108,7 @@ describe('doctor', () => {
     })
   })
 
-  test('the remedy for exposed directories works whatever their names', async () => {
+  test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
     const context = createSetup()
     const directory = join(context.directories.state, "o'brien; $(exit)")
     const paths = { config: join(directory, 'c'), state: join(directory, 's') }
@@ -207,7 +208,7 @@ describe('a warning leaves the exit code 0', () => {
     expect(close.of('clock')).toMatchObject({ status: 'ok' })
   })
 
-  test.skipIf(process.platform === 'win32')('a directory that others can read is a warning', async () => {
+  test.runIf(needs('posix'))('a directory that others can read is a warning', async () => {
     const context = createSetup()
     chmodSync(context.directories.state, 0o750)
     const { code, of } = await doctor(context)
@@ -219,7 +220,7 @@ describe('a warning leaves the exit code 0', () => {
     })
   })
 
-  test.skipIf(process.platform === 'win32')(
+  test.runIf(needs('posix'))(
     'a directory with open POSIX permissions is no warning on Windows, which has other permissions',
     async () => {
       const context = { ...createSetup(), platform: 'win32' as const }

@@ -27,6 +27,7 @@ import {
 } from '../../src/storage/durable-file.ts'
 import { readJson } from '../../src/storage/json-file.ts'
 import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
+import { needs } from '../requirements.ts'
 
 function newDirectory(): string {
   const path = mkdtempSync(join(tmpdir(), 'mailclaim-files-'))
@@ -57,7 +58,7 @@ function withUmask(mask: number): void {
   onTestFinished(() => void process.umask(before))
 }
 
-describe('a private directory', () => {
+describe.runIf(needs('posix'))('a private directory', () => {
   it.each([0o000, 0o022, 0o077, 0o777])(
     'is ours alone under umask %o, and so are those made above it',
     async (mask) => {
@@ -88,19 +89,15 @@ describe('a private directory', () => {
     expect(mode(path)).toBe('755')
   })
 
-  it.skipIf(process.platform === 'win32')(
-    'below a link to a disk that is not mounted cannot be made, and says so at once',
-    async () => {
-      const root = newDirectory()
-      symlinkSync(join(root, 'not-mounted'), join(root, '.local'))
-      await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
-        code: 'directory_unusable',
-        exit: 1,
-        message: `the directory ${join(root, '.local', 'state')} cannot be used: it cannot be created (part of the path does not exist)`,
-      })
-    },
-    5000,
-  )
+  it('below a link to a disk that is not mounted cannot be made, and says so at once', async () => {
+    const root = newDirectory()
+    symlinkSync(join(root, 'not-mounted'), join(root, '.local'))
+    await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
+      code: 'directory_unusable',
+      exit: 1,
+      message: `the directory ${join(root, '.local', 'state')} cannot be used: it cannot be created (part of the path does not exist)`,
+    })
+  }, 5000)
 
   it('a private directory can be reached through our own link', async () => {
     const root = newDirectory()
@@ -142,7 +139,7 @@ describe('a private directory', () => {
   )
 })
 
-describe('a JSON file', () => {
+describe.runIf(needs('posix'))('a JSON file', () => {
   it('a missing JSON file is undefined', async () => {
     expect(await readJson(join(newDirectory(), 'none.json'), asIs)).toBeUndefined()
   })
@@ -201,7 +198,7 @@ describe('a JSON file', () => {
   })
 })
 
-describe('a durable write', () => {
+describe.runIf(needs('posix'))('a durable write', () => {
   it.each([0o000, 0o022, 0o777])(
     'makes a file of 0600 under umask %o and leaves nothing else',
     async (mask) => {
@@ -316,7 +313,7 @@ describe('a preallocated file', () => {
   })
 })
 
-describe('a move', () => {
+describe.runIf(needs('posix'))('a move', () => {
   it('moving a pipe does not wait for anybody to write into it', () => {
     const root = newDirectory()
     execFileSync('mkfifo', [join(root, 'pipe')])
@@ -325,7 +322,7 @@ describe('a move', () => {
   })
 })
 
-describe('a file that is created once', () => {
+describe.runIf(needs('posix'))('a file that is created once', () => {
   it('a file that can be created once is created by the first, and left alone by all others', () => {
     const path = join(newDirectory(), 'a.json')
     expect(createDurable(path, '1')).toBe(true)

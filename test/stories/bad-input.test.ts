@@ -64,7 +64,7 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
     [5, /no claim for unknown\.example is known/, 'claims get unknown.example'],
     [5, /no claim for unknown\.example is known/, 'claims watch unknown.example'],
     [2, /is a web address, not a domain name/, 'claims get a/../b'],
-  ])('exit %i, %s: %s', async (code, says, line) => {
+  ])('exit %i with the message %s: mailclaim %s', async (code, says, line) => {
     const world = createWorld()
     // A service that would be reached is not there at all: whatever is sent fails with exit 7.
     Object.assign(world.env, {
@@ -81,7 +81,7 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
   })
 })
 
-describe('where the service is', () => {
+describe('the address of the service', () => {
   test.each<[number, RegExp, Record<string, string>]>([
     [3, /the address of the service is not configured\nhint: give --base-url/, { MAILCLAIM_BASE_URL: '' }],
     [3, /is not encrypted/, { MAILCLAIM_BASE_URL: 'http://mail.example' }],
@@ -91,7 +91,7 @@ describe('where the service is', () => {
     [3, /base URL/, { MAILCLAIM_BASE_URL: 'https://user:secret@mail.example' }],
     [4, /not signed in/, { MAILCLAIM_API_KEY: '' }],
     [7, /refused|cannot be reached/, { MAILCLAIM_BASE_URL: 'http://127.0.0.1:9' }],
-  ])('exit %i, %s', async (code, says, env) => {
+  ])('an unusable address of the service is exit %i with the message %s', async (code, says, env) => {
     const world = keyed()
     Object.assign(world.env, env)
     for (const line of ['imports list', 'grants list', 'claims create example.com']) {
@@ -101,7 +101,7 @@ describe('where the service is', () => {
     }
   })
 
-  test('login needs a client id too, and says so before a browser is opened', async () => {
+  test('a login without a client id fails before a browser is opened', async () => {
     const world = serve()
     expectOneError(
       await world.run(['login', '--no-browser', '--store', 'file'], { env: { MAILCLAIM_CLIENT_ID: '' } }),
@@ -110,7 +110,7 @@ describe('where the service is', () => {
     )
   })
 
-  test('what the service does not know or does not allow has its own exit code', async () => {
+  test('not found and not allowed have their own exit codes', async () => {
     const world = keyed()
     const id = '00000000-0000-4000-8000-000000000000'
     expectOneError(await world.run(['imports', 'get', id]), 5, /not found/)
@@ -124,7 +124,7 @@ describe('where the service is', () => {
   })
 })
 
-describe('a service that does not answer as the interface says', () => {
+describe('an unexpected response of the service', () => {
   let respond: (response: ServerResponse, path: string) => void = () => {}
   const server = createServer((request, response) => respond(response, request.url ?? ''))
   beforeAll(() => new Promise<void>((done) => server.listen(0, '127.0.0.1', done)))
@@ -174,7 +174,7 @@ describe('a service that does not answer as the interface says', () => {
       (response) => void response.writeHead(302, { location: 'https://evil.example/' }).end(),
     ],
     ['a connection that is cut', 7, /./, (response) => void response.destroy()],
-  ])('%s: exit %i', async (_what, code, says, answer) => {
+  ])('a service that answers with %s is exit %i', async (_what, code, says, answer) => {
     const world = answering(answer)
     const ended = await world.run(['imports', 'list', '--http-timeout', '2'])
     expectOneError(ended, code, says)
@@ -205,7 +205,7 @@ describe('a service that does not answer as the interface says', () => {
     zeta: [1, { deep: true }],
   }
 
-  test('fields that the service adds come through, in its own order and to the letter', async () => {
+  test('fields that the service adds are printed unchanged and in their order', async () => {
     const envelope = { object: 'list', has_more: false, data: [ITEM], total_count: 1 }
     const world = answering(
       (response, path) =>
@@ -241,7 +241,7 @@ describe('a service that does not answer as the interface says', () => {
 })
 
 describe('what is piped', () => {
-  test('has no escape byte, whatever asks for color on a terminal; --json parses; TSV has a header and full values', async () => {
+  test('piped output has no escape sequence, whatever asks for color; --json parses; TSV has a header and full values', async () => {
     const world = keyed()
     await world.run(['claims', 'create', 'piped.example'])
     const id =

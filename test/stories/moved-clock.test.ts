@@ -5,7 +5,7 @@ import { createServedWorld, PROGRAM } from './built-program.ts'
 
 describe.runIf(needs('faketime'))('a wall clock that is moved, in a real process', () => {
   it.each(['+5h', '-5h', '+70 days'])(
-    'by %s: the access token stays in use, and nothing is renewed',
+    'if the wall clock is moved by %s, the access token stays in use and nothing is renewed',
     async (span) => {
       const world = await createServedWorld()
       expect(await world.login()).toMatchObject({ code: 0 })

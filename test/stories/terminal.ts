@@ -66,12 +66,13 @@ export function openTerminal(world: World, line: string, options: TerminalOption
   const capture = (...words: string[]) => tmux('capture-pane', '-p', ...words).trimEnd()
   async function until(pattern: RegExp): Promise<string> {
     const end = Date.now() + LIMIT_MS
-    for (;;) {
-      const seen = capture()
-      if (pattern.test(seen)) return seen
+    let seen = capture()
+    while (!pattern.test(seen)) {
       if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
       await new Promise((resolve) => setTimeout(resolve, 30))
+      seen = capture()
     }
+    return seen
   }
   return {
     screen: () => capture(),
