@@ -134,7 +134,7 @@ describe.runIf(needs('posix'))('claim', () => {
 })
 
 describe('how a claim ends', () => {
-  test.each<[string, Record<string, string>, number, RegExp]>([
+  test.each<[label: string, outcome: Record<string, string>, exit: number, message: RegExp]>([
     ['completed', { outcome: 'complete' }, 0, /is yours/],
     [
       'blocked',
@@ -158,14 +158,14 @@ describe('how a claim ends', () => {
       8,
       /warning: .*under_review.*\n.*error: timed out: .*/s,
     ],
-  ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, says) => {
+  ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, message) => {
     const world = keyed()
     const domain = `${label}-end.example`
     await world.run(['claims', 'create', domain])
     await world.control('POST', `claims/${domain}/outcome`, outcome)
     const watched = await world.run(['claims', 'watch', domain, '--timeout', '1'])
     expect(watched.code, watched.stderr).toBe(code)
-    expect(watched.stderr).toMatch(says)
+    expect(watched.stderr).toMatch(message)
     // The service verifies no claim that is in a state of its own invention.
     if (label === 'unheard') return
     const verified = await world.run(['claims', 'verify', domain, '--no-check', '--wait', '--timeout', '1'])

@@ -123,7 +123,7 @@ describe('the sandbox refuses for real', () => {
 })
 
 describe('an invalid answer of the token endpoint', () => {
-  test.each<[string, number, string, string, number]>([
+  test.each<[what: string, status: number, type: string, body: string, exit: number]>([
     ['HTML 502', 502, 'text/html', '<h1>Bad Gateway</h1>', 7],
     ['an empty 200', 200, 'application/json', '', 7],
     ['200 that is not JSON', 200, 'application/json', 'hello', 7],
