@@ -15,7 +15,7 @@ import { major, nodesToMeasure } from './nodes.mjs'
 const RUNS = process.argv.includes('--quick') ? 5 : 11
 const root = fileURLToPath(new URL('..', import.meta.url))
 const program = join(root, 'bin/mailclaim.js')
-const folder = await mkdtemp(join(tmpdir(), 'mailclaim-bench-'))
+const directory = await mkdtemp(join(tmpdir(), 'mailclaim-bench-'))
 const started = new Set()
 const rows = []
 const show = (one) => {
@@ -30,9 +30,9 @@ const clean = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|NODE_|https?_proxy$)/i.test(name)),
 )
 Object.assign(clean, {
-  HOME: folder,
-  MAILCLAIM_STATE_DIR: join(folder, 'state'),
-  MAILCLAIM_CONFIG_DIR: join(folder, 'config'),
+  HOME: directory,
+  MAILCLAIM_STATE_DIR: join(directory, 'state'),
+  MAILCLAIM_CONFIG_DIR: join(directory, 'config'),
 })
 
 async function startSandbox(words) {
@@ -119,12 +119,12 @@ async function startUp(node, bare, service) {
   await over('the same over a bare start', json, empty, later(node.version, 3.6, 2.6))
   if (!existsSync('/usr/bin/script')) return
   const shown = onTerminal(at([...list, '--format', 'table']))
-  const plain = onTerminal(json, join(folder, 'list.json'))
+  const plain = onTerminal(json, join(directory, 'list.json'))
   await over('the same as a table on a terminal over JSON', shown, plain, 1.3)
 }
 
 /** For the minimal script: it keeps what V8 compiled, as the program does. */
-const cached = (service) => ({ ...service.keyed, NODE_COMPILE_CACHE: join(folder, 'compiled') })
+const cached = (service) => ({ ...service.keyed, NODE_COMPILE_CACHE: join(directory, 'compiled') })
 
 /** A command on a pseudoterminal of 120 columns; or one that is started the same way but writes to a file. */
 function onTerminal({ node, words, env }, file) {
@@ -175,8 +175,8 @@ async function streaming(node, bare, service) {
 async function refreshes(service) {
   const env = {
     ...service.env,
-    MAILCLAIM_STATE_DIR: join(folder, 'crowd'),
-    MAILCLAIM_CONFIG_DIR: join(folder, 'crowd'),
+    MAILCLAIM_STATE_DIR: join(directory, 'crowd'),
+    MAILCLAIM_CONFIG_DIR: join(directory, 'crowd'),
   }
   await login(service, env)
   const crowd = async () => {
@@ -372,17 +372,17 @@ async function watching(service) {
 
 async function install() {
   const packed = JSON.parse(
-    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
+    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', directory], {
       cwd: root,
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     }),
   )
   const { filename } = Array.isArray(packed) ? packed[0] : Object.values(packed)[0]
-  const target = join(folder, 'installed')
+  const target = join(directory, 'installed')
   execFileSync(
     'npm',
-    ['install', '--prefix', target, '--omit=dev', '--no-audit', '--no-fund', join(folder, filename)],
+    ['install', '--prefix', target, '--omit=dev', '--no-audit', '--no-fund', join(directory, filename)],
     { stdio: 'ignore' },
   )
   const modules = join(target, 'node_modules')
@@ -412,7 +412,7 @@ async function install() {
 
 try {
   execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'inherit' })
-  const bare = await buildBareScripts(folder)
+  const bare = await buildBareScripts(directory)
   const nodes = nodesToMeasure(process.argv)
   const service = await startSandbox(['--imports', '100000'])
   await login(service, service.env)
@@ -430,5 +430,5 @@ try {
   if (rows.some(({ verdict }) => verdict === 'OVER')) process.exitCode = 1
 } finally {
   for (const child of started) child.stdin.end()
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 }

@@ -77,5 +77,7 @@ function component(type, { name, version, license }) {
 
 /** `node_modules/a/node_modules/@b/c` for a file in it. */
 function packageDirectory(file) {
-  return /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]
+  return /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+(?=\/)/.exec(
+    file.replaceAll('\\', '/'),
+  )?.[0]
 }

@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseSync } from 'oxc-parser'
 
-/** From the top floor down. Rooms on one line are neighbours and may import from each other, without circles. */
+/** From the top floor down. Parts on one line may import from each other, without circles. */
 const FLOORS = [
   ['main.ts', 'signals.ts', 'streams.ts'],
   ['cli.ts', 'cli'],
@@ -17,8 +17,8 @@ const FLOORS = [
   ['storage'],
   ['context.ts', 'errors.ts', 'shell-quote.ts', 'undici.d.ts'],
 ]
-/** Inside dns/, from the top down; what lies beside the folders uses all of them. */
-const DNS_FOLDERS = ['dns/diagnosis', 'dns/observation', 'dns/resolution', 'dns/wire']
+/** Inside dns/, from the top down; what lies beside the directories uses all of them. */
+const DNS_DIRECTORIES = ['dns/diagnosis', 'dns/observation', 'dns/resolution', 'dns/wire']
 /** Beside the floors: takes at most types from service/, and only the sandbox command starts it. */
 const SANDBOX = 'sandbox'
 
@@ -26,7 +26,7 @@ const src = fileURLToPath(new URL('../src', import.meta.url))
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 const room = (file) => file.split('/')[0]
 const floor = (file) => FLOORS.findIndex((rooms) => rooms.includes(room(file)))
-const dnsFloor = (file) => DNS_FOLDERS.findIndex((folder) => file.startsWith(`${folder}/`))
+const dnsFloor = (file) => DNS_DIRECTORIES.findIndex((directory) => file.startsWith(`${directory}/`))
 const complaints = []
 const graph = new Map()
 

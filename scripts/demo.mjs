@@ -1,5 +1,5 @@
-// The whole road, run for real: the sandbox is a process of its own, every step is the installed program, and the
-// browser's part (following the redirects of the consent page) is played with fetch, so that a bare machine will do.
+// The whole flow, run for real: the sandbox and every step are processes of the built program, and fetch plays the
+// browser (it follows the redirects of the consent page). Needs nothing but Node.
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,12 +12,14 @@ const home = await mkdtemp(join(tmpdir(), 'mailclaim-demo-'))
 const domain = 'example.com'
 const running = new Set()
 
-/** Nothing of the person's own set-up takes part. */
+/** Nothing of the user's own setup takes part. */
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|https?_proxy$)/i.test(name)),
 )
 Object.assign(environment, {
   HOME: home,
+  USERPROFILE: home,
+  LOCALAPPDATA: home,
   MAILCLAIM_CONFIG_DIR: join(home, 'config'),
   MAILCLAIM_STATE_DIR: join(home, 'state'),
 })
@@ -37,8 +39,8 @@ function start(words, options = {}) {
 const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
 
 /** Runs one step, shows it as it would look, and checks how it ended. */
-async function step(says, words, expected = 0, during = () => {}) {
-  process.stdout.write(`\n# ${says}\n$ mailclaim ${words.map(quote).join(' ')}\n`)
+async function step(title, words, expected = 0, during = () => {}) {
+  process.stdout.write(`\n# ${title}\n$ mailclaim ${words.map(quote).join(' ')}\n`)
   const child = start(words)
   child.stdin.end()
   let output = ''

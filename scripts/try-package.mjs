@@ -1,4 +1,4 @@
-// The package as a stranger meets it: packed, installed from the tarball into an empty folder under every supported
+// The package as a stranger meets it: packed, installed from the tarball into an empty directory under every supported
 // Node, with npm's install scripts on and off, and used there: --version, a sign-in and a claim on its own sandbox.
 // Needs the registry (for the dependencies and for Node itself), so it is no part of `npm test`.
 import { execFile, spawn } from 'node:child_process'
@@ -18,34 +18,34 @@ const work = await mkdtemp(join(tmpdir(), 'mailclaim-try-'))
 const running = new Set()
 
 /** npm, as this machine has it, with `node` first in the path, so that install scripts run under it. */
-async function npm(words, folder, node) {
+async function npm(words, directory, node) {
   const env = { ...process.env, npm_config_update_notifier: 'false' }
   if (node !== undefined) env.PATH = `${dirname(node)}${delimiter}${env.PATH}`
   // What the script that runs us was given must not reach another npm.
   for (const name of Object.keys(env))
     if (/^npm_(package|lifecycle|command|config_(prefix|local_prefix|global))/.test(name)) delete env[name]
-  const { stdout } = await run('npm', words, { cwd: folder, env, maxBuffer: 64 * 1024 * 1024 })
+  const { stdout } = await run('npm', words, { cwd: directory, env, maxBuffer: 64 * 1024 * 1024 })
   return stdout
 }
 
-async function folderFor(name) {
-  const folder = await mkdtemp(join(work, `${name}-`))
-  await npm(['init', '--yes'], folder)
-  return folder
+async function createPackage(name) {
+  const directory = await mkdtemp(join(work, `${name}-`))
+  await npm(['init', '--yes'], directory)
+  return directory
 }
 
 /** The binary of a Node release, from the registry's package for this platform. */
 async function nodeOf(version) {
   const system = process.platform === 'win32' ? 'win' : process.platform
-  const folder = await folderFor(`node-${version}`)
+  const directory = await createPackage(`node-${version}`)
   const name = `node-${system}-${process.arch}`
-  await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts', `${name}@${version}`], folder)
-  return join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+  await npm(['install', '--no-audit', '--no-fund', '--ignore-scripts', `${name}@${version}`], directory)
+  return join(directory, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
 }
 
-async function bytesBelow(folder) {
+async function bytesBelow(directory) {
   let bytes = 0
-  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name))).size
   }
   return bytes
@@ -157,15 +157,15 @@ try {
       const row = { node: stdout.trim(), 'install scripts': scripts }
       rows.push(row)
       try {
-        const folder = await folderFor(`install-${release}-${scripts}`)
+        const directory = await createPackage(`install-${release}-${scripts}`)
         const flag = scripts === 'on' ? '--dangerously-allow-all-scripts' : '--ignore-scripts'
         const began = performance.now()
-        await npm(['install', '--no-audit', '--no-fund', flag, tarball], folder, node)
+        await npm(['install', '--no-audit', '--no-fund', flag, tarball], directory, node)
         row['installed in'] = `${((performance.now() - began) / 1000).toFixed(1)} s`
-        const lock = JSON.parse(await readFile(join(folder, 'node_modules', '.package-lock.json'), 'utf8'))
+        const lock = JSON.parse(await readFile(join(directory, 'node_modules', '.package-lock.json'), 'utf8'))
         row.packages = Object.keys(lock.packages).length
-        row.MB = ((await bytesBelow(join(folder, 'node_modules'))) / 1024 ** 2).toFixed(1)
-        const seen = await use(node, join(folder, 'node_modules', 'mailclaim', 'bin', 'mailclaim.js'))
+        row.MB = ((await bytesBelow(join(directory, 'node_modules'))) / 1024 ** 2).toFixed(1)
+        const seen = await use(node, join(directory, 'node_modules', 'mailclaim', 'bin', 'mailclaim.js'))
         row.result = seen === version ? 'works' : `says that it is ${seen}`
       } catch (error) {
         row.result = 'fails'

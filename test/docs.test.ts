@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { needs } from './requirements.ts'
-import { createServedWorld, install, program, type ServedWorld } from './stories/world.ts'
+import { createServedWorld, install, program, type ServedWorld } from './stories/built-program.ts'
 
 /**
  * Every command block of README and docs is run, from the top of a page to its end, against a sandbox of the page's own:

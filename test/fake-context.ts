@@ -108,7 +108,7 @@ export interface FakeContextOptions {
   clock?: FakeClock
 }
 
-/** A context with a folder of its own, which goes when the test ends, and nothing of the real world but files. */
+/** A context with a directory of its own, which goes when the test ends, and nothing of the real world but files. */
 export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-test-'))
   onTestFinished(() => rmSync(home, { recursive: true, force: true }))

@@ -22,12 +22,12 @@ import { needs } from './requirements.ts'
 
 /** The program as it was built, on this machine's Node. */
 const root = fileURLToPath(new URL('..', import.meta.url))
-let folder = ''
+let directory = ''
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'mailclaim-program-'))
+  directory = mkdtempSync(join(tmpdir(), 'mailclaim-program-'))
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 function start(words: readonly string[], env: Record<string, string> = {}, program = root) {
   return spawnSync(process.execPath, [join(program, 'bin/mailclaim.js'), ...words], {
@@ -36,13 +36,13 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
   })
 }
 
-describe('keeping what was compiled', () => {
+describe.runIf(needs('posix'))('keeping what was compiled', () => {
   it.each([
     ['no home directory', {}],
     ['a home that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('breaks no command: %s', (_what, env) => {
+  ])('a command works with %s', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')
@@ -74,8 +74,8 @@ describe('keeping what was compiled', () => {
 
   /** Our cache directory in our home directory, which others can enter. */
   function createCache() {
-    const home = mkdtempSync(join(realpathSync(folder), 'home-'))
-    chmodSync(folder, 0o755)
+    const home = mkdtempSync(join(realpathSync(directory), 'home-'))
+    chmodSync(directory, 0o755)
     chmodSync(home, 0o755)
     const cache = join(home, '.cache')
     const own = join(cache, 'mailclaim')
@@ -141,10 +141,10 @@ describe('keeping what was compiled', () => {
   it.runIf(needs('root')).each(['cache', 'own', 'compiled'] as const)(
     'compiled code is not kept where another user planted %s, or a link to it',
     (which) => {
-      for (const plant of ['folder', 'link'] as const) {
+      for (const plant of ['directory', 'link'] as const) {
         const created = createCache()
         mkdirSync(created.compiled, { recursive: true, mode: 0o755 })
-        if (plant === 'folder') chownSync(created[which], NOBODY, NOBODY)
+        if (plant === 'directory') chownSync(created[which], NOBODY, NOBODY)
         else {
           const theirs = join(created.home, 'theirs')
           renameSync(created[which], theirs)
@@ -157,7 +157,7 @@ describe('keeping what was compiled', () => {
   )
 })
 
-describe('writing at once', () => {
+describe.runIf(needs('posix'))('writing at once', () => {
   it.runIf(needs('python3'))('the program goes on after a non-blocking pipe was full', () => {
     // The reader fills the pipe itself, lets the program meet it full, and then reads all.
     const script = `
@@ -247,13 +247,13 @@ describe('what is in the bundle', () => {
   })
 
   it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
-    const copy = join(folder, 'copy')
+    const copy = join(directory, 'copy')
     for (const part of ['bin', 'dist', 'package.json']) {
       cpSync(join(root, part), join(copy, part), { recursive: true })
     }
-    const state = join(folder, 'state')
+    const state = join(directory, 'state')
     mkdirSync(state)
-    const env = { MAILCLAIM_CONFIG_DIR: join(folder, 'config'), MAILCLAIM_STATE_DIR: state }
+    const env = { MAILCLAIM_CONFIG_DIR: join(directory, 'config'), MAILCLAIM_STATE_DIR: state }
     const broken = 'the file lock (fs-native-extensions) does not work on this system'
     const doctor = () => start(['doctor', '--json'], env, copy).stdout
     expect(doctor()).not.toContain(broken)

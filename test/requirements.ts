@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Parts of a machine that some tests need. The value: programs of which each has to be there; or who has to run them. */
+/** Parts of a machine that some tests need: the programs that have to be there, or a condition. */
 const PARTS = {
   chromium: ['chromium'],
   'gnome-keyring': ['gnome-keyring-daemon', 'dbus-run-session'],
@@ -22,18 +22,23 @@ const PARTS = {
   openssl: ['openssl'],
   python3: ['python3'],
   cc: ['cc'],
+  /** Owners and permissions of files, symbolic links, signals, and a POSIX shell. */
+  posix: () => process.platform !== 'win32',
   root: () => process.getuid?.() === 0,
 } as const
 
 export type Part = keyof typeof PARTS
 
-/** Where Debian keeps servers, which is not in everybody's PATH. */
+/** Where Debian installs servers, which is not in every user's PATH. */
 const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
-/** Where a program is, or undefined. */
+/**
+ * Where a program is, or undefined. On Windows, whose programs end in `.exe`, none is found: the tests expect those of a
+ * POSIX system.
+ */
 export function find(program: string): string | undefined {
-  for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
-    const path = join(folder, program)
+  for (const directory of [...(process.env['PATH'] ?? '').split(delimiter), ...ALSO]) {
+    const path = join(directory, program)
     try {
       accessSync(path, constants.X_OK)
       return path
@@ -45,8 +50,8 @@ export function find(program: string): string | undefined {
 }
 
 /**
- * Whether the machine has these parts, for `describe.runIf(needs('chromium'))`: what it lacks is skipped where everybody
- * sees it. Under `MAILCLAIM_TEST_REQUIRE=all` nothing may be skipped.
+ * Whether the machine has these parts, for `describe.runIf(needs('chromium'))`, which reports the tests as skipped if
+ * not. Under `MAILCLAIM_TEST_REQUIRE=all` nothing may be skipped.
  * @throws Error under `MAILCLAIM_TEST_REQUIRE=all`, naming what is missing.
  */
 export function needs(...parts: readonly Part[]): boolean {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type AnswerCase, otherCases, statusCases } from './answers.ts'
-import { laneCount, sample, seed } from './options.ts'
-import { createLane, inLanes, type Lane } from './run-mailclaim.ts'
+import { clientCount, sample, seed } from './options.ts'
+import { type Client, createClient, inParallel } from './run-mailclaim.ts'
 import { endingOf, malfunctions, untruths } from './statements.ts'
 import { type Breach, countBreaches, printBreaches, printTable } from './table.ts'
 
@@ -17,11 +17,11 @@ interface Result {
 
 describe('every answer to a refresh', () => {
   const ends: (() => void)[] = []
-  let lanes: Lane[] = []
+  let clients: Client[] = []
 
   beforeAll(async () => {
     const onEnd = (end: () => void) => ends.push(end)
-    lanes = await Promise.all(Array.from({ length: laneCount }, () => createLane(onEnd)))
+    clients = await Promise.all(Array.from({ length: clientCount }, () => createClient(onEnd)))
   })
   afterAll(() => {
     for (const end of ends) end()
@@ -32,9 +32,9 @@ describe('every answer to a refresh', () => {
     async () => {
       const began = performance.now()
       const statuses = statusCases()
-      // The slowest first, so that no lane is left alone with them.
+      // The slowest first, so that no client is left alone with them.
       const cases = [...otherCases().reverse(), ...sample(statuses)]
-      const results = await inLanes(lanes, cases, refreshAnsweredWith)
+      const results = await inParallel(clients, cases, refreshAnsweredWith)
       const seconds = Math.round((performance.now() - began) / 1000)
       const breaches = print(`answers: ${cases.length}, seed ${seed}, ${seconds} s`, results)
       expect(countBreaches(breaches)).toEqual({})
@@ -43,10 +43,10 @@ describe('every answer to a refresh', () => {
   )
 })
 
-async function refreshAnsweredWith(lane: Lane, answer: AnswerCase): Promise<Result> {
-  const { service } = lane
-  lane.rewind()
-  const running = lane.start(['grants', 'list', '--json', ...(answer.words ?? [])])
+async function refreshAnsweredWith(client: Client, answer: AnswerCase): Promise<Result> {
+  const { service } = client
+  client.rewind()
+  const running = client.start(['grants', 'list', '--json', ...(answer.words ?? [])])
   service.answerWith({
     process: answer.process,
     async write(socket, tokens) {
@@ -57,10 +57,10 @@ async function refreshAnsweredWith(lane: Lane, answer: AnswerCase): Promise<Resu
       await answer.write(socket, tokens ?? '', service.base)
     },
   })
-  const first = await lane.end(running)
+  const first = await client.end(running)
   await service.settled()
   const { bytes, processed } = service.counts
-  const next = await lane.run(['grants', 'list', '--json'])
+  const next = await client.run(['grants', 'list', '--json'])
   const works = next.code === 0
   const { reuse, leaks } = service.counts
   const wrong = [...malfunctions(first), ...malfunctions(next)]

@@ -188,14 +188,14 @@ function oddities(): AnswerCase[] {
 
 function delays(): AnswerCase[] {
   const forms: Record<string, { words?: string[]; write: AnswerCase['write'] }> = {
-    'answer after 1.3 s, time-out 1 s': {
+    'answer after 1.3 s, timeout 1 s': {
       words: ['--http-timeout', '1'],
       write: async (socket, tokens) => {
         await sleep(1_300)
         socket.end(whole(tokens))
       },
     },
-    'body 1.3 s after the headers, time-out 1 s': {
+    'body 1.3 s after the headers, timeout 1 s': {
       words: ['--http-timeout', '1'],
       write: async (socket, tokens) => {
         const text = whole(tokens)
@@ -254,10 +254,10 @@ function stops(): AnswerCase[] {
     write,
   })
   return [
-    stop('33 s, default time-out', 33_000, close),
-    stop('33 s, default time-out, connection stays', 33_000, keepOpen),
-    stop('4 s, time-out 2 s', 4_000, close, ['--http-timeout', '2']),
-    stop('4 s, time-out 2 s, connection stays', 4_000, keepOpen, ['--http-timeout', '2']),
+    stop('33 s, default timeout', 33_000, close),
+    stop('33 s, default timeout, connection stays', 33_000, keepOpen),
+    stop('4 s, timeout 2 s', 4_000, close, ['--http-timeout', '2']),
+    stop('4 s, timeout 2 s, connection stays', 4_000, keepOpen, ['--http-timeout', '2']),
   ]
 }
 

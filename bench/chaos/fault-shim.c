@@ -1,8 +1,8 @@
 /*
- * Preloaded into the program (LD_PRELOAD): numbers its calls on the state folder and on sockets, and makes one of them
+ * Preloaded into the program (LD_PRELOAD): numbers its calls on the state directory and on sockets, and makes one of them
  * go wrong. Nothing here knows what the program's files are called.
  *
- *   FAULT_STATE  the state folder; every call on a path or descriptor below it counts
+ *   FAULT_STATE  the state directory; every call on a path or descriptor below it counts
  *   FAULT_CODE   the program's own files; they count once the program holds a lock
  *   FAULT_LOG    one line a call: number, name, what it was about, result, errno, mark
  *   FAULT_AT     the number of the call that goes wrong; 0 only counts
@@ -65,9 +65,9 @@ __attribute__((constructor)) static void start(void) {
   unsetenv("LD_PRELOAD");
 }
 
-static int below(const char *folder, const char *path) {
-  size_t length = strlen(folder);
-  return length > 0 && path && !strncmp(path, folder, length) && (path[length] == '/' || path[length] == 0);
+static int below(const char *directory, const char *path) {
+  size_t length = strlen(directory);
+  return length > 0 && path && !strncmp(path, directory, length) && (path[length] == '/' || path[length] == 0);
 }
 
 static int kind_of_path(const char *path) {

@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { OnEnd } from '../../test/stories/world.ts'
-import type { Lane } from './run-mailclaim.ts'
+import type { OnEnd } from '../../test/stories/built-program.ts'
+import type { Client } from './run-mailclaim.ts'
 
 const SOURCE = fileURLToPath(new URL('fault-shim.c', import.meta.url))
 const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
@@ -40,9 +40,9 @@ export interface Call {
 
 /** Compiles the shim. @returns the path of the library. */
 export function compileShim(onEnd: OnEnd): string {
-  const folder = mkdtempSync(join(tmpdir(), 'mailclaim-shim-'))
-  onEnd(() => rmSync(folder, { recursive: true, force: true }))
-  const library = join(folder, 'fault-shim.so')
+  const directory = mkdtempSync(join(tmpdir(), 'mailclaim-shim-'))
+  onEnd(() => rmSync(directory, { recursive: true, force: true }))
+  const library = join(directory, 'fault-shim.so')
   execFileSync('cc', [
     '-shared',
     '-fPIC',
@@ -61,23 +61,23 @@ export function compileShim(onEnd: OnEnd): string {
 /** The environment under which the shim counts and, at one call, strikes. */
 export function shimEnvironment(
   library: string,
-  lane: Lane,
+  client: Client,
   strike?: { readonly at: number; readonly fault: Fault },
 ): Record<string, string> {
-  rmSync(logOf(lane), { force: true })
+  rmSync(logOf(client), { force: true })
   return {
     LD_PRELOAD: library,
-    FAULT_STATE: lane.state,
+    FAULT_STATE: client.state,
     FAULT_CODE: CODE,
-    FAULT_LOG: logOf(lane),
+    FAULT_LOG: logOf(client),
     ...(strike === undefined ? {} : { FAULT_AT: String(strike.at), FAULT_KIND: FAULTS[strike.fault] }),
   }
 }
 
 /** The calls of the last process under the shim. */
-export function readCalls(lane: Lane): Call[] {
-  if (!existsSync(logOf(lane))) return []
-  const lines = readFileSync(logOf(lane), 'utf8').trimEnd().split('\n')
+export function readCalls(client: Client): Call[] {
+  if (!existsSync(logOf(client))) return []
+  const lines = readFileSync(logOf(client), 'utf8').trimEnd().split('\n')
   return lines.map((line) => {
     const [number, name = '', about = '', result, , mark] = line.split('\t')
     return { number: Number(number), name, about, result: Number(result), hit: mark !== '' }
@@ -120,4 +120,4 @@ export function describeCall(call: Call): string {
   return `call ${call.number}, ${call.name} ${about}`
 }
 
-const logOf = (lane: Lane) => join(lane.home, 'calls.log')
+const logOf = (client: Client) => join(client.home, 'calls.log')

@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os'
 export const seed = Number(process.env['MAILCLAIM_CHAOS_SEED'] ?? randomInt(2 ** 31))
 
 /** How many homes are worked on at once. */
-export const laneCount = Number(process.env['MAILCLAIM_CHAOS_LANES'] ?? availableParallelism())
+export const clientCount = Number(process.env['MAILCLAIM_CHAOS_CLIENTS'] ?? availableParallelism())
 
 /** Of a list that a whole run works through, how many; undefined: all. */
 const sampleSize =

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createWorld, type Ended, type OnEnd, type Running } from '../../test/stories/world.ts'
+import { createWorld, type Ended, type OnEnd, type Running } from '../../test/stories/built-program.ts'
 import { TokenService } from './token-service.ts'
 
 /** How one run of the program ended. */
@@ -18,7 +18,7 @@ export interface Run extends Ended {
 const HANGS_AFTER_MS = 90_000
 
 /** A signed-in home with a service of its own, which can be brought back to the moment of the sign-in. */
-export interface Lane {
+export interface Client {
   readonly service: TokenService
   readonly state: string
   readonly home: string
@@ -38,7 +38,7 @@ export interface Lane {
 const SCOPE = 'emails:send domains:write'
 
 /** @param onEnd registers what removes the home and stops the service. */
-export async function createLane(onEnd: OnEnd): Promise<Lane> {
+export async function createClient(onEnd: OnEnd): Promise<Client> {
   const world = createWorld(onEnd)
   const service = await TokenService.start()
   onEnd(() => service.stop())
@@ -53,7 +53,7 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
   const state = join(world.home, 'state')
   const signedIn = join(world.home, 'signed-in')
   // A token may have to go into a fallback directory.
-  const folders = ['state', 'config']
+  const directories = ['state', 'config']
 
   async function end(running: Running): Promise<Run> {
     const began = performance.now()
@@ -72,16 +72,17 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
   const start = (words: readonly string[], env?: Readonly<Record<string, string>>) =>
     world.start(words, env === undefined ? {} : { env })
 
-  const lane: Lane = {
+  const client: Client = {
     service,
     state,
     home: world.home,
     rewind(to) {
       service.rewind(memory)
-      for (const folder of folders) {
-        const copy = join(signedIn, folder)
-        rmSync(join(world.home, folder), { recursive: true, force: true })
-        if (to !== 'nothing' && existsSync(copy)) cpSync(copy, join(world.home, folder), { recursive: true })
+      for (const directory of directories) {
+        const copy = join(signedIn, directory)
+        rmSync(join(world.home, directory), { recursive: true, force: true })
+        if (to !== 'nothing' && existsSync(copy))
+          cpSync(copy, join(world.home, directory), { recursive: true })
       }
     },
     start,
@@ -97,23 +98,23 @@ export async function createLane(onEnd: OnEnd): Promise<Lane> {
       return end(running)
     },
     tokensOnDisk() {
-      const texts = folders
-        .map((folder) => join(world.home, folder))
-        .filter((folder) => existsSync(folder))
-        .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
+      const texts = directories
+        .map((directory) => join(world.home, directory))
+        .filter((directory) => existsSync(directory))
+        .flatMap((directory) => readdirSync(directory, { recursive: true, withFileTypes: true }))
         .filter((entry) => entry.isFile())
         .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
       return service.liveRefreshTokens().filter((token) => texts.some((text) => text.includes(token)))
     },
   }
 
-  const first = await lane.login()
+  const first = await client.login()
   if (first.code !== 0) throw new Error(`the first sign-in ended with ${first.code}: ${first.stderr}`)
-  for (const folder of folders)
-    if (existsSync(join(world.home, folder)))
-      cpSync(join(world.home, folder), join(signedIn, folder), { recursive: true })
+  for (const directory of directories)
+    if (existsSync(join(world.home, directory)))
+      cpSync(join(world.home, directory), join(signedIn, directory), { recursive: true })
   const memory = service.remember()
-  return lane
+  return client
 }
 
 /** Follows the authorization URL and the redirect as a browser would; reloads if there is no response. */
@@ -129,18 +130,18 @@ async function approve(url: string): Promise<void> {
   }
 }
 
-/** Works through a list, as many items at once as there are lanes. */
-export async function inLanes<T, R>(
-  lanes: readonly Lane[],
+/** Works through a list, as many items at once as there are clients. */
+export async function inParallel<T, R>(
+  clients: readonly Client[],
   items: readonly T[],
-  work: (lane: Lane, item: T) => Promise<R>,
+  work: (client: Client, item: T) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = []
   let next = 0
   await Promise.all(
-    lanes.map(async (lane) => {
+    clients.map(async (client) => {
       for (let index = next++; index < items.length; index = next++)
-        results[index] = await work(lane, items[index] as T)
+        results[index] = await work(client, items[index] as T)
     }),
   )
   return results

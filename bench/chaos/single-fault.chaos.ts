@@ -15,8 +15,8 @@ import {
   shimEnvironment,
   wroteJournal,
 } from './fault-shim.ts'
-import { laneCount, sample, seed } from './options.ts'
-import { createLane, inLanes, type Lane, type Run } from './run-mailclaim.ts'
+import { clientCount, sample, seed } from './options.ts'
+import { type Client, createClient, inParallel, type Run } from './run-mailclaim.ts'
 import { endingOf, malfunctions, untruths } from './statements.ts'
 import { type Breach, countBreaches, printBreaches, printTable } from './table.ts'
 
@@ -52,31 +52,31 @@ interface Operation {
   readonly faults: readonly Fault[]
   /** Without this, it starts from a session. */
   readonly from?: 'nothing'
-  start(lane: Lane, env: Record<string, string>): Promise<Run>
+  start(client: Client, env: Record<string, string>): Promise<Run>
   /** Runs the next commands, without a fault, and checks everything against what is known. */
-  verify(lane: Lane, aftermath: Aftermath): Promise<Verified>
+  verify(client: Client, aftermath: Aftermath): Promise<Verified>
 }
 
 const REFRESH: Operation = {
   name: 'a refresh (grants list)',
   faults: ALL_FAULTS,
-  start: (lane, env) => lane.run(NEXT, env),
-  verify: (lane, aftermath) => verifyRefresh(lane, aftermath, () => lane.run(NEXT)),
+  start: (client, env) => client.run(NEXT, env),
+  verify: (client, aftermath) => verifyRefresh(client, aftermath, () => client.run(NEXT)),
 }
 
 const NARROWED: Operation = {
   name: 'a refresh that narrows the scope (auth refresh --scope)',
   faults: ALL_FAULTS.filter((fault) => !isKill(fault)),
-  start: (lane, env) => lane.run(['auth', 'refresh', '--scope', 'emails:send', '--json'], env),
-  async verify(lane, aftermath) {
+  start: (client, env) => client.run(['auth', 'refresh', '--scope', 'emails:send', '--json'], env),
+  async verify(client, aftermath) {
     const { first } = aftermath
     let printed = ''
-    const verified = await verifyRefresh(lane, aftermath, async () => {
-      const next = await lane.run(['auth', 'token', '--json'])
+    const verified = await verifyRefresh(client, aftermath, async () => {
+      const next = await client.run(['auth', 'token', '--json'])
       printed = /at_[0-9a-f-]+/.exec(next.stdout)?.[0] ?? ''
       return next
     })
-    const scope = lane.service.scopeOf(printed)
+    const scope = client.service.scopeOf(printed)
     const saysNarrowed = first.code === 0 && /"scope":"emails:send"/.test(first.stdout)
     const wider = saysNarrowed && scope !== undefined && scope !== 'emails:send'
     return wider
@@ -91,20 +91,16 @@ const NARROWED: Operation = {
 const LOGIN: Operation = {
   name: 'a login over a session',
   faults: ALL_FAULTS,
-  start: (lane, env) => lane.login(env),
-  async verify(lane, { first }) {
-    const next = await lane.run(NEXT)
+  start: (client, env) => client.login(env),
+  async verify(client, { first }) {
+    const next = await client.run(NEXT)
     const wrong: string[] = []
     if (next.code !== 0) wrong.push(`neither the old nor the new session works: ${endingOf(next)}`)
-    if (first.code === 0 && !lane.service.servedNewGrant)
+    if (first.code === 0 && !client.service.servedNewGrant)
       wrong.push('untrue: signed in, and the previous session is active')
-    if (
-      first.code !== 0 &&
-      lane.service.servedNewGrant &&
-      /untouched|still (?:in force|active)/.test(first.stderr)
-    )
+    if (first.code !== 0 && client.service.servedNewGrant && /untouched|still active/.test(first.stderr))
       wrong.push('untrue: the previous session is active, and the new one is')
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
@@ -112,49 +108,49 @@ const FIRST_LOGIN: Operation = {
   name: 'a first login',
   faults: ALL_FAULTS,
   from: 'nothing',
-  start: (lane, env) => lane.login(env),
-  async verify(lane, { first }) {
-    const next = await lane.run(NEXT)
+  start: (client, env) => client.login(env),
+  async verify(client, { first }) {
+    const next = await client.run(NEXT)
     const wrong: string[] = []
     if (first.code === 0 && next.code !== 0)
       wrong.push(`signed in, and the next command ends with ${endingOf(next)}`)
     if (first.code !== 0 && next.code !== 0 && next.error?.code !== 'not_signed_in')
       wrong.push(`neither signed in nor signed out: ${endingOf(next)}`)
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
 const LOGOUT: Operation = {
   name: 'a logout',
   faults: ALL_FAULTS,
-  start: (lane, env) => lane.run(['logout', '--json'], env),
-  async verify(lane, { first }) {
+  start: (client, env) => client.run(['logout', '--json'], env),
+  async verify(client, { first }) {
     const wrong: string[] = []
-    const onDisk = lane.tokensOnDisk().length > 0
+    const onDisk = client.tokensOnDisk().length > 0
     if (onDisk && (first.code === 0 || /is signed out|was not signed in/.test(first.stderr)))
       wrong.push('untrue: signed out, and a refresh token is on the disk')
-    const next = await lane.run(NEXT)
+    const next = await client.run(NEXT)
     if (first.code === 0 && next.error?.code !== 'not_signed_in')
       wrong.push(`signed out, and the next command ends with ${endingOf(next)}`)
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(lane))] }
+    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
 /** A logout without faults removes everything, whatever happened before. */
-async function leftAfterLogout(lane: Lane): Promise<string[]> {
-  const logout = await lane.run(['logout', '--json'])
+async function leftAfterLogout(client: Client): Promise<string[]> {
+  const logout = await client.run(['logout', '--json'])
   const wrong = malfunctions(logout)
   if (logout.code !== 0) wrong.push(`the logout after it ends with ${endingOf(logout)}`)
-  if (lane.tokensOnDisk().length > 0) wrong.push('the logout after it leaves a refresh token on the disk')
+  if (client.tokensOnDisk().length > 0) wrong.push('the logout after it leaves a refresh token on the disk')
   return wrong
 }
 
 async function verifyRefresh(
-  lane: Lane,
+  client: Client,
   { first, fault, calls }: Aftermath,
   runNext: () => Promise<Run>,
 ): Promise<Verified> {
-  const { service } = lane
+  const { service } = client
   const { bytes, processed } = service.counts
   const next = await runNext()
   const works = next.code === 0
@@ -189,13 +185,13 @@ interface Result extends Verified {
 
 describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
   const ends: (() => void)[] = []
-  let lanes: Lane[] = []
+  let clients: Client[] = []
   let library = ''
 
   beforeAll(async () => {
     const onEnd = (end: () => void) => ends.push(end)
     library = compileShim(onEnd)
-    lanes = await Promise.all(Array.from({ length: laneCount }, () => createLane(onEnd)))
+    clients = await Promise.all(Array.from({ length: clientCount }, () => createClient(onEnd)))
   })
   afterAll(() => {
     for (const end of ends) end()
@@ -208,7 +204,9 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
       const count = await countCalls(operation)
       const positions = sample(Array.from({ length: count }, (_, index) => index + 1))
       const runs = positions.flatMap((at) => operation.faults.map((fault) => ({ at, fault })))
-      const results = await inLanes(lanes, runs, (lane, { at, fault }) => runOnce(lane, operation, at, fault))
+      const results = await inParallel(clients, runs, (client, { at, fault }) =>
+        runOnce(client, operation, at, fault),
+      )
       const seconds = Math.round((performance.now() - began) / 1000)
       const breaches = print(
         `${operation.name}: ${count} calls, ${positions.length} of them tried, seed ${seed}, ${seconds} s`,
@@ -220,25 +218,25 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   )
 
   async function countCalls(operation: Operation): Promise<number> {
-    const [lane] = lanes
-    if (lane === undefined) throw new Error('no lane')
-    lane.rewind(operation.from)
-    const run = await operation.start(lane, shimEnvironment(library, lane))
+    const [client] = clients
+    if (client === undefined) throw new Error('no client')
+    client.rewind(operation.from)
+    const run = await operation.start(client, shimEnvironment(library, client))
     if (run.code !== 0)
       throw new Error(`without a fault, ${operation.name} ends with ${run.code}: ${run.stderr}`)
-    const { length } = readCalls(lane)
+    const { length } = readCalls(client)
     if (length === 0) throw new Error('the shim sees none of the calls')
     return length
   }
 
-  async function runOnce(lane: Lane, operation: Operation, at: number, fault: Fault): Promise<Result> {
-    lane.rewind(operation.from)
-    const first = await operation.start(lane, shimEnvironment(library, lane, { at, fault }))
-    const calls = readCalls(lane)
-    await lane.service.settled(bytesSent(calls))
+  async function runOnce(client: Client, operation: Operation, at: number, fault: Fault): Promise<Result> {
+    client.rewind(operation.from)
+    const first = await operation.start(client, shimEnvironment(library, client, { at, fault }))
+    const calls = readCalls(client)
+    await client.service.settled(bytesSent(calls))
     const hit = calls.find((call) => call.hit)
-    const verified = await operation.verify(lane, { first, fault, calls })
-    const { reuse, leaks } = lane.service.counts
+    const verified = await operation.verify(client, { first, fault, calls })
+    const { reuse, leaks } = client.service.counts
     // If Node can't read the program itself, it ends in its own way.
     const ownCode = hit !== undefined && isOwnCode(hit)
     const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...verified.wrong]

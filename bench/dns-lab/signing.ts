@@ -14,7 +14,7 @@ export class Signer {
 
   /** The text of the signed zone. */
   sign(zone: Zone, text: string): string {
-    const keys = this.keyFolder(zone)
+    const keys = this.keyDirectory(zone)
     const input = join(keys, 'zone')
     const output = join(keys, 'zone.signed')
     writeFileSync(input, text)
@@ -40,12 +40,12 @@ export class Signer {
 
   /** The DS record of a zone's key. */
   anchor(zone: Zone): string {
-    const keys = this.keyFolder(zone)
+    const keys = this.keyDirectory(zone)
     const file = readdirSync(keys).find((name) => name.endsWith('.key')) ?? ''
     return run('dnssec-dsfromkey', ['-2', join(keys, file)]).trim()
   }
 
-  private keyFolder(zone: Zone): string {
+  private keyDirectory(zone: Zone): string {
     const known = this.keys.get(zone.apex)
     if (known !== undefined) return known
     const keys = join(this.directory, `keys-${this.keys.size}`)

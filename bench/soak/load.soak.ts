@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { createServedWorld, type Ended, type ServedWorld } from '../../test/stories/world.ts'
+import { createServedWorld, type Ended, type ServedWorld } from '../../test/stories/built-program.ts'
 
 const INVOCATIONS = Number(process.env['MAILCLAIM_SOAK_INVOCATIONS'] ?? 1000)
 const AT_ONCE = 20
@@ -78,7 +78,7 @@ it(`${INVOCATIONS} invocations, ${AT_ONCE} at a time, tokens of 2 s, random kill
   const counts = { killed: 0, interrupted: 0, signedInAgain: 0 }
 
   /** Signs in again if a kill hit the moment after which nobody knows what became of a token. */
-  const mend = async (profile: string) => {
+  const signInAgain = async (profile: string) => {
     counts.interrupted += 1
     if (!again.has(profile)) {
       counts.signedInAgain += 1
@@ -112,7 +112,7 @@ it(`${INVOCATIONS} invocations, ${AT_ONCE} at a time, tokens of 2 s, random kill
     const interrupted = ended.code === 4 && /refresh_interrupted|was cut off/.test(ended.stderr)
     const name = interrupted ? '4 refresh_interrupted' : `${ended.code} ${code}`.trim()
     endings.set(name, (endings.get(name) ?? 0) + 1)
-    if (interrupted) return mend(profile)
+    if (interrupted) return signInAgain(profile)
     // `auth status` tells of it without failing for it, and the service may have forgotten nothing.
     if (ended.code !== 0 && !(killed && kill !== undefined))
       unexpected.push(`${words.join(' ')}: ${ended.code} ${ended.stderr}`)
@@ -133,7 +133,7 @@ it(`${INVOCATIONS} invocations, ${AT_ONCE} at a time, tokens of 2 s, random kill
   for (const profile of PROFILES) {
     const refresh = () => world.run(['auth', 'refresh', '--profile', profile])
     const ended = await refresh()
-    if (ended.code === 4 && ended.stderr.includes('was cut off')) await mend(profile)
+    if (ended.code === 4 && ended.stderr.includes('was cut off')) await signInAgain(profile)
     expect(await refresh()).toMatchObject({ code: 0 })
   }
   const state = (await world.control('GET', 'state')) as Record<string, unknown>

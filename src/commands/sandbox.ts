@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import type { Sandbox, SandboxEffects } from '../sandbox/sandbox.ts'
+import type { Sandbox, SandboxRuntime } from '../sandbox/sandbox.ts'
 import { parseCount, parsePort } from '../settings/parse-value.ts'
 import { defineCommand } from './definition.ts'
 
@@ -76,7 +76,7 @@ export const command = defineCommand<Options>({
   async run({ options }, context, settings) {
     const { exitWithStdin, ...rest } = options
     const { startSandbox } = await import('../sandbox/sandbox.ts')
-    const sandbox = await startSandbox({ ...rest, effects: sandboxEffects(context) }).catch(
+    const sandbox = await startSandbox({ ...rest, runtime: sandboxRuntime(context) }).catch(
       (error: unknown) => {
         throw portError(error)
       },
@@ -90,8 +90,8 @@ export const command = defineCommand<Options>({
   },
 })
 
-/** The sandbox shares no code with the client: it gets only the effects that it needs. */
-function sandboxEffects({ clock, random, stderr }: Context): SandboxEffects {
+/** The sandbox shares no code with the client: it gets only what it needs. */
+function sandboxRuntime({ clock, random, stderr }: Context): SandboxRuntime {
   return {
     clock: {
       now: () => clock.now(),

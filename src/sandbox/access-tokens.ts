@@ -10,7 +10,7 @@ interface AccessClaims {
 export interface AccessTokens {
   /** Valid from `now` for `seconds`; times in milliseconds since 1970. */
   sign(claims: AccessClaims & { id: string; audience: string; now: number; seconds: number }): Promise<string>
-  /** What the token says, or undefined where it is not one of ours, or is no longer valid at `now`. */
+  /** What the token says, or undefined if it is not one of ours or no longer valid at `now`. */
   read(token: string, now: number): Promise<AccessClaims | undefined>
 }
 

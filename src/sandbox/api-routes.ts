@@ -3,15 +3,15 @@ import { readJson } from './bodies.ts'
 import { readClaimRequest } from './claim-requests.ts'
 import { readPageRequest, single, takePage } from './paging.ts'
 import { notFound, Problem } from './problems.ts'
-import type { World } from './world.ts'
+import type { SandboxState } from './sandbox-state.ts'
 
 /** Grants, imports and claims (interface, sections 4.2 to 4.7). */
-export function addApiRoutes(app: Hono, world: World): void {
-  const { grants, imports, claims } = world
+export function addApiRoutes(app: Hono, sandbox: SandboxState): void {
+  const { grants, imports, claims } = sandbox
 
   for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
     app.use(path, async (c, next) => {
-      await checkCredential(world, c.req.header('authorization'))
+      await checkCredential(sandbox, c.req.header('authorization'))
       await next()
     })
   }
@@ -55,16 +55,16 @@ export function addApiRoutes(app: Hono, world: World): void {
 }
 
 /** @throws Problem 401 (RFC 6750, section 3). */
-async function checkCredential(world: World, header: string | undefined): Promise<void> {
+async function checkCredential(sandbox: SandboxState, header: string | undefined): Promise<void> {
   const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]
   if (token === undefined) {
     throw new Problem(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
       'WWW-Authenticate': 'Bearer realm="sandbox"',
     })
   }
-  if (token === world.apiKey) return
-  const claims = await world.tokens.read(token, world.clock.now())
-  const grant = claims === undefined ? undefined : world.grants.find(claims.grantId)
+  if (token === sandbox.apiKey) return
+  const claims = await sandbox.tokens.read(token, sandbox.clock.now())
+  const grant = claims === undefined ? undefined : sandbox.grants.find(claims.grantId)
   if (grant !== undefined && grant.revokedAt === undefined) return
   const message =
     grant === undefined

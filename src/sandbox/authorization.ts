@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { AccessTokens } from './access-tokens.ts'
 import { GRANT_TYPES, type OAuthClient } from './clients.ts'
-import { randomToken, randomUuid, type SandboxEffects } from './effects.ts'
 import type { Grants, IssuedGrant } from './grants.ts'
 import { TokenProblem } from './problems.ts'
+import { randomToken, randomUuid, type SandboxRuntime } from './runtime.ts'
 
 const CODE_LIFETIME_MS = 10 * 60_000
 const REFRESH_LIFETIME_MS = 60 * 86_400_000
@@ -48,7 +48,7 @@ export interface Authorization {
 }
 
 export interface AuthorizationOptions {
-  readonly effects: SandboxEffects
+  readonly runtime: SandboxRuntime
   readonly now: () => number
   readonly clients: ReadonlyMap<string, OAuthClient>
   readonly grants: Grants
@@ -65,7 +65,7 @@ interface RefreshToken {
 
 /** Codes, refresh tokens and what becomes of them (interface, section 3.1). */
 export function createAuthorization(options: AuthorizationOptions): Authorization {
-  const { effects, now, clients, grants, tokens, accessTokenSeconds, issuer } = options
+  const { runtime, now, clients, grants, tokens, accessTokenSeconds, issuer } = options
   const codes = new Map<string, Approved & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, RefreshToken>()
   const counts: AuthorizationCounts = {
@@ -78,14 +78,14 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
 
   async function issue(grant: IssuedGrant, scopes: readonly string[]): Promise<TokenResponse> {
     // The refresh token is on record before anything is awaited: two requests at once cannot both win.
-    const refreshToken = `rt_${randomToken(effects.random, 32)}`
+    const refreshToken = `rt_${randomToken(runtime.random, 32)}`
     refreshTokens.set(refreshToken, { grant, expires: now() + REFRESH_LIFETIME_MS, rotated: false })
     const scope = scopes.join(' ')
     const accessToken = await tokens.sign({
       grantId: grant.id,
       clientId: grant.client.id,
       scope,
-      id: randomUuid(effects.random),
+      id: randomUuid(runtime.random),
       audience: grant.resource ?? issuer,
       now: now(),
       seconds: accessTokenSeconds,
@@ -105,7 +105,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     resource,
   }: Pick<Approved, 'client' | 'scopes' | 'resource'>): IssuedGrant {
     const grant: IssuedGrant = {
-      id: randomUuid(effects.random),
+      id: randomUuid(runtime.random),
       client,
       scopes,
       resource,
@@ -177,7 +177,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     counts,
     revoke,
     issueCode(approved) {
-      const code = `ac_${randomToken(effects.random, 24)}`
+      const code = `ac_${randomToken(runtime.random, 24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
       counts.codesIssued += 1
       return code
@@ -186,7 +186,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     async exchange(fields) {
       const grantType = required(fields, 'grant_type')
       const known = GRANT_TYPES.find((type) => type === grantType)
-      // The interface's table has no code of its own for this: the field is malformed.
+      // The interface defines no code for this: the field counts as malformed.
       if (known === undefined) {
         throw new TokenProblem('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
       }

@@ -3,9 +3,9 @@ import { html } from 'hono/html'
 import type { Approved } from './authorization.ts'
 import { readText } from './bodies.ts'
 import { acceptsRedirect, type OAuthClient } from './clients.ts'
-import { randomToken } from './effects.ts'
 import { sendPage } from './page.ts'
-import type { World } from './world.ts'
+import { randomToken } from './runtime.ts'
+import type { SandboxState } from './sandbox-state.ts'
 
 const TICKET_LIFETIME_MS = 10 * 60_000
 const ACCOUNT = 'owner@sandbox.example (Sandbox Team)'
@@ -25,27 +25,27 @@ interface Pending extends Approved {
 }
 
 /** GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
-export function addAuthorizeRoutes(app: Hono, world: World): void {
+export function addAuthorizeRoutes(app: Hono, sandbox: SandboxState): void {
   /** By ticket: the page's form carries one, so that no other page can approve in the person's name. */
   const pending = new Map<string, Pending>()
 
   app.get('/oauth/authorize', (c) => {
     const query = new URL(c.req.url).searchParams
-    const trusted = findRedirect(world, query)
+    const trusted = findRedirect(sandbox, query)
     if ('problem' in trusted) return refuse(c, trusted.problem)
     const { client, redirectUri } = trusted
     const state = query.get('state') ?? undefined
     const reply = (fields: Record<string, string>) =>
-      c.redirect(redirectTo(world, redirectUri, state, fields), 302)
+      c.redirect(redirectTo(sandbox, redirectUri, state, fields), 302)
 
     const request = readRequest(query, client)
     if ('error' in request) return reply(request)
     const approved: Approved = { client, redirectUri, ...request }
-    if (world.autoApprove) return reply({ code: world.authorization.issueCode(approved) })
+    if (sandbox.autoApprove) return reply({ code: sandbox.authorization.issueCode(approved) })
 
-    const now = world.clock.now()
+    const now = sandbox.clock.now()
     for (const [ticket, { expires }] of pending) if (expires <= now) pending.delete(ticket)
-    const ticket = randomToken(world.effects.random, 24)
+    const ticket = randomToken(sandbox.runtime.random, 24)
     pending.set(ticket, { ...approved, state, expires: now + TICKET_LIFETIME_MS })
     return consentPage(c, approved, ticket)
   })
@@ -55,7 +55,7 @@ export function addAuthorizeRoutes(app: Hono, world: World): void {
     const ticket = form.get('ticket') ?? ''
     const request = pending.get(ticket)
     pending.delete(ticket)
-    if (request === undefined || request.expires <= world.clock.now()) {
+    if (request === undefined || request.expires <= sandbox.clock.now()) {
       return refuse(
         c,
         'This request was answered already, or it is too old. Start again where you came from.',
@@ -63,24 +63,24 @@ export function addAuthorizeRoutes(app: Hono, world: World): void {
     }
     const fields: Record<string, string> =
       form.get('decision') === 'approve'
-        ? { code: world.authorization.issueCode(request) }
+        ? { code: sandbox.authorization.issueCode(request) }
         : { error: 'access_denied', error_description: 'the request was denied' }
-    return c.redirect(redirectTo(world, request.redirectUri, request.state, fields), 303)
+    return c.redirect(redirectTo(sandbox, request.redirectUri, request.state, fields), 303)
   })
 }
 
 /**
- * The client and its redirect URI. Where either cannot be trusted, nobody is redirected (RFC 6749, section 4.1.2.1).
+ * The client and its redirect URI. If either cannot be trusted, there is no redirect (RFC 6749, section 4.1.2.1).
  */
 function findRedirect(
-  world: World,
+  sandbox: SandboxState,
   query: URLSearchParams,
 ): { client: OAuthClient; redirectUri: string } | { problem: string } {
   const [clientId, ...otherIds] = query.getAll('client_id')
   const [redirectUri, ...otherUris] = query.getAll('redirect_uri')
   if (clientId === undefined || otherIds.length > 0)
     return { problem: 'The request does not name one client.' }
-  const client = world.clients.get(clientId)
+  const client = sandbox.clients.get(clientId)
   if (client === undefined) return { problem: 'No client is registered under this client_id.' }
   if (client.disabled) return { problem: 'This client has been disabled.' }
   if (redirectUri === undefined || otherUris.length > 0) {
@@ -129,7 +129,7 @@ function isResource(text: string): boolean {
 }
 
 function redirectTo(
-  world: World,
+  sandbox: SandboxState,
   redirectUri: string,
   state: string | undefined,
   fields: Record<string, string>,
@@ -137,7 +137,7 @@ function redirectTo(
   const url = new URL(redirectUri)
   for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value)
   if (state !== undefined) url.searchParams.set('state', state)
-  if (world.iss) url.searchParams.set('iss', world.baseUrl)
+  if (sandbox.iss) url.searchParams.set('iss', sandbox.baseUrl)
   return url.href
 }
 
@@ -155,7 +155,7 @@ function consentPage(c: Context, { client, scopes, redirectUri, resource }: Appr
   return sendPage(c, 200, {
     title: `Allow ${client.name}?`,
     narrow: true,
-    // Browsers apply form-action to where the form's answer redirects; IPv6 addresses cannot be written in it.
+    // Browsers apply form-action to the redirect that follows the form too; it cannot contain IPv6 addresses.
     formTargets: [hostname.startsWith('[') ? 'http:' : origin],
     body: html`<p class="name">mailclaim sandbox</p>
 <div class="card">

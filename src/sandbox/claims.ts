@@ -1,7 +1,7 @@
 import type { ClaimRequest } from './claim-requests.ts'
-import { randomUuid, type SandboxEffects } from './effects.ts'
-import { type Outcome, REFUSED_LABELS, stepsByName } from './outcomes.ts'
+import { type ClaimScenario, REFUSED_LABELS, stepsByName } from './claim-scenarios.ts'
 import { notFound, Problem } from './problems.ts'
+import { randomUuid, type SandboxRuntime } from './runtime.ts'
 import { timestamp, type VirtualClock } from './virtual-clock.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
@@ -39,14 +39,14 @@ interface Claim {
   failureReason: string | null
   verifyAsked: boolean
   recordSeen: boolean
-  /** What was said of the domain before there was this claim. */
-  readonly preset: Outcome | undefined
-  /** Calls off what is planned next. */
-  callOff: () => void
+  /** Set for the domain before this claim existed. */
+  readonly preset: ClaimScenario | undefined
+  /** Cancels the next planned step. */
+  cancelNext: () => void
 }
 
 interface ClaimDelays {
-  /** From the verification request to the first look at DNS, and between two looks. */
+  /** From the verification request to the first DNS lookup, and between lookups. */
   readonly checkMs: number
   /** Between the steps after the record was found. */
   readonly transferMs: number
@@ -60,39 +60,39 @@ export interface Claims {
   /** @throws Problem 404. */
   get(domainId: string): DomainClaim
   /**
-   * Does this to the claim at once; `key` is a domain or a placeholder domain id. For a domain without a claim it is kept
-   * for the next one, and takes effect when that one's record has been found.
+   * Applies a scenario to a claim now; `key` is a domain or a placeholder domain id. For a domain without a claim, the
+   * scenario is kept for its next one and applies once that one's record was found.
    */
-  settle(key: string, outcome: Outcome): DomainClaim | undefined
+  settle(key: string, outcome: ClaimScenario): DomainClaim | undefined
   /** By domain (its newest claim) or placeholder domain id. */
   find(key: string): DomainClaim | undefined
   list(): readonly DomainClaim[]
 }
 
 export interface ClaimsOptions {
-  readonly effects: SandboxEffects
+  readonly runtime: SandboxRuntime
   readonly clock: VirtualClock
   readonly delays: ClaimDelays
-  /** The TXT records of a name as the world sees them. */
+  /** The TXT records of a name as a DNS query finds them. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
   /** Makes sure that the domain has a zone. */
   readonly ensureZone: (name: string) => void
 }
 
 const VERIFIABLE = new Set(['pending', 'verified', 'blocked', 'completed'])
-/** In any other status, one of the service's own invention included, a claim can still go on. */
+/** In any other status, known or not, a claim can still proceed. */
 const OVER = new Set(['completed', 'expired', 'superseded', 'canceled', 'failed'])
 
-/** Claims and their lives; only the verification request makes the service look at DNS (interface, section 3.4). */
-export function createClaims({ effects, clock, delays, lookUp, ensureZone }: ClaimsOptions): Claims {
+/** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
+export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: ClaimsOptions): Claims {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of a domain. */
   const byName = new Map<string, Claim>()
-  const presets = new Map<string, Outcome>()
+  const presets = new Map<string, ClaimScenario>()
 
   function later(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
-    claim.callOff()
-    claim.callOff = clock.at(due, run)
+    claim.cancelNext()
+    claim.cancelNext = clock.at(due, run)
   }
 
   async function look(claim: Claim, due: number): Promise<void> {
@@ -101,23 +101,23 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
     if (values.includes(claim.value)) {
       claim.recordSeen = true
       claim.status = 'verified'
-      goOn(claim, due, claim.preset === undefined ? stepsByName(claim.request.name) : [claim.preset])
+      runSteps(claim, due, claim.preset === undefined ? stepsByName(claim.request.name) : [claim.preset])
     } else {
       // From now, not from `due`: nothing changes in DNS during a jump of the clock.
       later(claim, clock.now() + delays.checkMs, (next) => look(claim, next))
     }
   }
 
-  function goOn(claim: Claim, from: number, [step, ...rest]: readonly Outcome[]): void {
+  function runSteps(claim: Claim, from: number, [step, ...rest]: readonly ClaimScenario[]): void {
     if (step === undefined) return
     later(claim, from + delays.transferMs, (due) => {
       apply(claim, step)
-      goOn(claim, due, rest)
+      runSteps(claim, due, rest)
     })
   }
 
-  function apply(claim: Claim, outcome: Outcome): void {
-    claim.callOff()
+  function apply(claim: Claim, outcome: ClaimScenario): void {
+    claim.cancelNext()
     claim.blockedReason = outcome.outcome === 'block' ? outcome.reason : null
     claim.failureReason = outcome.outcome === 'fail' ? outcome.reason : null
     switch (outcome.outcome) {
@@ -127,14 +127,14 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
       case 'verify':
         claim.status = 'verified'
         claim.recordSeen = true
-        goOn(claim, clock.now(), [{ outcome: 'complete' }])
+        runSteps(claim, clock.now(), [{ outcome: 'complete' }])
         break
       case 'block':
         claim.status = 'blocked'
         break
       case 'unblock':
         claim.status = claim.recordSeen ? 'verified' : clock.now() < claim.expiresAt ? 'pending' : 'expired'
-        if (claim.recordSeen) goOn(claim, clock.now(), [{ outcome: 'complete' }])
+        if (claim.recordSeen) runSteps(claim, clock.now(), [{ outcome: 'complete' }])
         else if (claim.status === 'pending' && claim.verifyAsked)
           later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
         break
@@ -183,10 +183,10 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
       }
       const now = clock.now()
       const claim: Claim = {
-        id: randomUuid(effects.random),
-        domainId: randomUuid(effects.random),
+        id: randomUuid(runtime.random),
+        domainId: randomUuid(runtime.random),
         request,
-        value: `${VALUE_PREFIX}=${verificationToken(effects.random)}`,
+        value: `${VALUE_PREFIX}=${verificationToken(runtime.random)}`,
         createdAt: now,
         expiresAt: now + CLAIM_WINDOW_MS,
         status: 'pending',
@@ -195,7 +195,7 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
         verifyAsked: false,
         recordSeen: false,
         preset: presets.get(request.name),
-        callOff: () => {},
+        cancelNext: () => {},
       }
       presets.delete(request.name)
       byDomainId.set(claim.domainId, claim)
@@ -209,7 +209,7 @@ export function createClaims({ effects, clock, delays, lookUp, ensureZone }: Cla
     verify(domainId) {
       const claim = find(domainId)
       if (claim.status === 'pending') {
-        // Asked again, the look that is planned already will do.
+        // If asked again, the lookup that is already planned is enough.
         if (!claim.verifyAsked) later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
         claim.verifyAsked = true
       } else if (!VERIFIABLE.has(claim.status)) {
@@ -252,7 +252,7 @@ function shown(claim: Claim): DomainClaim {
 }
 
 /** Letters of both cases and digits, so that a value in lower case is a wrong value. */
-function verificationToken(random: SandboxEffects['random']): string {
+function verificationToken(random: SandboxRuntime['random']): string {
   const text = Buffer.from(random.bytes(48)).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)
   return `V${text}k`
 }

@@ -123,7 +123,7 @@ function heldFor(zones: Zones, name: string, type: string): Zone | undefined {
     : parent
 }
 
-/** The records at a name, or at the wildcard that covers it; undefined where the name does not exist. */
+/** The records at a name, or at the wildcard that covers it; undefined if the name does not exist. */
 function at(zones: Zones, zone: Zone, name: string): ReadonlyMap<RecordType, RecordSet> | undefined {
   const types = zone.names.get(name)
   if (types !== undefined) return types

@@ -6,7 +6,7 @@ import { readData, readName, readType } from './dns-routes.ts'
 import { MISTAKES, publish } from './mistakes.ts'
 import { type Html, sendPage } from './page.ts'
 import { Problem, validationError } from './problems.ts'
-import type { World } from './world.ts'
+import type { SandboxState } from './sandbox-state.ts'
 import {
   DEFAULT_TTL,
   INFRASTRUCTURE_ZONE,
@@ -26,12 +26,12 @@ const DONE: Readonly<Record<string, string>> = {
 }
 
 /** The page of the sandbox's DNS provider, where a person edits zones by hand and can plant the usual mistakes. */
-export function addDnsPage(app: Hono, world: World): void {
+export function addDnsPage(app: Hono, sandbox: SandboxState): void {
   app.get(PATH, (c) => {
     const done = c.req.query('done') ?? ''
     return show(
       c,
-      world,
+      sandbox,
       200,
       Object.hasOwn(DONE, done) ? { role: 'status', text: DONE[done] ?? '' } : undefined,
     )
@@ -40,17 +40,17 @@ export function addDnsPage(app: Hono, world: World): void {
   app.post(PATH, async (c) => {
     const form = new URLSearchParams(await readText(c))
     try {
-      return c.redirect(`${PATH}?done=${change(world, form)}`, 303)
+      return c.redirect(`${PATH}?done=${change(sandbox, form)}`, 303)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      return show(c, world, 422, { role: 'alert', text: error.message })
+      return show(c, sandbox, 422, { role: 'alert', text: error.message })
     }
   })
 }
 
 /** Does what a form asks for, and gives the key of what to say then. @throws Problem. */
-function change(world: World, form: URLSearchParams): string {
-  const { zones, claims } = world
+function change(sandbox: SandboxState, form: URLSearchParams): string {
+  const { zones, claims } = sandbox
   const field = (name: string) => form.get(name) ?? ''
   switch (field('action')) {
     case 'add': {
@@ -79,7 +79,7 @@ function change(world: World, form: URLSearchParams): string {
       const mistake = MISTAKES.find(({ id }) => id === field('mistake'))
       if (claim === undefined || mistake === undefined)
         throw validationError('There is no such claim or record.')
-      publish(world, claim, mistake)
+      publish(sandbox, claim, mistake)
       return 'published'
     }
     default:
@@ -94,15 +94,20 @@ function absoluteName(typed: string, zone: string): string {
   return name.endsWith('.') ? name : `${name}.${zone}`
 }
 
-function show(c: Context, world: World, status: 200 | 422, said: { role: string; text: string } | undefined) {
-  const zones = world.zones.list().filter(({ apex }) => apex !== INFRASTRUCTURE_ZONE)
-  const pending = world.claims.list().filter((claim) => claim.status === 'pending')
+function show(
+  c: Context,
+  sandbox: SandboxState,
+  status: 200 | 422,
+  said: { role: string; text: string } | undefined,
+) {
+  const zones = sandbox.zones.list().filter(({ apex }) => apex !== INFRASTRUCTURE_ZONE)
+  const pending = sandbox.claims.list().filter((claim) => claim.status === 'pending')
   return sendPage(c, status, {
     title: 'DNS',
     body: html`<header>
 <p class="name">mailclaim sandbox</p>
 <h1>Your DNS provider</h1>
-<p>These zones are served at <code>127.0.0.1:${world.dns.port}</code>, by UDP and TCP. Changes take effect at once.</p>
+<p>These zones are served at <code>127.0.0.1:${sandbox.dns.port}</code>, by UDP and TCP. Changes take effect at once.</p>
 </header>
 ${said === undefined ? '' : html`<p class="${said.role === 'alert' ? 'bad' : 'name'}" role="${said.role}">${said.text}</p>`}
 <section aria-labelledby="claims">
@@ -121,7 +126,7 @@ function claimForm({ name, domain_id, record }: DomainClaim, index: number): Htm
 <input type="hidden" name="claim" value="${domain_id}">
 <div class="fields">
 <div><label for="mistake-${index}">Publish, or plant a mistake, for ${name}</label>
-<select id="mistake-${index}" name="mistake">${MISTAKES.map(({ id, says }) => html`<option value="${id}">${says}</option>`)}</select></div>
+<select id="mistake-${index}" name="mistake">${MISTAKES.map(({ id, description }) => html`<option value="${id}">${description}</option>`)}</select></div>
 <button class="primary">Publish</button>
 </div>
 </form>`

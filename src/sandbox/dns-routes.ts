@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import { readJson, readObject } from './bodies.ts'
 import { MISTAKES, publish } from './mistakes.ts'
 import { notFound, validationError } from './problems.ts'
-import type { World } from './world.ts'
+import type { SandboxState } from './sandbox-state.ts'
 import {
   DEFAULT_TTL,
   normalName,
@@ -17,8 +17,8 @@ import {
 } from './zones.ts'
 
 /** The zone editor for programs: PUT, GET and DELETE /_sandbox/dns/{name}/{type}. */
-export function addDnsRoutes(app: Hono, world: World): void {
-  const { zones, claims } = world
+export function addDnsRoutes(app: Hono, sandbox: SandboxState): void {
+  const { zones, claims } = sandbox
   app.post('/_sandbox/claims/:key/publish', async (c) => {
     const wanted = (await readObject(c))['mistake'] ?? 'none'
     const mistake = MISTAKES.find(({ id }) => id === wanted)
@@ -27,7 +27,7 @@ export function addDnsRoutes(app: Hono, world: World): void {
     }
     const claim = claims.find(c.req.param('key').toLowerCase())
     if (claim === undefined) throw notFound('There is no such claim.')
-    publish(world, claim, mistake)
+    publish(sandbox, claim, mistake)
     return c.json(claim.record)
   })
 

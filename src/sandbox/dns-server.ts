@@ -49,7 +49,7 @@ export async function startDnsServer(zones: Zones, wantedPort: number): Promise<
       const answer = respond(query, 512, server)
       if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
     })
-    // An ICMP "port unreachable" from a client that went away is no fault of ours.
+    // An ICMP "port unreachable" from a client that is gone is not an error here.
     udp.on('error', () => {})
     tcp.on('connection', (socket) => {
       connections.add(socket)

@@ -1,44 +1,44 @@
-import { randomUuid, type SandboxEffects } from './effects.ts'
 import { validationError } from './problems.ts'
+import { randomUuid, type SandboxRuntime } from './runtime.ts'
 
-/** Ways for an exchange to go wrong. Which of them work on the request first is said at each. */
+/** Ways for an exchange to go wrong; some process the request first. */
 export const FAULT_KINDS = [
-  /** Answers with `status`, `headers` and `body`; worked on first with `after`. */
+  /** Answers with `status`, `headers` and `body`; processes the request first with `after`. */
   'status',
-  /** Works, `before_ms` and `after_ms` later (both go with every kind). */
+  /** Processes the request, with a delay of `before_ms` before and `after_ms` after (both work with every kind). */
   'delay',
-  /** Never answers; worked on first with `after`. */
+  /** Never answers; processes the request first with `after`. */
   'hang',
-  /** Resets the connection; worked on first with `after`. */
+  /** Resets the connection; processes the request first with `after`. */
   'reset',
-  /** Works, then closes the connection without an answer. */
+  /** Processes the request, then closes the connection without an answer. */
   'drop',
-  /** Works, then closes the connection after `bytes` of the body (half of it where not given). */
+  /** Processes the request, then closes the connection after `bytes` of the body (default: half). */
   'truncate',
-  /** 200 and JSON by its headers, noise in the body; worked on first with `after`. */
+  /** 200 and JSON by its headers, noise in the body; processes the request first with `after`. */
   'garbage',
-  /** Bytes that are not HTTP; worked on first with `after`. */
+  /** Bytes that are not HTTP; processes the request first with `after`. */
   'not_http',
-  /** Works, then answers with another `content_type`. */
+  /** Processes the request, then answers with another `content_type`. */
   'content_type',
-  /** Works, then sends the body a byte every `interval_ms`. */
+  /** Processes the request, then sends the body a byte every `interval_ms`. */
   'drip',
-  /** A JSON text of `bytes` bytes without an end; worked on first with `after`. */
+  /** A JSON text of `bytes` bytes without an end; processes the request first with `after`. */
   'flood',
-  /** Redirects (`status`, 307 where not given) to `url`; worked on first with `after`. */
+  /** Redirects (`status`, default 307) to `url`; processes the request first with `after`. */
   'redirect',
-  /** A small gzip body that unpacks to `bytes` bytes; worked on first with `after`. */
+  /** A small gzip body that unpacks to `bytes` bytes; processes the request first with `after`. */
   'gzip_bomb',
-  /** 200 without a body; worked on first with `after`. */
+  /** 200 without a body; processes the request first with `after`. */
   'empty',
-  /** 200 and JSON by its headers, HTML in the body; worked on first with `after`. */
+  /** 200 and JSON by its headers, HTML in the body; processes the request first with `after`. */
   'not_json',
-  /** Works, then puts `fields` over the answer's own (and `item_fields` over those of each item of a list). */
+  /** Processes the request, then puts `fields` over the answer's own (and `item_fields` over those of each item of a list). */
   'merge',
 ] as const
 type FaultKind = (typeof FAULT_KINDS)[number]
 
-const ALWAYS_WORKED_ON: readonly FaultKind[] = ['delay', 'drop', 'truncate', 'content_type', 'drip', 'merge']
+const ALWAYS_PROCESSED: readonly FaultKind[] = ['delay', 'drop', 'truncate', 'content_type', 'drip', 'merge']
 
 export interface Fault {
   readonly id: string
@@ -48,7 +48,7 @@ export interface Fault {
   readonly path: string | undefined
   readonly probability: number
   readonly seed: number
-  readonly worksFirst: boolean
+  readonly processesFirst: boolean
   readonly beforeMs: number
   readonly afterMs: number
   readonly status: number | undefined
@@ -60,9 +60,9 @@ export interface Fault {
   readonly contentType: string
   readonly fields: Readonly<Record<string, unknown>>
   readonly itemFields: Readonly<Record<string, unknown>>
-  /** Matching requests still to be spared. */
+  /** How many more matching requests to skip. */
   skip: number
-  /** How often it may still strike. */
+  /** How many more requests it may hit. */
   left: number
   struck: number
 }
@@ -72,11 +72,11 @@ export interface Faults {
   add(body: unknown): Fault
   clear(): void
   list(): readonly Fault[]
-  /** The fault that strikes this request, if any; that counts as a strike. */
+  /** The fault to apply to this request, if any; counts it as applied. */
   take(method: string, path: string): Fault | undefined
 }
 
-export function createFaults(random: SandboxEffects['random']): Faults {
+export function createFaults(random: SandboxRuntime['random']): Faults {
   const faults: { fault: Fault; matches: RegExp; draw: () => number }[] = []
   return {
     add(body) {
@@ -150,7 +150,7 @@ function readFault(body: unknown, id: string): Fault {
     path: text('path'),
     probability: number('probability') ?? 1,
     seed: number('seed') ?? 1,
-    worksFirst: fields['after'] === true || ALWAYS_WORKED_ON.includes(kind),
+    processesFirst: fields['after'] === true || ALWAYS_PROCESSED.includes(kind),
     beforeMs: number('before_ms') ?? 0,
     afterMs: number('after_ms') ?? 0,
     status,

@@ -1,6 +1,6 @@
 import type { OAuthClient } from './clients.ts'
+import { mix, pick, seededId, seededIndex } from './fixtures.ts'
 import type { Sequence } from './paging.ts'
-import { mix, pick, seededId, seededIndex } from './seeds.ts'
 import { timestamp } from './virtual-clock.ts'
 
 /** An OAuth grant as the service shows it (interface, section 2.2). */

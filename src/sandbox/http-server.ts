@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { strike, type WorkedOut } from './fault-wire.ts'
+import { applyFault, type ComputedResponse } from './apply-fault.ts'
 import type { Faults } from './faults.ts'
-import type { RememberedRequest, Tally } from './tally.ts'
+import type { LoggedRequest, RequestLog } from './request-log.ts'
 import { timestamp } from './virtual-clock.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -25,7 +25,7 @@ export interface HttpServer {
 interface Service {
   readonly app: Hono
   readonly faults: Faults
-  readonly tally: Tally
+  readonly requestLog: RequestLog
   readonly apiKey: string
   readonly now: () => number
   readonly report: (error: unknown) => void
@@ -58,7 +58,7 @@ export async function listen(wantedPort: number): Promise<HttpServer> {
   }
 }
 
-function handler({ app, faults, tally, apiKey, now, report }: Service, port: number) {
+function handler({ app, faults, requestLog, apiKey, now, report }: Service, port: number) {
   const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false })
   const hosts = new Set([`${LOOPBACK}:${port}`, `localhost:${port}`])
   if (port === 80) for (const host of [LOOPBACK, 'localhost']) hosts.add(host)
@@ -66,7 +66,7 @@ function handler({ app, faults, tally, apiKey, now, report }: Service, port: num
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const method = request.method ?? 'GET'
     const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
-    // A web page must not reach this server by a name of its own that points to loopback (DNS rebinding).
+    // A web page must not reach this server through a host name that resolves to loopback (DNS rebinding).
     if (!hosts.has(request.headers.host?.toLowerCase() ?? '')) {
       response.writeHead(421, { 'content-type': 'application/json', connection: 'close' })
       response.end(JSON.stringify(MISDIRECTED))
@@ -75,7 +75,7 @@ function handler({ app, faults, tally, apiKey, now, report }: Service, port: num
     if (path.startsWith('/_sandbox')) return await listener(request, response)
 
     const fault = faults.take(method, path)
-    const remembered: { -readonly [K in keyof RememberedRequest]: RememberedRequest[K] } = {
+    const logged: { -readonly [K in keyof LoggedRequest]: LoggedRequest[K] } = {
       at: timestamp(now()),
       method,
       path,
@@ -85,13 +85,13 @@ function handler({ app, faults, tally, apiKey, now, report }: Service, port: num
       user_agent: request.headers['user-agent'] ?? null,
       fault: fault?.kind ?? null,
     }
-    tally.count(remembered)
+    requestLog.count(logged)
     response.once('finish', () => {
-      remembered.status = response.statusCode
+      logged.status = response.statusCode
     })
     if (fault === undefined) return await listener(request, response)
     try {
-      await strike(fault, request, response, () => workOut(app, request))
+      await applyFault(fault, request, response, () => computeResponse(app, request))
     } catch (error) {
       report(error)
       response.destroy()
@@ -99,14 +99,14 @@ function handler({ app, faults, tally, apiKey, now, report }: Service, port: num
   }
 }
 
-function credentialOf(header: string | undefined, apiKey: string): RememberedRequest['credential'] {
+function credentialOf(header: string | undefined, apiKey: string): LoggedRequest['credential'] {
   if (header === undefined) return 'none'
   if (header === `Bearer ${apiKey}`) return 'api_key'
   return /^Bearer [^.]+\.[^.]+\.[^.]+$/.test(header) ? 'access_token' : 'other'
 }
 
 /** Lets the routes answer without sending the answer. */
-async function workOut(app: Hono, request: IncomingMessage): Promise<WorkedOut> {
+async function computeResponse(app: Hono, request: IncomingMessage): Promise<ComputedResponse> {
   const pieces: Buffer[] = []
   let size = 0
   for await (const piece of request as AsyncIterable<Buffer>) {

@@ -1,6 +1,6 @@
+import { mix, seededId, seededIndex } from './fixtures.ts'
 import type { Sequence } from './paging.ts'
 import { validationError } from './problems.ts'
-import { mix, seededId, seededIndex } from './seeds.ts'
 import { timestamp } from './virtual-clock.ts'
 
 /** A contact import (interface, section 2.4). */
@@ -26,7 +26,7 @@ type ImportStatus = (typeof STATUSES)[number]
 interface Running {
   readonly starts: number
   readonly lasts: number
-  /** The share at which it fails, where it fails. */
+  /** The progress, from 0 to 1, at which it fails, if it does. */
   readonly failsAt?: number
 }
 const RUNNING: readonly Running[] = [
@@ -49,7 +49,7 @@ export interface Imports {
 }
 
 export function createImports(length: number, startedAt: number, now: () => number): Imports {
-  function fate(index: number): { status: ImportStatus; share: number; endedAt: number | null } {
+  function progressOf(index: number): { status: ImportStatus; share: number; endedAt: number | null } {
     const running = RUNNING[index]
     if (running === undefined) {
       const failed = mix(index, 3) % 10 === 0
@@ -70,7 +70,7 @@ export function createImports(length: number, startedAt: number, now: () => numb
   }
 
   function at(index: number): ContactImport {
-    const { status, share, endedAt } = fate(index)
+    const { status, share, endedAt } = progressOf(index)
     const total = 200 + (mix(index, 5) % 20_000)
     const done = Math.floor(total * share)
     const updated = Math.floor((done * (mix(index, 6) % 30)) / 100)
@@ -98,12 +98,12 @@ export function createImports(length: number, startedAt: number, now: () => numb
       if (!STATUSES.some((known) => known === status)) {
         throw validationError(`The \`status\` parameter must be one of ${STATUSES.join(', ')}.`)
       }
-      // Only the running ones can be anything but ended: nobody walks through 100,000 to find no queued one.
+      // Only these can be queued or in progress: no need to search 100,000 finished ones.
       const last = status === 'queued' || status === 'in_progress' ? Math.min(length, RUNNING.length) : length
       const seek = (position: number, step: 1 | -1): number => {
         let candidate = step === -1 ? Math.min(position, last - 1) : position
         while (candidate >= 0 && candidate < last) {
-          if (fate(candidate).status === status) return candidate
+          if (progressOf(candidate).status === status) return candidate
           candidate += step
         }
         return -1

@@ -1,6 +1,6 @@
 import type { DomainClaim } from './claims.ts'
 import { Problem } from './problems.ts'
-import type { World } from './world.ts'
+import type { SandboxState } from './sandbox-state.ts'
 import {
   copyOf,
   DEFAULT_TTL,
@@ -16,7 +16,7 @@ import {
 /** A way to publish the record of a claim; all but the first are what people get wrong. */
 export interface Mistake {
   readonly id: string
-  readonly says: string
+  readonly description: string
   plant(place: Place): void
 }
 
@@ -29,14 +29,14 @@ interface Place {
   put(name: string, ...records: RecordData[]): void
   alias(name: string, target: string): void
   trouble(trouble: Trouble): void
-  /** From here on the zone has two name servers with addresses of their own, and the second is in trouble, or outdated. */
+  /** Gives the zone a second name server, at another address, that is in trouble or outdated. */
   second(differs: Trouble | 'outdated'): void
 }
 
 /** Text at the name of the claim that differs from the value it should have. */
-const wrongValue = (id: string, says: string, change: (place: Place) => string): Mistake => ({
+const wrongValue = (id: string, description: string, change: (place: Place) => string): Mistake => ({
   id,
-  says,
+  description,
   plant: (place) => place.put(place.name, txtData([change(place)])),
 })
 
@@ -45,20 +45,20 @@ const ZERO_WIDTH_SPACE = '\u200b'
 
 export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
   wrongValue('none', 'The right record', ({ value }) => value),
-  { id: 'missing', says: 'Nothing at all', plant: () => {} },
+  { id: 'missing', description: 'Nothing at all', plant: () => {} },
   {
     id: 'doubled_name',
-    says: 'Doubled name: the provider added the domain to a full name',
+    description: 'Doubled name: the provider added the domain to a full name',
     plant: ({ put, name, zone, value }) => put(`${name}.${zone}`, txtData([value])),
   },
   {
     id: 'www',
-    says: 'At www instead of the domain itself',
+    description: 'At www instead of the domain itself',
     plant: ({ put, name, value }) => put(`www.${name}`, txtData([value])),
   },
   {
     id: 'underscore_label',
-    says: 'At a label that begins with an underscore',
+    description: 'At a label that begins with an underscore',
     plant: ({ put, name, prefix, value }) => put(`_${prefix}.${name}`, txtData([value])),
   },
   wrongValue('quotes', 'Quotes typed into the value', ({ value }) => `"${value}"`),
@@ -84,84 +84,92 @@ export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
   wrongValue('extra_text', 'More text in the value', ({ value }) => `our domain: ${value}`),
   {
     id: 'split_strings',
-    says: 'One record of two strings (this one is right)',
+    description: 'One record of two strings (this one is right)',
     plant: ({ put, name, value }) => put(name, txtData([value.slice(0, 20), value.slice(20)])),
   },
   {
     id: 'split_records',
-    says: 'Two records with half of the value each',
+    description: 'Two records with half of the value each',
     plant: ({ put, name, value }) => put(name, txtData([value.slice(0, 20)]), txtData([value.slice(20)])),
   },
   {
     id: 'stale_beside_right',
-    says: 'The value of an older claim beside the right one (this one is right)',
+    description: 'The value of an older claim beside the right one (this one is right)',
     plant: ({ put, name, prefix, token, value }) =>
       put(name, txtData([`${prefix}=${[...token].reverse().join('')}`]), txtData([value])),
   },
   {
     id: 'too_many',
-    says: 'Forty other TXT records at the name',
+    description: 'Forty other TXT records at the name',
     plant: ({ put, name }) =>
       put(name, ...Array.from({ length: 40 }, (_, n) => txtData([`service-${n}=${'x'.repeat(40)}`]))),
   },
   {
     id: 'wildcard',
-    says: 'A wildcard record with other text',
+    description: 'A wildcard record with other text',
     plant: ({ put, zone }) => put(`*.${zone}`, txtData(['v=spf1 -all'])),
   },
   {
     id: 'cname',
-    says: 'A CNAME at the name, to a host without the record',
+    description: 'A CNAME at the name, to a host without the record',
     plant: ({ alias, name }) => alias(name, 'parked.sandbox-dns.test'),
   },
   {
     id: 'cname_dangling',
-    says: 'A CNAME at the name, to a host that does not exist',
+    description: 'A CNAME at the name, to a host that does not exist',
     plant: ({ alias, name }) => alias(name, 'gone.sandbox-dns.test'),
   },
   {
     id: 'cname_loop',
-    says: 'A CNAME at the name, and one back from there',
+    description: 'A CNAME at the name, and one back from there',
     plant: ({ alias, name }) => {
       alias(name, `loop.${name}`)
       alias(`loop.${name}`, name)
     },
   },
-  { id: 'servfail', says: 'The right record, but the name servers fail', plant: withTrouble('servfail') },
-  { id: 'refused', says: 'The right record, but the name servers refuse', plant: withTrouble('refused') },
+  {
+    id: 'servfail',
+    description: 'The right record, but the name servers fail',
+    plant: withTrouble('servfail'),
+  },
+  {
+    id: 'refused',
+    description: 'The right record, but the name servers refuse',
+    plant: withTrouble('refused'),
+  },
   {
     id: 'silent',
-    says: 'The right record, but the name servers do not answer',
+    description: 'The right record, but the name servers do not answer',
     plant: withTrouble('silent'),
   },
   {
     id: 'lame',
-    says: 'The right record, but the name servers do not know the zone',
+    description: 'The right record, but the name servers do not know the zone',
     plant: withTrouble('lame'),
   },
   {
     id: 'second_outdated',
-    says: 'The right record, but the second name server has an older zone',
+    description: 'The right record, but the second name server has an older zone',
     plant: withSecond('outdated'),
   },
   {
     id: 'second_servfail',
-    says: 'The right record, but the second name server fails',
+    description: 'The right record, but the second name server fails',
     plant: withSecond('servfail'),
   },
   {
     id: 'second_refused',
-    says: 'The right record, but the second name server refuses',
+    description: 'The right record, but the second name server refuses',
     plant: withSecond('refused'),
   },
   {
     id: 'second_silent',
-    says: 'The right record, but the second name server does not answer',
+    description: 'The right record, but the second name server does not answer',
     plant: withSecond('silent'),
   },
   {
     id: 'second_lame',
-    says: 'The right record, but the second name server does not know the zone',
+    description: 'The right record, but the second name server does not know the zone',
     plant: withSecond('lame'),
   },
 ]
@@ -182,10 +190,10 @@ function withTrouble(trouble: Trouble): Mistake['plant'] {
 
 /**
  * Clears what was published for the claim before, and publishes its record in this way.
- * @throws Problem 409 where a second name server is needed and this system has no address for it.
+ * @throws Problem 409 if a second name server is needed and this system has no address for it.
  */
 export function publish(
-  { zones, dns }: Pick<World, 'zones' | 'dns'>,
+  { zones, dns }: Pick<SandboxState, 'zones' | 'dns'>,
   claim: DomainClaim,
   mistake: Mistake,
 ): void {

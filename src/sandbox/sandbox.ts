@@ -10,24 +10,24 @@ import { addControlRoutes } from './control-routes.ts'
 import { addDnsPage } from './dns-page.ts'
 import { addDnsRoutes } from './dns-routes.ts'
 import { startDnsServer } from './dns-server.ts'
-import { randomToken, type SandboxEffects } from './effects.ts'
 import { createFaults } from './faults.ts'
 import { createGrants } from './grants.ts'
 import { listen } from './http-server.ts'
 import { createImports } from './imports.ts'
 import { Problem } from './problems.ts'
+import { createRequestLog } from './request-log.ts'
+import { randomToken, type SandboxRuntime } from './runtime.ts'
 import { sameSiteOnly } from './same-site.ts'
-import { createTally } from './tally.ts'
+import type { SandboxState } from './sandbox-state.ts'
 import { addTokenRoutes } from './token-routes.ts'
 import { lookUpTxt } from './txt-lookup.ts'
 import { createVirtualClock } from './virtual-clock.ts'
-import type { World } from './world.ts'
 import { createZones, DEFAULT_TTL } from './zones.ts'
 
-export type { SandboxEffects } from './effects.ts'
+export type { SandboxRuntime } from './runtime.ts'
 
 export interface SandboxOptions {
-  readonly effects: SandboxEffects
+  readonly runtime: SandboxRuntime
   /** Loopback ports; 0 or nothing for a free one. */
   readonly port?: number
   readonly dnsPort?: number
@@ -36,9 +36,9 @@ export interface SandboxOptions {
   /** How many contact imports and (revoked and active) grants there are from the start. */
   readonly imports?: number
   readonly grants?: number
-  /** 900 where not given. */
+  /** Default: 900. */
   readonly accessTokenSeconds?: number
-  /** From the verification request to the look at DNS, and from there to the end; in virtual seconds, 1 each. */
+  /** From the verification request to the DNS lookup, and from there to the end; in virtual seconds, 1 each. */
   readonly checkSeconds?: number
   readonly transferSeconds?: number
   /** RFC 8414 metadata and RFC 9207 `iss`; both on unless false. */
@@ -59,16 +59,16 @@ export interface Sandbox {
 
 /**
  * Starts the local service: HTTP and DNS on loopback, all state in memory.
- * @throws the system's error where a port cannot be had.
+ * @throws the system's error if a port is not available.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { effects } = options
+  const { runtime } = options
   const report = (error: unknown) => {
-    // A client that ended while it sent its request is no fault of this service.
+    // A client that disconnects while sending its request is not an error here.
     if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
-    effects.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
+    runtime.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
   }
-  const clock = createVirtualClock(effects.clock, report)
+  const clock = createVirtualClock(runtime.clock, report)
   const startedAt = clock.now()
   const zones = createZones()
   const http = await listen(options.port ?? 0)
@@ -77,14 +77,14 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     throw error
   })
   const baseUrl = `http://127.0.0.1:${http.port}`
-  const apiKey = `sandbox_key_${randomToken(effects.random, 24)}`
+  const apiKey = `sandbox_key_${randomToken(runtime.random, 24)}`
   const clients = new Map<string, OAuthClient>(
     Object.values(SEEDED_CLIENTS).map((client) => [client.id, client] as const),
   )
   const grants = createGrants(options.grants ?? 3, startedAt)
   const tokens = await createAccessTokens(baseUrl)
-  const world: World = {
-    effects,
+  const sandbox: SandboxState = {
+    runtime,
     clock,
     startedAt,
     baseUrl,
@@ -95,7 +95,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     zones,
     dns,
     authorization: createAuthorization({
-      effects,
+      runtime,
       now: clock.now,
       clients,
       grants,
@@ -105,26 +105,26 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     }),
     imports: createImports(options.imports ?? 25, startedAt, clock.now),
     claims: createClaims({
-      effects,
+      runtime,
       clock,
       delays: {
         checkMs: (options.checkSeconds ?? 1) * 1000,
         transferMs: (options.transferSeconds ?? 1) * 1000,
       },
       lookUp: (name) => lookUpTxt(dns.port, randomInt(65_536), name),
-      ensureZone: (name) => furnish(zones, name),
+      ensureZone: (name) => addExampleRecords(zones, name),
     }),
-    faults: createFaults(effects.random),
-    tally: createTally(),
+    faults: createFaults(runtime.random),
+    requestLog: createRequestLog(),
     autoApprove: options.autoApprove ?? false,
     metadata: options.metadata ?? true,
     iss: options.iss ?? true,
   }
-  furnish(zones, 'example.com')
+  addExampleRecords(zones, 'example.com')
   http.serve({
-    app: buildApp(world, report),
-    faults: world.faults,
-    tally: world.tally,
+    app: buildApp(sandbox, report),
+    faults: sandbox.faults,
+    requestLog: sandbox.requestLog,
     apiKey,
     now: clock.now,
     report,
@@ -145,7 +145,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 }
 
 /** A zone as its previous owner left it: a web server and mail, but no verification record. */
-function furnish(zones: World['zones'], name: string): void {
+function addExampleRecords(zones: SandboxState['zones'], name: string): void {
   const { apex, names } = zones.ensure(name)
   if (names.get(apex)?.has('A') === true || names.get(apex)?.has('CNAME') === true) return
   zones.set(apex, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.10' }] })
@@ -153,15 +153,15 @@ function furnish(zones: World['zones'], name: string): void {
   zones.set(`mx1.${apex}`, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.25' }] })
 }
 
-function buildApp(world: World, report: (error: unknown) => void): Hono {
+function buildApp(sandbox: SandboxState, report: (error: unknown) => void): Hono {
   const app = new Hono()
   for (const path of ['/_sandbox/*', '/oauth/authorize']) app.use(path, sameSiteOnly)
-  addTokenRoutes(app, world)
-  addAuthorizeRoutes(app, world)
-  addApiRoutes(app, world)
-  addControlRoutes(app, world)
-  addDnsRoutes(app, world)
-  addDnsPage(app, world)
+  addTokenRoutes(app, sandbox)
+  addAuthorizeRoutes(app, sandbox)
+  addApiRoutes(app, sandbox)
+  addControlRoutes(app, sandbox)
+  addDnsRoutes(app, sandbox)
+  addDnsPage(app, sandbox)
   app.notFound(() => {
     throw new Problem(404, 'not_found', 'There is nothing at this address.')
   })

@@ -2,35 +2,35 @@ import type { Hono } from 'hono'
 import { readText } from './bodies.ts'
 import { GRANT_TYPES, SCOPES } from './clients.ts'
 import { TokenProblem } from './problems.ts'
-import type { World } from './world.ts'
+import type { SandboxState } from './sandbox-state.ts'
 
 /** POST /oauth/token (interface, section 4.1) and the metadata of RFC 8414. */
-export function addTokenRoutes(app: Hono, world: World): void {
+export function addTokenRoutes(app: Hono, sandbox: SandboxState): void {
   app.post('/oauth/token', async (c) => {
     c.header('Cache-Control', 'no-store')
     c.header('Pragma', 'no-cache')
     try {
       const fields = readFields(c.req.header('content-type') ?? '', await readText(c))
-      return c.json(await world.authorization.exchange(fields))
+      return c.json(await sandbox.authorization.exchange(fields))
     } catch (error) {
       if (!(error instanceof TokenProblem)) throw error
       return c.json({ error: error.code, error_description: error.message }, error.status)
     }
   })
 
-  if (!world.metadata) return
+  if (!sandbox.metadata) return
   app.get('/.well-known/oauth-authorization-server', (c) =>
     c.json({
-      issuer: world.baseUrl,
-      authorization_endpoint: `${world.baseUrl}/oauth/authorize`,
-      token_endpoint: `${world.baseUrl}/oauth/token`,
+      issuer: sandbox.baseUrl,
+      authorization_endpoint: `${sandbox.baseUrl}/oauth/authorize`,
+      token_endpoint: `${sandbox.baseUrl}/oauth/token`,
       scopes_supported: SCOPES,
       response_types_supported: ['code'],
       response_modes_supported: ['query'],
       grant_types_supported: GRANT_TYPES,
       token_endpoint_auth_methods_supported: ['none'],
       code_challenge_methods_supported: ['S256'],
-      authorization_response_iss_parameter_supported: world.iss,
+      authorization_response_iss_parameter_supported: sandbox.iss,
     }),
   )
 }

@@ -5,9 +5,8 @@ import { type DecodedPacket, decode, encode, type Packet } from 'dns-packet'
 const TIMEOUT_MS = 1000
 
 /**
- * The verifier's own look-up: asks the server at 127.0.0.1:`port` for the TXT records of a name, by UDP and, where that is
- * truncated, by TCP. Gives the records with their strings joined; none where the name or the type is absent, or
- * where no answer came.
+ * The verifier's DNS lookup: asks the server at 127.0.0.1:`port` for the TXT records of a name, by UDP and, if that is
+ * truncated, by TCP. Returns the records with their strings joined; empty if the name has none or no answer came.
  */
 export async function lookUpTxt(port: number, id: number, name: string): Promise<string[]> {
   const query: Packet = {

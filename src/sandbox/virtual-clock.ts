@@ -1,4 +1,4 @@
-import type { SandboxClock } from './effects.ts'
+import type { SandboxClock } from './runtime.ts'
 
 /** Node fires a timer of more than 2^31 - 1 ms at once; a day is well below. */
 const LONGEST_TIMER_MS = 86_400_000

@@ -31,7 +31,7 @@ export interface Zone {
 }
 
 export const NAME_SERVERS: readonly [string, string] = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
-/** A name server of its own address, for zones whose two servers are to differ. */
+/** A name server with another address, for zones whose two servers differ. */
 export const OTHER_SERVER = { host: 'ns3.sandbox-dns.test', address: '127.0.0.2' } as const
 export const HOSTMASTER = 'hostmaster.sandbox-dns.test'
 /** Where the name servers themselves have their names. */
@@ -64,7 +64,7 @@ export interface Zones {
   list(): readonly Zone[]
   /** The deepest zone that holds the name, parents included. */
   holding(name: string): Zone | undefined
-  /** The zone for a name, made (as the registrable domain) where there is none yet. */
+  /** The zone for a name; creates it (as the registrable domain) if missing. */
   ensure(name: string): Zone
   set(name: string, type: RecordType, records: RecordSet): Zone
   /** True where something was removed. */
@@ -92,7 +92,7 @@ export function createZones(): Zones {
   function holding(name: string): Zone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // The root and the parents exist, but the world outside this sandbox is not theirs to deny.
+      // The root and the parents exist, but they cannot deny names outside this sandbox.
       if (zone !== undefined) return apex === '' && name !== '' ? undefined : zone
       if (apex === '') return undefined
     }
@@ -155,7 +155,7 @@ export function copyOf(zone: Zone): Zone {
   return { ...zone, names: new Map([...zone.names].map(([name, types]) => [name, new Map(types)])) }
 }
 
-/** TXT data from text: one string, or the given ones; each cut where it is longer than 255 bytes (RFC 1035, 3.3.14). */
+/** TXT data from text: one string, or the given ones; each split if longer than 255 bytes (RFC 1035, 3.3.14). */
 export function txtData(strings: readonly string[]): RecordData {
   const pieces = strings.flatMap((text) => {
     const bytes = Buffer.from(text, 'utf8')

@@ -11,6 +11,7 @@ import {
   type FakeContextOptions,
   fakeSettings,
 } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
 
 const claim = (name: string, domain_id: string, more: object = {}) =>
   ({ object: 'domain_claim', name, domain_id, status: 'pending', ...more }) as DomainClaim
@@ -60,7 +61,7 @@ describe('the ledger', () => {
     expect(context.stderr.text).toContain("warning: couldn't save the claim on this machine")
   })
 
-  it('only the owner can read the ledger', async () => {
+  it.runIf(needs('posix'))('only the owner can read the ledger', async () => {
     const { context, settings, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
     expect(statSync(directory).mode & 0o777).toBe(0o700)

@@ -8,7 +8,7 @@ import {
   providerSnippet,
   replacesRecordSet,
 } from '../../src/claims/record-providers.ts'
-import { harmfulIn } from '../hardening/world.ts'
+import { harmfulIn } from '../hardening/in-process-client.ts'
 import { find, needs } from '../requirements.ts'
 
 /** Text that tools, shells and languages interpret, mixed with harmless text. */

@@ -26,14 +26,12 @@ async function watch(answers: readonly (DomainClaim | Error)[], options: Partial
   )
   let end: unknown
   try {
-    for (;;) {
-      const step = await run.next()
-      if (step.done) {
-        end = step.value
-        break
-      }
+    let step = await run.next()
+    while (!step.done) {
       events.push(step.value)
+      step = await run.next()
     }
+    end = step.value
   } catch (error) {
     end = error
   }

@@ -58,14 +58,12 @@ async function run(service: Service, options: Partial<WorkflowOptions> = {}, kno
   )
   let end: unknown
   try {
-    for (;;) {
-      const step = await workflow.next()
-      if (step.done) {
-        end = step.value
-        break
-      }
+    let step = await workflow.next()
+    while (!step.done) {
       events.push(step.value)
+      step = await workflow.next()
     }
+    end = step.value
   } catch (error) {
     end = error
   }

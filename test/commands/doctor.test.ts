@@ -19,6 +19,7 @@ import {
   type FakeContextOptions,
   textResponse,
 } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
 
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
@@ -52,9 +53,9 @@ function createSetup(options: FakeContextOptions = {}, clock: Partial<Clock> = {
     dns: dnsThat({ aa: true, ra: false }),
     ...options,
   })
-  for (const folder of Object.values(context.directories)) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    chmodSync(folder, 0o700)
+  for (const directory of Object.values(context.directories)) {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    chmodSync(directory, 0o700)
   }
   // Time stands still: no check is too slow.
   const sleep: Clock['sleep'] = (_ms, signal) =>
@@ -102,7 +103,7 @@ describe('doctor', () => {
       context.requests.map(({ method, url, headers }) => [method, url.href, Object.keys(headers)]),
     ).toEqual([['GET', 'https://api.example.com/', ['user-agent', 'accept']]])
     expect(context.stdout.text).not.toContain(READY.apiKey)
-    expect(Object.values(context.directories).flatMap((folder) => readdirSync(folder))).toEqual([])
+    expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
   test('doctor warns if certificates are not checked', async () => {
@@ -116,10 +117,10 @@ describe('doctor', () => {
     })
   })
 
-  test('the remedy for exposed directories works whatever their names', async () => {
+  test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
     const context = createSetup()
-    const folder = join(context.directories.state, "o'brien; $(exit)")
-    const paths = { config: join(folder, 'c'), state: join(folder, 's') }
+    const directory = join(context.directories.state, "o'brien; $(exit)")
+    const paths = { config: join(directory, 'c'), state: join(directory, 's') }
     for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
     const { of } = await doctor(Object.assign(context, { directories: paths }))
     execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])
@@ -216,7 +217,7 @@ describe('a warning leaves the exit code 0', () => {
     expect(close.of('clock')).toMatchObject({ status: 'ok' })
   })
 
-  test.skipIf(process.platform === 'win32')('a directory that others can read is a warning', async () => {
+  test.runIf(needs('posix'))('a directory that others can read is a warning', async () => {
     const context = createSetup()
     chmodSync(context.directories.state, 0o750)
     const { code, of } = await doctor(context)
@@ -228,7 +229,7 @@ describe('a warning leaves the exit code 0', () => {
     })
   })
 
-  test.skipIf(process.platform === 'win32')(
+  test.runIf(needs('posix'))(
     'a directory with open POSIX permissions is no warning on Windows, which has other permissions',
     async () => {
       const context = { ...createSetup(), platform: 'win32' as const }

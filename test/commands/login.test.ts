@@ -13,7 +13,7 @@ import {
   fakeSettings,
   jsonResponse,
 } from '../fake-context.ts'
-import { createClient } from '../hardening/world.ts'
+import { createClient } from '../hardening/in-process-client.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
 /** The options of `login`, those of settings included. */

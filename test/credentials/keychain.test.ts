@@ -7,7 +7,7 @@ import type { Context, KeychainRequest } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { needs } from '../requirements.ts'
 import { createProcessSession, endingOf, keychainIn, startKeyring } from '../session/processes.ts'
-import { interruptGroup } from '../stories/world.ts'
+import { interruptGroup } from '../stories/built-program.ts'
 
 const request = (
   operation: KeychainRequest['operation'],
@@ -67,19 +67,22 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it('a helper that is hit by a signal to the program’s process group is restarted once', async () => {
-    const { keychain, directory } = scriptedKeychain(`
+  it.runIf(needs('posix'))(
+    'a helper that is hit by a signal to the program’s process group is restarted once',
+    async () => {
+      const { keychain, directory } = scriptedKeychain(`
       import { existsSync, writeFileSync } from 'node:fs'
       const first = !existsSync('$DIR/first')
       if (first) writeFileSync('$DIR/first', '')
       if (first || process.env.ALWAYS) process.kill(process.pid, 'SIGINT')
       process.once('message', () => process.send({ ok: true, value: 'the answer' }))
     `)
-    expect(await keychain.call(request('get'))).toEqual({ ok: true, value: 'the answer' })
-    const script = join(directory, 'helper.mjs')
-    const doomed = createKeychain({ node: process.execPath, script, environment: { ALWAYS: '1' } })
-    expect(await doomed.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail: 'SIGINT' })
-  })
+      expect(await keychain.call(request('get'))).toEqual({ ok: true, value: 'the answer' })
+      const script = join(directory, 'helper.mjs')
+      const doomed = createKeychain({ node: process.execPath, script, environment: { ALWAYS: '1' } })
+      expect(await doomed.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail: 'SIGINT' })
+    },
+  )
 
   it('a helper that ends right after its answer has answered', async () => {
     const { keychain } = scriptedKeychain(`
@@ -201,14 +204,16 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   })
 })
 
-/** The process that a process starts next, waited for. */
+/** Waits for the next process that a process starts. */
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
-  for (;;) {
+  const end = performance.now() + 10_000
+  while (performance.now() < end) {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
     const found = children.split(' ').find((child) => child !== '' && !known.includes(Number(child)))
     if (found !== undefined) return Number(found)
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
+  throw new Error(`process ${pid} started no other process in 10 s`)
 }
 
 describe.runIf(needs('gnome-keyring'))('a real keychain', () => {

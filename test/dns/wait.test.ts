@@ -21,11 +21,12 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
   }
   const delays: (number | null)[] = []
   const checks = waitForRecord(request, timeoutMs, effects)
-  for (;;) {
-    const next = await checks.next()
-    if (next.done) return { report: next.value, delays, asked: dns.asked, clock }
+  let next = await checks.next()
+  while (!next.done) {
     delays.push(next.value.nextInMs)
+    next = await checks.next()
   }
+  return { report: next.value, delays, asked: dns.asked, clock }
 }
 
 describe('waiting for a record', () => {

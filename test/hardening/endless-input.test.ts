@@ -22,7 +22,7 @@ function endless(): { stream: Readable; taken: () => number } {
 }
 
 describe('an input without an end', () => {
-  test('is not an API key: it is left after the first piece', async () => {
+  test('an endless input is not an API key: reading stops after the first chunk', async () => {
     const { stream, taken } = endless()
     const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
       stdin: { isTTY: false, stream: stream as never },
@@ -33,7 +33,7 @@ describe('an input without an end', () => {
     expect(taken()).toBeLessThan(5)
   })
 
-  test('and without line breaks does not fill the memory of a login that waits', async () => {
+  test('an endless input without line breaks does not fill the memory of a waiting login', async () => {
     const { stream } = endless()
     const lines: string[] = []
     const before = process.memoryUsage().rss
@@ -44,7 +44,7 @@ describe('an input without an end', () => {
   })
 })
 
-test('a claim of some megabytes is shown, and not remembered in a file that could not be read again', async () => {
+test('a claim of several megabytes is shown, and not stored in a file too large to read', async () => {
   const claim = { domain_id: 'd-1', name: 'example.com', status: 'pending', note: 'x'.repeat(5_000_000) }
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },

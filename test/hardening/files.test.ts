@@ -13,17 +13,18 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
-import { createServedWorld, type ServedWorld, type World } from '../stories/world.ts'
-import { type Client, createClient, expectCalmFailure, filesBelow } from './world.ts'
+import { createServedWorld, type ServedWorld, type World } from '../stories/built-program.ts'
+import { type Client, createClient, expectCalmFailure, filesBelow } from './in-process-client.ts'
 
-/** Every file and folder below a folder, by its path from there. */
+/** Every file and directory below a directory, by its path from there. */
 function below(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' }).toSorted()
 }
 
-/** A session, a claim in the ledger, and a setting of its own. */
-async function furnish(world: ServedWorld): Promise<void> {
+/** Creates a session, a claim in the ledger, and a setting, so that every file exists. */
+async function createEveryFile(world: ServedWorld): Promise<void> {
   for (const [words, code] of [
     [['config', 'set', 'http-timeout', '20'], 0],
     [['claims', 'create', 'example.com'], 0],
@@ -42,24 +43,24 @@ function expectPrivate(world: World): void {
   }
 }
 
-describe('rights', () => {
+describe.runIf(needs('posix'))('permissions', () => {
   test.each(['000', '022', '077', '0777'])(
-    'are 0700 and 0600 under umask %s, whatever the command',
+    'permissions are 0700 and 0600 under umask %s, whatever the command',
     async (umask) => {
       const world = await createServedWorld()
       const script = join(world.home, 'with-umask.mjs')
       writeFileSync(script, `process.umask(0o${umask})\n`)
       Object.assign(world.env, { NODE_OPTIONS: `--import file://${script}` })
       expect(await world.login()).toMatchObject({ code: 0 })
-      await furnish(world)
+      await createEveryFile(world)
       expectPrivate(world)
     },
   )
 
-  test('that were loosened since are tightened by the next command that writes, but for a folder that the person named', async () => {
+  test('loosened permissions are tightened by the next command that writes, except on a directory that the user named', async () => {
     const world = await createServedWorld()
     await world.login()
-    await furnish(world)
+    await createEveryFile(world)
     for (const root of ['config', 'state']) {
       const path = join(world.home, root)
       for (const name of ['', ...below(path)]) {
@@ -69,7 +70,7 @@ describe('rights', () => {
       chmodSync(path, 0o755)
     }
     await world.login()
-    await furnish(world)
+    await createEveryFile(world)
     const loose = ['config', 'state'].flatMap((root) =>
       below(join(world.home, root)).filter(
         (name) => (statSync(join(world.home, root, name)).mode & 0o077) !== 0,
@@ -124,26 +125,29 @@ const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
   huge: () => `{"version":1,"x":"${'x'.repeat(5_000_000)}"}`,
 }
 
-describe.each(Object.keys(USERS))('the %s', (what) => {
+describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (what) => {
   const { words, code, heals, goesOn } = USERS[what] ?? { words: [], code: 0 }
 
-  test.each(Object.keys(DAMAGE))('%s: says which file it is and what to do, and keeps it', async (damage) => {
-    const { client, files } = await clientWithFiles()
-    const path = files[what] ?? ''
-    const damaged = DAMAGE[damage]?.(readFileSync(path, 'utf8')) ?? ''
-    const secrets = client.secrets()
-    writeFileSync(path, damaged)
-    const ran = await client.run(words)
-    expect(ran.code, ran.stderr).toBe(code)
-    expectCalmFailure(ran)
-    for (const secret of secrets) expect(ran.stderr).not.toContain(secret)
-    if (heals) return
-    expect(ran.stderr).toContain(path)
-    expect(Buffer.compare(readFileSync(path), Buffer.from(damaged))).toBe(0)
-    if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(mv |mailclaim login)/)
-  })
+  test.each(Object.keys(DAMAGE))(
+    `if ${what} is damaged (%s), the error names the file and what to do, and the file is kept`,
+    async (damage) => {
+      const { client, files } = await clientWithFiles()
+      const path = files[what] ?? ''
+      const damaged = DAMAGE[damage]?.(readFileSync(path, 'utf8')) ?? ''
+      const secrets = client.secrets()
+      writeFileSync(path, damaged)
+      const ran = await client.run(words)
+      expect(ran.code, ran.stderr).toBe(code)
+      expectCalmFailure(ran)
+      for (const secret of secrets) expect(ran.stderr).not.toContain(secret)
+      if (heals) return
+      expect(ran.stderr).toContain(path)
+      expect(Buffer.compare(readFileSync(path), Buffer.from(damaged))).toBe(0)
+      if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(mv |mailclaim login)/)
+    },
+  )
 
-  test('as a link: is not followed and not written through', async () => {
+  test(`if ${what} is a link, it is not followed and nothing is written through it`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const elsewhere = join(client.context.directories.config, '..', 'elsewhere.json')
@@ -160,15 +164,15 @@ describe.each(Object.keys(USERS))('the %s', (what) => {
     expect(readFileSync(elsewhere, 'utf8')).toBe(text)
   })
 
-  test('as a folder, a pipe or a file of someone else: is refused', async () => {
+  test(`if ${what} is a directory, a pipe or another user's file, it is refused`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
     rmSync(path)
     mkdirSync(path)
-    const folder = await client.run(words)
-    if (!heals) expect(folder.code, folder.stderr).toBe(code)
-    expectCalmFailure(folder)
+    const directory = await client.run(words)
+    if (!heals) expect(directory.code, directory.stderr).toBe(code)
+    expectCalmFailure(directory)
     rmSync(path, { recursive: true })
     if (process.getuid?.() !== 0) return
     // Only root can give files away.
@@ -180,11 +184,11 @@ describe.each(Object.keys(USERS))('the %s', (what) => {
   })
 })
 
-describe('a folder', () => {
+describe.runIf(needs('posix'))('a directory', () => {
   test.each([
     ['is a link that leads nowhere', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
     ['is a file', (path: string) => writeFileSync(path, '')],
-  ])('that %s is refused, with the path and a remedy', async (_what, plant) => {
+  ])('a directory that %s is refused, with the path and a remedy', async (_what, plant) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     for (const which of ['config', 'state'] as const) {
       const client = createClient(sandbox)
@@ -198,8 +202,8 @@ describe('a folder', () => {
     }
   })
 
-  test.runIf(process.getuid?.() === 0)(
-    'of another user is refused before a secret is put there',
+  test.runIf(needs('root'))(
+    "another user's directory is refused before a secret is stored in it",
     async () => {
       const sandbox = await sandboxForTest({ autoApprove: true })
       const client = createClient(sandbox)
@@ -213,7 +217,7 @@ describe('a folder', () => {
     },
   )
 
-  test('below which someone planted a link takes no secret along it', async () => {
+  test('a link planted below a directory leads no secret away', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const client = createClient(sandbox)
     const { state } = client.context.directories

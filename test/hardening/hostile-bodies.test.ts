@@ -9,7 +9,7 @@ import {
   textResponse,
 } from '../fake-context.ts'
 import { withEffects } from '../session/sandbox-session.ts'
-import { expectCalmFailure, harmfulIn, type Ran } from './world.ts'
+import { expectCalmFailure, harmfulIn, type Ran } from './in-process-client.ts'
 
 /** Bodies in all; each goes to one command in one format. Set MAILCLAIM_TEST_BODIES for a longer run. */
 const BODIES = 6000
@@ -172,7 +172,7 @@ async function perform(
 }
 
 describe('bodies of any kind', () => {
-  test(`${BODIES} of them: each ends with a documented exit code, one message, and harmless output`, async () => {
+  test(`each of ${BODIES} random bodies ends with a documented exit code, one message, and harmless output`, async () => {
     const world = createFakeContext({
       environment: {
         settings: { base_url: 'http://127.0.0.1:1' },
@@ -220,7 +220,7 @@ describe('a list', () => {
     ['goes round in a circle', [page(true, 'a'), page(true, 'b')]],
     ['promises more and sends nothing', [page(true)]],
     ['goes on from an item without an id', [page(true, 'a', null)]],
-  ])('that %s ends with exit 7, what came before it printed', async (_what, pages) => {
+  ])('a list that %s ends with exit 7, with everything before it printed', async (_what, pages) => {
     let asked = 0
     const context = createFakeContext({
       environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
@@ -234,7 +234,7 @@ describe('a list', () => {
   })
 
   test.each([[{}], [7], [null], ['']])(
-    'that is cut after an item whose id is %j gives no command to go on, and ends well',
+    'a list that is cut after an item with the id %j prints no command for the next page, and succeeds',
     async (id) => {
       const context = createFakeContext({
         environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
@@ -245,7 +245,7 @@ describe('a list', () => {
     },
   )
 
-  test('without an end is left where --limit says', async () => {
+  test('an endless list is read only up to --limit', async () => {
     let next = 0
     const context = createFakeContext({
       environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },
@@ -270,7 +270,7 @@ describe('a page of the metadata', () => {
     ['http://127.0.0.1:9200/_shutdown?yes=1', ELSEWHERE],
     ['http://localhost:9200/_shutdown', ELSEWHERE],
     ['https://[::1]:8443/', ELSEWHERE],
-  ])('that sends the browser to %s from %s is refused', async (endpoint, baseUrl) => {
+  ])('metadata that send the browser to %s from %s are refused', async (endpoint, baseUrl) => {
     const context = createFakeContext({
       environment: { settings: { base_url: baseUrl, client_id: 'c', store: 'file' } },
       respond: ({ url }) =>

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { everyCommand } from '../../src/cli/line.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
+import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import {
   type Client,
@@ -11,7 +12,7 @@ import {
   expectCalmFailure,
   expectWholeFiles,
   type Ran,
-} from './world.ts'
+} from './in-process-client.ts'
 
 /** How a command talks to the service: what it asks first decides how a fault ends it. */
 type Asks = 'get' | 'post' | 'refresh' | 'exchange' | 'nothing'
@@ -19,8 +20,8 @@ type Asks = 'get' | 'post' | 'refresh' | 'exchange' | 'nothing'
 interface Case {
   readonly command: string
   readonly asks: Asks
-  /** The words, once the world is furnished. */
-  readonly words: (world: Furnished) => readonly string[]
+  /** The words, once the client and its data exist. */
+  readonly words: (world: ClientWithIds) => readonly string[]
   /** Only these requests go wrong; every request of the API where absent. */
   readonly path?: string
   /** The exit code where nothing is wrong; 0 where absent. */
@@ -29,7 +30,7 @@ interface Case {
   readonly clock?: 'real'
 }
 
-interface Furnished {
+interface ClientWithIds {
   readonly client: Client
   readonly importId: string
   readonly domainId: string
@@ -225,7 +226,7 @@ const FAULTS: readonly FaultRow[] = [
 
 const NO_ANSWER = ['reset', 'reset when done', 'closed when done', 'no answer', 'not HTTP']
 
-async function furnish(sandbox: Sandbox, options: ClientOptions): Promise<Furnished> {
+async function createClientWithIds(sandbox: Sandbox, options: ClientOptions): Promise<ClientWithIds> {
   const client = createClient(sandbox, options)
   await client.signIn()
   const imports = await client.run(['imports', 'list', '--limit', '1', '--json'])
@@ -249,7 +250,7 @@ async function meet(cases: readonly Case[], row: FaultRow): Promise<Ran[]> {
   const real = cases.some(
     ({ command, clock }) => clock === 'real' || (command === 'claims check' && row.exits === 'usual'),
   )
-  const world = await furnish(sandbox, {
+  const world = await createClientWithIds(sandbox, {
     ...(real ? { clock: createRealClock() } : {}),
     // The token endpoint gets half a minute whatever --http-timeout says.
     ...(row.httpTimeout === undefined ? {} : { timeLimitMs: Number(row.httpTimeout) * 1000 }),
@@ -308,15 +309,15 @@ function expectedExit(one: Case, row: FaultRow): number {
   return one.command === 'claims list' && (exit === 5 || exit === 6) ? 0 : exit
 }
 
-describe('a hostile service', () => {
-  test('meets every command of the program', () => {
+describe.runIf(needs('posix'))('a hostile service', () => {
+  test('the test of hostile services covers every command of the program', () => {
     const all = [...everyCommand()].map(({ words }) => words.join(' ')).filter((words) => words !== 'sandbox')
     expect(CASES.map(({ command }) => command).toSorted()).toEqual(all.toSorted())
   })
 
   const table: string[] = []
 
-  test.each(FAULTS)('that answers with $name: every command ends as documented', async (row) => {
+  test.each(FAULTS)('if the service answers with $name, every command ends as documented', async (row) => {
     const ends = new Map<Case, Ran>()
     const local = CASES.filter(({ asks, clock }) => asks === 'nothing' && clock === undefined)
     const groups = [local, ...CASES.filter((one) => !local.includes(one)).map((one) => [one])]
@@ -338,13 +339,13 @@ describe('a hostile service', () => {
         command: one.command,
         exit: ran.code,
         expected: expectedExit(one, row),
-        says: ran.stderr,
+        stderr: ran.stderr,
       }))
     expect(wrong).toEqual([])
     expect(longest, 'the longest took').toBeLessThan(LONGEST_MS)
   })
 
-  test('prints what became of it', () => {
+  test('the results of the hostile services are printed', () => {
     console.log(`${''.padEnd(28)}${CASES.map((_, at) => String(at + 1).padStart(3)).join('')}  longest
 ${table.join('\n')}
 ${CASES.map((one, at) => `${at + 1} ${one.command}`).join(' · ')}`)

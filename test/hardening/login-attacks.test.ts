@@ -10,7 +10,7 @@ import { readRecord } from '../../src/session/record.ts'
 import { find, needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { withEffects } from '../session/sandbox-session.ts'
-import { type Client, createClient, harmfulIn } from './world.ts'
+import { type Client, createClient, harmfulIn } from './in-process-client.ts'
 
 interface Login {
   readonly client: Client
@@ -110,7 +110,7 @@ async function expectSignedIn(login: Login): Promise<void> {
 
 const q = (login: Login) => login.answer.search
 
-describe('a login that waits', () => {
+describe('a waiting login', () => {
   const attacks: readonly [string, (login: Login) => Promise<unknown>, unknown][] = [
     ['a wrong state', (l) => hit(l, changed(l, { state: 'x'.repeat(l.state.length) })), 400],
     ['a state that is longer', (l) => hit(l, changed(l, { state: `${l.state}x` })), 400],
@@ -196,14 +196,17 @@ describe('a login that waits', () => {
     ],
   ]
 
-  test.each(attacks)('survives %s, and still takes the true answer', async (_what, attack, status) => {
-    const login = await startLogin()
-    expect(await attack(login)).toEqual(status)
-    expect(existsSync(sessionPaths(login.client.context, 'default').session)).toBe(false)
-    await expectSignedIn(login)
-  })
+  test.each(attacks)(
+    'a waiting login survives %s, and still accepts the real answer',
+    async (_what, attack, status) => {
+      const login = await startLogin()
+      expect(await attack(login)).toEqual(status)
+      expect(existsSync(sessionPaths(login.client.context, 'default').session)).toBe(false)
+      await expectSignedIn(login)
+    },
+  )
 
-  test('survives 50 clients that never finish and 200 wrong answers at once', async () => {
+  test('a waiting login survives 50 clients that never finish and 200 wrong answers at once', async () => {
     const login = await startLogin()
     const slow: Socket[] = []
     onTestFinished(() => {
@@ -223,7 +226,7 @@ describe('a login that waits', () => {
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('ends at the first true answer: a second one changes nothing', async () => {
+  test('a waiting login ends at the first real answer; a second one changes nothing', async () => {
     const login = await startLogin()
     const [first, second] = await Promise.all([
       fetch(login.answer),
@@ -233,7 +236,7 @@ describe('a login that waits', () => {
     expect(await login.ended).toBe(0)
   })
 
-  test('believes an error only with the right state: then it ends, and says who refused', async () => {
+  test('a waiting login accepts an error only with the right state, and then says who refused', async () => {
     const login = await startLogin()
     const denied = changed(login, {
       code: undefined,
@@ -246,7 +249,7 @@ describe('a login that waits', () => {
     expect(harmfulIn(login.stderr())).toEqual([])
   })
 
-  test('listens on loopback only, and tells no other page what it says', async () => {
+  test('a waiting login listens on loopback only, and hides its answers from other pages', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {
       headers: { origin: 'https://evil.example' },
@@ -281,7 +284,7 @@ describe.runIf(needs('chromium'))('a browser', () => {
   })
   afterAll(() => browser.close())
 
-  test('runs, loads and follows nothing, whatever markup is in every parameter', async () => {
+  test('a browser runs, loads and follows nothing, whatever markup the parameters contain', async () => {
     const login = await startLogin()
     const page = await browser.newPage()
     const asked: string[] = []
@@ -313,7 +316,7 @@ describe.runIf(needs('chromium'))('a browser', () => {
     await expectSignedIn(login)
   })
 
-  test('shows what a refusing service wrote as text', async () => {
+  test('a browser shows the text of a refusing service as plain text', async () => {
     const login = await startLogin()
     const page = await browser.newPage()
     const markup = MARKUP.join(' ')

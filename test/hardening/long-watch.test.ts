@@ -141,8 +141,8 @@ function expectFlat(memory: readonly number[]): void {
   expect(late - early).toBeLessThan(6)
 }
 
-describe('20 simulated hours of watching, with blips and expiring tokens', () => {
-  test('of a claim end when it is completed', async () => {
+describe('20 simulated hours of watching, with short outages and expiring tokens', () => {
+  test('a claim watch of 20 simulated hours ends when the claim is completed', async () => {
     const { code, events, service, hours, stderr } = await follow(
       ['claims', 'watch', CLAIM.domain_id],
       (passed) => ({
@@ -166,7 +166,7 @@ describe('20 simulated hours of watching, with blips and expiring tokens', () =>
     expectFlat(service.memory)
   })
 
-  test('of an import end when it has failed', async () => {
+  test('an import watch of 20 simulated hours ends when the import has failed', async () => {
     const { code, events, service, hours, stderr } = await follow(
       ['imports', 'watch', 'import-1'],
       (passed) => ({
@@ -183,7 +183,7 @@ describe('20 simulated hours of watching, with blips and expiring tokens', () =>
     expectFlat(service.memory)
   })
 
-  test('of a claim end with exit 9 when the service never answers that it expired', async () => {
+  test('a claim watch of 20 simulated hours ends with exit 9 at the expiry, even if the service never reports it', async () => {
     const { code, hours } = await follow(['claims', 'watch', CLAIM.domain_id], () => ({
       ...CLAIM,
       status: 'pending',

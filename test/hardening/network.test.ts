@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { TlsOptions } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import { createServedWorld, createWorld, type Ended, type World } from '../stories/world.ts'
+import { createServedWorld, createWorld, type Ended, type World } from '../stories/built-program.ts'
 
 const KEY = 'test_key_1234567890'
 const GRANTS = JSON.stringify({ object: 'list', has_more: false, data: [] })
@@ -47,14 +47,14 @@ describe('the address of the service', () => {
     ['http://2130706434.example', 'is not encrypted'],
     ['ftp://127.0.0.1', 'is not an https address'],
     ['https://user:password@api.example.com', 'user name or a password'],
-  ])('%s is refused before anything is sent', async (address, why) => {
+  ])('the address %s is refused before anything is sent', async (address, why) => {
     const ended = await grants(createWorld(), address)
     expect(ended.code).toBe(3)
     expect(errorOf(ended)).toMatchObject({ code: 'base_url_unusable', message: expect.stringContaining(why) })
     expect(ended.stderr).not.toContain(KEY)
   })
 
-  test('may be plain http on this machine itself, and each request names program and version', async () => {
+  test('a loopback address may be plain HTTP, and each request names program and version', async () => {
     const agents: (string | undefined)[] = []
     const port = await listen(
       createServer((request, response) => {
@@ -71,7 +71,7 @@ describe('the address of the service', () => {
     )
   })
 
-  test('is given up when --http-timeout is over', async () => {
+  test('a request ends when --http-timeout is over', async () => {
     const port = await listen(createServer(() => {}))
     const world = createWorld()
     const began = performance.now()
@@ -84,8 +84,8 @@ describe('the address of the service', () => {
   })
 })
 
-describe.skipIf(process.platform === 'win32')('a process that is stopped while it waits', () => {
-  test('finds its answer although the time limit has passed meanwhile', async () => {
+describe.runIf(needs('posix'))('a process that is stopped while it waits', () => {
+  test('a stopped process finds its answer although the time limit has passed meanwhile', async () => {
     let pid = 0
     const port = await listen(
       createServer((_request, response) => {
@@ -102,7 +102,7 @@ describe.skipIf(process.platform === 'win32')('a process that is stopped while i
   })
 })
 
-test('an HTTP client that cannot be loaded has sent nothing, and says so', async () => {
+test('an HTTP client that cannot be loaded says that it has sent nothing', async () => {
   const world = createWorld()
   const preload = join(world.home, 'preload.cjs')
   writeFileSync(
@@ -127,7 +127,7 @@ test('an HTTP client that cannot be loaded has sent nothing, and says so', async
 })
 
 describe('a redirect to another host', () => {
-  test('takes no credential along, whatever is asked', async () => {
+  test('a redirect to another host never gets a credential', async () => {
     const stolen: string[] = []
     const thief = await listen(
       createServer((request, response) => {
@@ -191,9 +191,9 @@ async function startProxy(
 }
 
 describe.runIf(needs('openssl'))('TLS', () => {
-  let folder = ''
-  const file = (name: string) => join(folder, name)
-  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' })
+  let directory = ''
+  const file = (name: string) => join(directory, name)
+  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: directory, stdio: 'pipe' })
 
   /** A certificate of the private authority. */
   function issue(name: string, subject: string, days: number): void {
@@ -233,7 +233,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
   }
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'mailclaim-tls-'))
+    directory = mkdtempSync(join(tmpdir(), 'mailclaim-tls-'))
     openssl(
       'req',
       '-x509',
@@ -255,7 +255,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     issue('other', 'DNS:other.example', 2)
     issue('old', 'DNS:localhost,IP:127.0.0.1', -1)
   })
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
   const pair = (name: string) => ({
     key: readFileSync(file(`${name}.key`)),
@@ -272,7 +272,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
   }
   const trusting = () => ({ NODE_EXTRA_CA_CERTS: file('ca.pem') })
 
-  test('by a private authority works with NODE_EXTRA_CA_CERTS', async () => {
+  test('a certificate of a private authority works with NODE_EXTRA_CA_CERTS', async () => {
     const { url, requests } = await serve('right')
     expect(await grants(createWorld(), url, trusting())).toMatchObject({ code: 0, stderr: '' })
     expect(requests).toEqual(['GET /oauth/grants?limit=100'])
@@ -287,7 +287,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     ],
     ['for another host', 'other', trusting, 'is for another host'],
     ['that has expired', 'old', trusting, 'has expired'],
-  ])('with a certificate %s sends nothing, and says why', async (_what, name, env, why) => {
+  ])('a connection with a certificate %s sends nothing, and says why', async (_what, name, env, why) => {
     const { url, requests } = await serve(name)
     const ended = await grants(createWorld(), url, env())
     expect(ended.code).toBe(7)
@@ -296,7 +296,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect(requests).toEqual([])
   })
 
-  test('where plain HTTP answers, says that no secure connection can be made', async () => {
+  test('if a plain HTTP server answers, the error says that no secure connection can be made', async () => {
     const port = await listen(createServer((_request, response) => response.end(GRANTS)))
     const ended = await grants(createWorld(), `https://localhost:${port}`)
     expect(ended.code).toBe(7)
@@ -305,7 +305,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     })
   })
 
-  test('goes through HTTPS_PROXY by a tunnel, to which no credential is shown', async () => {
+  test('a TLS connection goes through HTTPS_PROXY in a tunnel, and the proxy sees no credential', async () => {
     const { url, requests } = await serve('right')
     const proxy = await startProxy()
     expect(await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
@@ -315,7 +315,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect(proxy.seen).toEqual([`CONNECT ${new URL(url).host}`])
   })
 
-  test('goes through a proxy that is itself spoken with over TLS, by a tunnel within', async () => {
+  test('a TLS connection goes through a TLS proxy in a tunnel', async () => {
     const { url, requests } = await serve('right')
     const proxy = await startProxy(undefined, pair('right'))
     expect(await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
@@ -325,7 +325,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect(proxy.seen).toEqual([`CONNECT ${new URL(url).host}`])
   })
 
-  test("tells the proxy's certificate from the service's", async () => {
+  test("an error distinguishes the proxy's certificate from the service's", async () => {
     const { url, requests } = await serve('right')
     const proxy = await startProxy(undefined, pair('other'))
     const ended = await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy.url })
@@ -337,7 +337,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect([...requests, ...proxy.seen]).toEqual([])
   })
 
-  test('of version 1.3 that wants a certificate of ours says so behind the request: it may have been acted on', async () => {
+  test('a TLS 1.3 server that requires a client certificate refuses after the request: it may have been processed', async () => {
     const { url } = await serve('right', { requestCert: true, minVersion: 'TLSv1.3' })
     const env = { MAILCLAIM_BASE_URL: url, MAILCLAIM_API_KEY: KEY, ...trusting() }
     const ended = await createWorld().run(['claims', 'create', 'example.com', '--json'], { env })
@@ -348,7 +348,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     })
   })
 
-  test('goes past the proxy where NO_PROXY says so', async () => {
+  test('a TLS connection bypasses the proxy for hosts in NO_PROXY', async () => {
     const { url } = await serve('right')
     const proxy = await startProxy()
     for (const noProxy of ['localhost', `example.com,localhost:${new URL(url).port}`, '*']) {
@@ -359,7 +359,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
   })
 
   test.each([403, 407, 502])(
-    'through a proxy that refuses with %s ends with exit 7 and names the proxy',
+    'a proxy that refuses with %s is exit 7, and the error names it',
     async (status) => {
       const { url, requests } = await serve('right')
       const proxy = await startProxy({ status })
@@ -370,7 +370,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     },
   )
 
-  test('through a proxy that is not there, or is no address, names the proxy or the connection', async () => {
+  test('the error of a missing or invalid proxy names the proxy or the connection', async () => {
     const { url } = await serve('right')
     for (const proxy of ['http://127.0.0.1:9', 'not an address']) {
       const ended = await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy })
@@ -381,13 +381,13 @@ describe.runIf(needs('openssl'))('TLS', () => {
 })
 
 describe('plain HTTP on loopback', () => {
-  test('never leaves this machine: a proxy on another one is passed by', async () => {
+  test('plain HTTP on loopback bypasses a proxy on another machine', async () => {
     const port = await listen(createServer((_request, response) => response.end(GRANTS)))
     const env = { HTTP_PROXY: 'http://192.0.2.1:3128' }
     expect(await grants(createWorld(), `http://127.0.0.1:${port}`, env)).toMatchObject({ code: 0 })
   })
 
-  test('goes through HTTP_PROXY as well, where NO_PROXY does not say otherwise', async () => {
+  test('plain HTTP on loopback uses HTTP_PROXY on this machine, except for hosts in NO_PROXY', async () => {
     const port = await listen(createServer((_request, response) => response.end(GRANTS)))
     const proxy = await startProxy()
     const url = `http://127.0.0.1:${port}`

@@ -6,13 +6,13 @@ import { run } from '../../src/cli.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { withEffects } from '../session/sandbox-session.ts'
-import { control, createClient, createRealClock, harmfulIn } from './world.ts'
+import { control, createClient, createRealClock, harmfulIn } from './in-process-client.ts'
 
 /** What a stranger may write to take over a terminal, a clipboard, a line or a spreadsheet. */
 const CORPUS: Readonly<Record<string, string>> = {
   'every C0 control': Array.from({ length: 32 }, (_, code) => String.fromCharCode(code)).join('x'),
   'DEL and every C1 control': Array.from({ length: 33 }, (_, at) => String.fromCharCode(0x7f + at)).join('x'),
-  'a colour that is never reset': '\u001b[31;5mred',
+  'a color that is never reset': '\u001b[31;5mred',
   'a cleared screen': '\u001b[2J\u001b[H$ rm -rf ~',
   'an 8-bit CSI': '\u009b2J\u009b1;1H',
   'a title': '\u001b]0;root@host\u0007',
@@ -140,9 +140,9 @@ function printed(context: FakeContext, format: string): string {
   return records + stderr.text
 }
 
-describe.each(EVIL)('%s', (_what, evil) => {
+describe.each(EVIL)('%s', (what, evil) => {
   test.each(COMMANDS)(
-    'in every field of %s: harmless in every format, on a terminal and in a file',
+    `${what} is harmless in every field and format of %s, on a terminal and in a file`,
     async (_name, line, which) => {
       const answers = poisoned(evil)
       for (const terminal of [true, false]) {
@@ -159,7 +159,7 @@ describe.each(EVIL)('%s', (_what, evil) => {
     },
   )
 
-  test('in the record to add, for every provider and tool', async () => {
+  test(`${what} is harmless in the record to add, for every provider and tool`, async () => {
     const { claim } = poisoned(evil)
     const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${evil}`, ttl: evil }
     const ways = [
@@ -179,7 +179,7 @@ describe.each(EVIL)('%s', (_what, evil) => {
     }
   })
 
-  test('in refusals of the service, and in pages of a proxy', async () => {
+  test(`${what} is harmless in errors of the service and pages of a proxy`, async () => {
     const bodies = [
       JSON.stringify({ statusCode: 400, name: evil, message: evil }),
       JSON.stringify({ error: { message: evil } }),
@@ -202,7 +202,7 @@ describe.each(EVIL)('%s', (_what, evil) => {
     }
   })
 
-  test('in words of the command line, the environment and the configuration', async () => {
+  test(`${what} is harmless in the command line, the environment and the configuration`, async () => {
     for (const argv of [
       [evil],
       ['claims', evil],
@@ -278,7 +278,7 @@ function expectOneRecordALine(context: FakeContext, format: string, line: string
 }
 
 describe('names in DNS', () => {
-  test('that were written by a stranger are harmless in every format of the check', async () => {
+  test('hostile names in DNS are harmless in every format of the check', async () => {
     const sandbox = await sandboxForTest()
     const client = createClient(sandbox, { apiKey: true, clock: createRealClock() })
     // One record for each attack: what BIND would serve, a hostile zone can.
@@ -303,7 +303,7 @@ describe('names in DNS', () => {
 describe('cells that a spreadsheet would run', () => {
   const cells = (csv: string) => csv.split('\r\n')[1]
   test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1'])(
-    '%j stays itself, and is defused where that is asked for',
+    'the cell %j is unchanged, or defused on request',
     async (formula) => {
       const respond = () => jsonResponse(200, { object: 'list', has_more: false, data: [{ id: formula }] })
       const plain = world(false, { respond })

@@ -17,10 +17,10 @@ const PAGES: readonly CallbackPage[] = [
 
 describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
   const cases = PAGES.flatMap((page) =>
-    (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, says: page.title })),
+    (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
   )
   it.each(cases)(
-    '"$says" in $colorScheme: nothing that axe finds, no wider than 360 pixels',
+    'the page "$title" in $colorScheme has no violation that axe finds, and fits 360 pixels',
     async (shown) => {
       const target = redirectTarget(undefined, undefined)
       if (target.listen === undefined) throw new Error('not a loopback target')

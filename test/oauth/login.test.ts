@@ -291,7 +291,7 @@ describe('signing in', () => {
     const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
 
     it.each([RFC8414, '/tenant/.well-known/openid-configuration'])(
-      'opens the page that it publishes at %s and takes its answers, and nobody else’s',
+      'a login at another issuer opens the page that is published at %s, and accepts only its answers',
       async (path) => {
         const { context, url, come, ignored, received, result } = await begin({
           options: { issuer },

@@ -16,7 +16,7 @@ describe('a pasted line', () => {
   })
 
   it.each(['a-bare-code', '', '""', 'https://app.example.com/callback'])(
-    '%j is answered with what to paste',
+    'the line %j is answered with what to paste',
     (line) => {
       expect(parsePastedRedirect(line)).toContain('paste the whole address')
     },

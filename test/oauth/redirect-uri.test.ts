@@ -12,7 +12,7 @@ describe('the redirect URI', () => {
     ['http://127.0.0.1:80', undefined, 80, 'http://127.0.0.1:80'],
     ['http://[::1]:8765/cb', undefined, 8765, 'http://[::1]:8765/cb'],
     ['http://localhost:8765/', 8765, 8765, 'http://localhost:8765/'],
-  ])('%s with port %s listens on %s', (uri, port, listens, result) => {
+  ])('the redirect URI %s with port %s listens on %s', (uri, port, listens, result) => {
     const target = redirectTarget(uri, port)
     expect(target.listen?.port).toBe(listens)
     expect(target.uri(4711)).toBe(result)
@@ -20,7 +20,7 @@ describe('the redirect URI', () => {
 
   // A name below localhost is asked in DNS on many machines.
   it.each(['https://app.example.com/cb', 'http://app.localhost/cb'])(
-    '%s cannot be listened for: it is not on this machine',
+    'the redirect URI %s has no listener, because it is not on this machine',
     (uri) => {
       const target = redirectTarget(uri, undefined)
       expect(target.listen).toBeUndefined()
@@ -36,7 +36,7 @@ describe('the redirect URI', () => {
     ['http://127.0.0.1:0/cb', undefined],
     ['http://127.0.0.1:1/cb', 2],
     ['https://app.example.com/cb', 1],
-  ])('%s with port %s is a usage error', (uri, port) => {
+  ])('the redirect URI %s with port %s is a usage error', (uri, port) => {
     expect(() => redirectTarget(uri, port)).toThrow(expect.objectContaining({ exit: 2 }))
   })
 })

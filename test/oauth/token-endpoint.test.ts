@@ -338,7 +338,7 @@ describe('a refresh', () => {
       { kind: 'not_consumed' },
     ],
     [
-      'a time-out',
+      'a timeout',
       () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer')),
       { kind: 'unknown', why: 'no answer' },
     ],

@@ -59,7 +59,7 @@ test('a new claim is 201 with the fields of the interface and its defaults', asy
   expect(days).toBe(7)
 })
 
-test('the same claim again is 200 and the same; with other options it replaces the first', async () => {
+test('the same claim again is 200 and unchanged; with other options it replaces the first', async () => {
   const sandbox = await sandboxForTest()
   const first = await create(sandbox, { name: 'example.com' })
   const same = await create(sandbox, { name: 'example.com', region: 'us-east-1', custom_return_path: 'send' })
@@ -75,17 +75,17 @@ test('the same claim again is 200 and the same; with other options it replaces t
 
 test.each([
   { what: 'no name', body: {} },
-  { what: 'a name that is no text', body: { name: 5 } },
+  { what: 'a name that is not a string', body: { name: 5 } },
   { what: 'a name without a dot', body: { name: 'com' } },
   { what: 'an empty label', body: { name: 'example..com' } },
   { what: 'a label of 64 characters', body: { name: `${'a'.repeat(64)}.com` } },
   { what: 'an address', body: { name: 'https://example.com/' } },
   { what: 'an IP address', body: { name: '127.0.0.1' } },
   { what: 'another region', body: { name: 'example.com', region: 'mars-1' } },
-  { what: 'tracking that is no boolean', body: { name: 'example.com', open_tracking: 'yes' } },
+  { what: 'tracking that is not a boolean', body: { name: 'example.com', open_tracking: 'yes' } },
   { what: 'a return path of two labels', body: { name: 'example.com', custom_return_path: 'a.b' } },
-  { what: 'a body that is no object', body: [] },
-])('refuses $what', async ({ body }) => {
+  { what: 'a body that is not an object', body: [] },
+])('a claim request with $what is refused', async ({ body }) => {
   const sandbox = await sandboxForTest()
   expect(await create(sandbox, body)).toMatchObject({ status: 422, body: { name: 'validation_error' } })
 })
@@ -96,7 +96,7 @@ test('unknown placeholder domains are 404', async () => {
   expect((await api(sandbox, 'POST', '/domains/nothing/claim/verify')).status).toBe(404)
 })
 
-test('a claim goes from pending over verified to completed once its record is in DNS and verification was asked', async () => {
+test('a claim goes from pending to verified to completed once its record is in DNS and verification was requested', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')
@@ -112,7 +112,7 @@ test('a claim goes from pending over verified to completed once its record is in
   expect(await create(sandbox, { name: 'example.com' })).toMatchObject({ status: 409 })
 })
 
-test('without the record it stays pending, and is found when the record comes later', async () => {
+test('a claim without its record stays pending until the record is there', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await verify()
@@ -123,7 +123,7 @@ test('without the record it stays pending, and is found when the record comes la
   expect((await get())['status']).toBe('completed')
 })
 
-test('it also goes on by itself, in real time', async () => {
+test('a claim also proceeds in real time', async () => {
   const sandbox = await sandboxForTest({ checkSeconds: 0.01, transferSeconds: 0.01 })
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')
@@ -177,7 +177,7 @@ test.each(['split_strings', 'stale_beside_right'])('the verifier is satisfied by
   expect((await get())['status']).toBe('completed')
 })
 
-test('the verifier also finds the value among so many that the answer needs TCP', async () => {
+test('the verifier finds the value among so many records that the answer needs TCP', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   const { value } = claim['record'] as { value: string }
@@ -202,7 +202,7 @@ test('a pending claim expires after seven days; verification is refused then, an
   expect(again.body['record']).not.toEqual(claim['record'])
 })
 
-test('a jump over both the look-up and the expiry takes the look-up first', async () => {
+test('a clock jump past both the lookup and the expiry runs the lookup first', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')
@@ -211,7 +211,7 @@ test('a jump over both the look-up and the expiry takes the look-up first', asyn
   expect((await get())['status']).toBe('completed')
 })
 
-describe('outcomes', () => {
+describe('scenarios', () => {
   const settle = (sandbox: Sandbox, key: string, outcome: object) =>
     control(sandbox, 'POST', `/claims/${key}/outcome`, outcome)
 
@@ -230,7 +230,7 @@ describe('outcomes', () => {
     { outcome: { outcome: 'supersede' }, gives: { status: 'superseded' } },
     { outcome: { outcome: 'cancel' }, gives: { status: 'canceled' } },
     { outcome: { outcome: 'status', status: 'under_review' }, gives: { status: 'under_review' } },
-  ])('$outcome.outcome can be set by domain and by id', async ({ outcome, gives }) => {
+  ])('the scenario $outcome.outcome can be set by domain and by id', async ({ outcome, gives }) => {
     const sandbox = await sandboxForTest(SLOW)
     const { claim, get } = await claimed(sandbox, 'example.com')
     expect((await settle(sandbox, 'example.com', outcome)).body).toMatchObject(gives)
@@ -238,7 +238,7 @@ describe('outcomes', () => {
     expect((await settle(sandbox, String(claim['domain_id']), outcome)).status).toBe(200)
   })
 
-  test('what is set before the claim takes effect when its record was found', async () => {
+  test('a scenario set before the claim applies once its record was found', async () => {
     const sandbox = await sandboxForTest(SLOW)
     expect((await settle(sandbox, 'example.com', { outcome: 'fail', reason: 'because' })).status).toBe(202)
     const { verify, get } = await claimed(sandbox, 'example.com')
@@ -248,7 +248,7 @@ describe('outcomes', () => {
     expect(await get()).toMatchObject({ status: 'failed', failure_reason: 'because' })
   })
 
-  test('what is set before the claim is for that claim alone', async () => {
+  test('a scenario set before the claim applies to that claim only', async () => {
     const sandbox = await sandboxForTest(SLOW)
     await settle(sandbox, 'example.com', { outcome: 'fail' })
     await claimed(sandbox, 'example.com')
@@ -260,7 +260,7 @@ describe('outcomes', () => {
     expect(await get()).toMatchObject({ status: 'completed', failure_reason: null })
   })
 
-  test('a claim in a status that nobody has heard of is still the one of its domain', async () => {
+  test('a claim in an unknown status is still the claim of its domain', async () => {
     const sandbox = await sandboxForTest(SLOW)
     const { claim, get } = await claimed(sandbox, 'example.com')
     await settle(sandbox, 'example.com', { outcome: 'status', status: 'under_review' })
@@ -270,7 +270,7 @@ describe('outcomes', () => {
     expect((await get())['status']).toBe('superseded')
   })
 
-  test('a block that lifts after the window leaves the claim expired', async () => {
+  test('a claim that is unblocked after its window is expired', async () => {
     const sandbox = await sandboxForTest(SLOW)
     const { get } = await claimed(sandbox, 'example.com')
     await settle(sandbox, 'example.com', { outcome: 'block' })
@@ -280,7 +280,7 @@ describe('outcomes', () => {
     expect((await get())['status']).toBe('expired')
   })
 
-  test('a claim that is no longer blocked goes on', async () => {
+  test('a claim that is no longer blocked proceeds', async () => {
     const sandbox = await sandboxForTest(SLOW)
     const { verify, get } = await claimed(sandbox, 'blocked.example.com')
     await publish(sandbox, 'blocked.example.com')
@@ -307,7 +307,7 @@ describe('outcomes', () => {
     { name: 'unheard-of.example.com', ends: { status: 'completed' } },
     { name: 'unheard-of-for-ever.example.com', ends: { status: 'under_review' } },
     { name: 'constructor.example.com', ends: { status: 'completed' } },
-  ])('$name ends as $ends.status', async ({ name, ends }) => {
+  ])('a claim for $name ends as $ends.status', async ({ name, ends }) => {
     const sandbox = await sandboxForTest(SLOW)
     const { verify, get } = await claimed(sandbox, name)
     await publish(sandbox, name)
@@ -324,7 +324,7 @@ describe('outcomes', () => {
     })
   })
 
-  test('anything else is refused', async () => {
+  test('an invalid scenario is refused', async () => {
     const sandbox = await sandboxForTest()
     expect((await settle(sandbox, 'example.com', { outcome: 'explode' })).status).toBe(422)
     expect((await settle(sandbox, 'example.com', { outcome: 'fail', reason: 5 })).status).toBe(422)

@@ -98,7 +98,7 @@ const put = (sandbox: Sandbox, name: string, type: string, body: unknown) =>
   control(sandbox, 'PUT', `/dns/${name}/${type}`, body)
 
 describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
-  test('answers with authority for the records of a zone', async () => {
+  test('the server answers with authority for the records of a zone', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'example.com', 'TXT', { values: ['one', 'two'], ttl: 17 })
     const answer = await ask(sandbox, 'eXample.com', 'TXT', { transport })
@@ -108,7 +108,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect(answer.questions?.[0]).toMatchObject({ name: 'eXample.com', type: 'TXT' })
   })
 
-  test('has SOA and NS for the zone, with addresses on loopback', async () => {
+  test('the server has SOA and NS for the zone, with loopback addresses', async () => {
     const sandbox = await sandboxForTest()
     const soa = await ask(sandbox, 'example.com', 'SOA', { transport })
     expect(soa.answers?.[0]).toMatchObject({
@@ -129,7 +129,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     { what: 'a name that does not exist', name: 'nothing.example.com', rcode: 3 },
     { what: 'a type that does not exist', name: 'example.com', rcode: 0 },
     { what: 'a name that has only names below it', name: 'b.example.com', rcode: 0 },
-  ])('denies $what with the SOA in the authority section', async ({ name, rcode }) => {
+  ])('the server denies $what with the SOA in the authority section', async ({ name, rcode }) => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'a.b.example.com', 'TXT', 'deep')
     const answer = await ask(sandbox, name, 'TXT', { transport })
@@ -138,7 +138,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect(answer.authorities?.[0]).toMatchObject({ type: 'SOA', name: 'example.com', ttl: 60 })
   })
 
-  test('refuses names under top-level domains that it does not hold', async () => {
+  test('the server refuses names under top-level domains that it does not serve', async () => {
     const sandbox = await sandboxForTest()
     const answer = await ask(sandbox, 'example.net', 'TXT', { transport })
     expect([rcodeOf(answer), answer.flag_aa]).toEqual([5, false])
@@ -147,13 +147,13 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect([rcodeOf(held), typesOf(held.authorities)]).toEqual([0, ['. SOA']])
   })
 
-  test.each(['AXFR', 'IXFR'])('refuses a zone transfer by %s', async (type) => {
+  test.each(['AXFR', 'IXFR'])('the server refuses a zone transfer by %s', async (type) => {
     const sandbox = await sandboxForTest()
     const answer = await ask(sandbox, 'example.com', type, { transport })
     expect([rcodeOf(answer), answer.flag_aa, answer.authorities]).toEqual([5, false, []])
   })
 
-  test('a walk from the root down finds each delegation, and denies domains that nobody has', async () => {
+  test('a resolution from the root finds each delegation, and unregistered domains are denied', async () => {
     const sandbox = await sandboxForTest()
     await api(sandbox, 'POST', '/domains/claim', { body: { name: 'mail.shop.co.uk' } })
     for (const [name, types] of [
@@ -177,7 +177,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect(unknown.authorities?.[0]).toMatchObject({ type: 'SOA', name: 'uk' })
   })
 
-  test('follows a CNAME within its zones, and shows a dangling one and a loop as they are', async () => {
+  test('the server follows a CNAME within its zones, and returns a dangling one and a loop unchanged', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'there.example.com', 'TXT', 'found')
     await put(sandbox, 'a.example.com', 'CNAME', 'there.example.com')
@@ -195,7 +195,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect(typesOf(itself.answers)).toEqual(['a.example.com CNAME'])
   })
 
-  test('expands a wildcard where no name is in the way', async () => {
+  test('the server expands a wildcard unless the name exists', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, '*.example.com', 'TXT', 'wild')
     await put(sandbox, 'a.b.example.com', 'A', '192.0.2.1')
@@ -205,7 +205,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect(textsOf(await ask(sandbox, 'c.b.example.com', 'TXT', { transport }))).toEqual([])
   })
 
-  test('refers to the name servers of a delegated part', async () => {
+  test('the server refers to the name servers of a delegated zone', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'sub.example.com', 'NS', 'ns.elsewhere.test')
     const answer = await ask(sandbox, 'a.sub.example.com', 'TXT', { transport })
@@ -213,7 +213,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect(typesOf(answer.authorities)).toEqual(['sub.example.com NS'])
   })
 
-  test('answers what is no proper question as the standard says', async () => {
+  test('the server answers malformed queries as the standard says', async () => {
     const sandbox = await sandboxForTest()
     const proper = encode({ type: 'query', id: 9, questions: [{ name: 'example.com', type: 'TXT' }] })
     const notify = Buffer.from(proper)
@@ -248,7 +248,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     { trouble: 'servfail', rcode: 2 },
     { trouble: 'refused', rcode: 5 },
     { trouble: 'lame', rcode: 0 },
-  ])('a zone can be in trouble: $trouble', async ({ trouble, rcode }) => {
+  ])('a zone can have the trouble $trouble', async ({ trouble, rcode }) => {
     const sandbox = await sandboxForTest()
     await control(sandbox, 'PUT', '/zones/example.com/trouble', { trouble })
     const answer = await ask(sandbox, 'example.com', 'SOA', { transport })
@@ -257,7 +257,7 @@ describe.each(TRANSPORTS)('the DNS server by %s', (transport) => {
     expect((await ask(sandbox, 'example.com', 'SOA', { transport })).answers).toHaveLength(1)
   })
 
-  test('asked as a resolver, it still knows the name servers of a zone in trouble, and fails for the rest', async () => {
+  test('as a resolver, the server still knows the name servers of a failing zone, and fails for the rest', async () => {
     const sandbox = await sandboxForTest()
     await control(sandbox, 'PUT', '/zones/example.com/trouble', { trouble: 'silent' })
     const asResolver = { transport, flags: 1 << 8 }
@@ -313,7 +313,7 @@ describe('the size of answers', () => {
     { what: 'EDNS of less than 512 bytes', ask: { edns: opt(100) }, truncated: true },
     { what: 'EDNS of 4096 bytes', ask: { edns: opt(4096) }, truncated: false },
     { what: 'TCP', ask: { transport: 'tcp' as const }, truncated: false },
-  ])('$what: truncated is $truncated', async ({ ask: how, truncated }) => {
+  ])('the response $what has truncated: $truncated', async ({ ask: how, truncated }) => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'example.com', 'TXT', long)
     const answer = await ask(sandbox, 'example.com', 'TXT', how)
@@ -336,7 +336,7 @@ describe('the size of answers', () => {
     expect([rcodeOf(answer), edns?.extendedRcode, edns?.ednsVersion]).toEqual([0, 1, 0])
   })
 
-  test('recursion is granted to whoever desires it, for the sandbox is the whole of its world', async () => {
+  test('recursion is available if desired', async () => {
     const sandbox = await sandboxForTest()
     const [without, withIt] = [
       await ask(sandbox, 'example.com', 'A'),
@@ -352,7 +352,7 @@ describe('the size of answers', () => {
 })
 
 describe('the zone editor', () => {
-  test('takes a text, a list, an object, and records of several strings; the serial grows', async () => {
+  test('the zone editor accepts a string, a list, an object, and records of several strings, and the serial grows', async () => {
     const sandbox = await sandboxForTest()
     const serial = async () => {
       const [record] = (await ask(sandbox, 'example.com', 'SOA')).answers ?? []
@@ -387,7 +387,7 @@ describe('the zone editor', () => {
     expect(strings).toEqual([255, 255, 190])
   })
 
-  test('removes records, and says so when there are none', async () => {
+  test('the zone editor removes records, and reports if there are none', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'example.com', 'TXT', 'one')
     expect((await control(sandbox, 'DELETE', '/dns/example.com/TXT')).status).toBe(204)
@@ -396,7 +396,7 @@ describe('the zone editor', () => {
     expect(textsOf(await ask(sandbox, 'example.com', 'TXT'))).toEqual([])
   })
 
-  test('a zone without any record left still answers', async () => {
+  test('a zone whose records were all removed still answers', async () => {
     const sandbox = await sandboxForTest()
     for (const type of ['A', 'MX', 'NS']) await control(sandbox, 'DELETE', `/dns/example.com/${type}`)
     expect(rcodeOf(await ask(sandbox, 'example.com', 'TXT'))).toBe(0)
@@ -414,13 +414,13 @@ describe('the zone editor', () => {
     ['example.com', 'AAAA', 'nonsense'],
     ['example.com', 'CNAME', 'nowhere'],
     ['example.com', 'TXT', { value: 'one', ttl: -1 }],
-  ])('refuses %s %s %j', async (name, type, body) => {
+  ])('the zone editor refuses %s %s %j', async (name, type, body) => {
     const sandbox = await sandboxForTest()
     expect((await put(sandbox, name, type, body)).status).toBe(422)
   })
 })
 
-test('both ports can be chosen; a port that is taken is an error and leaves nothing open', async () => {
+test('both ports can be chosen; a port in use is an error and leaves nothing open', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

@@ -19,7 +19,7 @@ test.each([
   expect(words.filter((word) => !new RegExp(`[\`, ]${word}[\`, ]`).test(text))).toEqual([])
 })
 
-test('every request in it is answered', async () => {
+test('every request in docs/sandbox.md is answered', async () => {
   const sandbox = await sandboxForTest()
   const lines = [...text.matchAll(/^curl -sS (.*)$/gm)].map((match) => match[1] ?? '')
   expect(lines.length).toBeGreaterThan(5)

@@ -33,7 +33,7 @@ async function refreshesOf(sandbox: Sandbox) {
 }
 
 describe('kinds of faults', () => {
-  test('status: any status, headers and body', async () => {
+  test('the fault status answers with any status, headers and body', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, {
       kind: 'status',
@@ -49,7 +49,7 @@ describe('kinds of faults', () => {
     ])
   })
 
-  test('delay: the right answer, later', async () => {
+  test('the fault delay sends the right answer later', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'delay', before_ms: 40, after_ms: 40 })
     const started = performance.now()
@@ -57,19 +57,19 @@ describe('kinds of faults', () => {
     expect(performance.now() - started).toBeGreaterThan(75)
   })
 
-  test('hang: no answer', async () => {
+  test('the fault hang sends no answer', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'hang' })
     await expect(get(sandbox, { signal: AbortSignal.timeout(100) })).rejects.toThrow()
   })
 
-  test('reset: not one byte of an answer', async () => {
+  test('the fault reset sends not one byte of an answer', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'reset' })
     expect(await raw(sandbox)).toEqual({ bytes: Buffer.alloc(0), end: 'reset' })
   })
 
-  test('truncate: whole headers, half a body', async () => {
+  test('the fault truncate sends all headers and half a body', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'truncate' })
     const text = (await raw(sandbox)).bytes.toString('utf8')
@@ -79,7 +79,7 @@ describe('kinds of faults', () => {
     await expect(get(sandbox).then((response) => response.text())).rejects.toThrow()
   })
 
-  test('garbage, not_json and empty: 200 that says JSON and is none', async () => {
+  test('the faults garbage, not_json and empty are 200 with the content type of JSON, but not JSON', async () => {
     for (const kind of ['garbage', 'not_json', 'empty']) {
       const sandbox = await sandboxForTest()
       await fault(sandbox, { kind })
@@ -92,7 +92,7 @@ describe('kinds of faults', () => {
     }
   })
 
-  test('not_http: bytes that are no HTTP', async () => {
+  test('the fault not_http sends bytes that are not HTTP', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'not_http' })
     const { bytes } = await raw(sandbox)
@@ -100,7 +100,7 @@ describe('kinds of faults', () => {
     expect(bytes.toString('latin1')).not.toContain('HTTP/')
   })
 
-  test('content_type: the right answer under another name', async () => {
+  test('the fault content_type sends the right answer with another content type', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'content_type', content_type: 'text/html' })
     const response = await get(sandbox)
@@ -108,7 +108,7 @@ describe('kinds of faults', () => {
     expect(await response.json()).toMatchObject({ object: 'list' })
   })
 
-  test('drip: the right answer, byte by byte', async () => {
+  test('the fault drip sends the right answer byte by byte', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'drip', interval_ms: 1 })
     const pieces: number[] = []
@@ -118,7 +118,7 @@ describe('kinds of faults', () => {
     expect(pieces.reduce((sum, size) => sum + size, 0)).toBe(Number(response.headers.get('content-length')))
   })
 
-  test('flood: as many bytes as asked for, and it stops when nobody listens', async () => {
+  test('the fault flood sends the given number of bytes, and stops when the reader is gone', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'flood', bytes: 3_000_000, count: 1 })
     expect((await (await get(sandbox)).arrayBuffer()).byteLength).toBeGreaterThanOrEqual(3_000_000)
@@ -129,21 +129,21 @@ describe('kinds of faults', () => {
     cut.abort()
   })
 
-  test('redirect: to any address, with the status asked for', async () => {
+  test('the fault redirect redirects to any address, with the given status', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'redirect', url: 'http://127.0.0.1:9/steal', status: 302 })
     const response = await get(sandbox, { redirect: 'manual' })
     expect([response.status, response.headers.get('location')]).toEqual([302, 'http://127.0.0.1:9/steal'])
   })
 
-  test('gzip_bomb: little on the wire, much when unpacked', async () => {
+  test('the fault gzip_bomb sends little that unpacks to much', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'gzip_bomb', bytes: 50_000_000 })
     expect((await raw(sandbox)).bytes.length).toBeLessThan(100_000)
     expect((await (await get(sandbox)).arrayBuffer()).byteLength).toBeGreaterThanOrEqual(50_000_000)
   })
 
-  test('merge: other fields in the answer and in the items of a list', async () => {
+  test('the fault merge changes fields of the answer and of the items of a list', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, {
       kind: 'merge',
@@ -156,16 +156,16 @@ describe('kinds of faults', () => {
   })
 })
 
-describe('whether the request was worked on before it went wrong', () => {
+describe('whether a request is processed before its fault', () => {
   test.each([
     { what: 'drop', body: { kind: 'drop' }, refreshes: 1 },
     { what: 'truncate', body: { kind: 'truncate' }, refreshes: 1 },
     { what: 'reset', body: { kind: 'reset' }, refreshes: 0 },
-    { what: 'reset afterwards', body: { kind: 'reset', after: true }, refreshes: 1 },
+    { what: 'reset after processing', body: { kind: 'reset', after: true }, refreshes: 1 },
     { what: 'status', body: { kind: 'status', status: 502 }, refreshes: 0 },
-    { what: 'status afterwards', body: { kind: 'status', status: 502, after: true }, refreshes: 1 },
-    { what: 'garbage afterwards', body: { kind: 'garbage', after: true }, refreshes: 1 },
-  ])('$what: $refreshes refreshes', async ({ body, refreshes }) => {
+    { what: 'status after processing', body: { kind: 'status', status: 502, after: true }, refreshes: 1 },
+    { what: 'garbage after processing', body: { kind: 'garbage', after: true }, refreshes: 1 },
+  ])('a refresh that meets $what counts as $refreshes', async ({ body, refreshes }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const session = await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox)))
     await fault(sandbox, { ...body, path: '/oauth/token', count: 1 })
@@ -176,7 +176,7 @@ describe('whether the request was worked on before it went wrong', () => {
   })
 })
 
-describe('when a fault strikes', () => {
+describe('when a fault applies', () => {
   const statuses = async (sandbox: Sandbox, count: number) => {
     const found: number[] = []
     for (let n = 0; n < count; n += 1) found.push((await api(sandbox, 'GET', PATH)).status)
@@ -184,14 +184,14 @@ describe('when a fault strikes', () => {
   }
   const UNAVAILABLE = { kind: 'status', status: 503, body: {} }
 
-  test('as often as it says, after as many as it spares', async () => {
+  test('a fault applies `count` times after `skip` requests', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { ...UNAVAILABLE, skip: 1, count: 2 })
     expect(await statuses(sandbox, 5)).toEqual([200, 503, 503, 200, 200])
     expect((await control(sandbox, 'GET', '/state')).body['faults']).toEqual({ active: 0, struck: 2 })
   })
 
-  test('only where method and path match; * stands for any text', async () => {
+  test('a fault applies only if method and path match; * matches any text', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { ...UNAVAILABLE, method: 'POST', path: '/contacts/imports' })
     await fault(sandbox, { ...UNAVAILABLE, path: '/domains/*/claim' })
@@ -200,7 +200,7 @@ describe('when a fault strikes', () => {
     expect((await api(sandbox, 'POST', '/domains/x/claim/verify')).status).toBe(404)
   })
 
-  test('by chance, the same chance for the same seed', async () => {
+  test('a fault with a probability applies at random, the same way for the same seed', async () => {
     const runs = await Promise.all(
       [7, 7, 8].map(async (seed) => {
         const sandbox = await sandboxForTest()
@@ -215,7 +215,7 @@ describe('when a fault strikes', () => {
     expect(struck).toBeLessThan(32)
   })
 
-  test('never on the control plane, and no more once they are cleared', async () => {
+  test('faults never apply to the control plane, nor after they are cleared', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, UNAVAILABLE)
     expect((await control(sandbox, 'GET', '/faults')).status).toBe(200)
@@ -230,13 +230,13 @@ describe('when a fault strikes', () => {
     { kind: 'delay', before_ms: -1 },
     { kind: 'redirect', url: 5 },
     { kind: 'merge', fields: [] },
-  ])('%j is no fault', async (body) => {
+  ])('the fault %j is refused', async (body) => {
     const sandbox = await sandboxForTest()
     expect((await fault(sandbox, body)).status).toBe(422)
   })
 })
 
-test('requests are remembered with their credential and fault, and without any secret', async () => {
+test('requests are logged with their kind of credential and fault, and without secrets', async () => {
   const sandbox = await sandboxForTest()
   const session = await control(sandbox, 'POST', '/sessions', {})
   await fault(sandbox, { kind: 'status', status: 500, count: 1 })

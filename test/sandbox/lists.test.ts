@@ -12,7 +12,7 @@ const LISTS = ['/oauth/grants', '/contacts/imports'] as const
 
 describe.each(LISTS)('%s (interface 4.2, 4.3 and 8)', (path) => {
   test.each(['0', '-1', '101', '1.5', '10abc', '', ' 5', '1e1', '1&limit=2'])(
-    'refuses limit=%s',
+    'a list refuses limit=%s',
     async (limit) => {
       const sandbox = await sandboxForTest()
       expect(await api(sandbox, 'GET', `${path}?limit=${limit}`)).toMatchObject({
@@ -22,21 +22,21 @@ describe.each(LISTS)('%s (interface 4.2, 4.3 and 8)', (path) => {
     },
   )
 
-  test.each([1, 100])('takes limit=%i', async (limit) => {
+  test.each([1, 100])('a list accepts limit=%i', async (limit) => {
     const sandbox = await sandboxForTest({ imports: 150, grants: 150 })
     const { body } = await api(sandbox, 'GET', `${path}?limit=${limit}`)
     expect(body).toMatchObject({ object: 'list', has_more: true })
     expect(items(body)).toHaveLength(limit)
   })
 
-  test('refuses both cursors together, and a cursor that names nothing', async () => {
+  test('a list refuses both cursors together, and an unknown cursor', async () => {
     const sandbox = await sandboxForTest()
     const [first, second] = items((await api(sandbox, 'GET', path)).body)
     expect((await api(sandbox, 'GET', `${path}?after=${first?.id}&before=${second?.id}`)).status).toBe(422)
     expect((await api(sandbox, 'GET', `${path}?after=nothing`)).status).toBe(422)
   })
 
-  test('walks forward and back through the same items, the cursor excluded', async () => {
+  test('a list pages forward and backward through the same items, without the cursor', async () => {
     const sandbox = await sandboxForTest({ imports: 25, grants: 25 })
     const forward: string[] = []
     for (let cursor = '', more = true; more; ) {
@@ -90,7 +90,7 @@ test('a grant has the fields of the interface, revoked ones with time and reason
 })
 
 test.each(['queued', 'in_progress', 'completed', 'failed'])(
-  'status=%s gives these imports only',
+  'a list with status=%s has only those imports',
   async (status) => {
     const sandbox = await sandboxForTest({ imports: 60 })
     const all: Item[] = []
@@ -108,7 +108,7 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
-test('a filtered list is also walked back, from an item that the filter leaves out', async () => {
+test('a filtered list pages backward, also from an item that the filter excludes', async () => {
   const sandbox = await sandboxForTest({ imports: 60 })
   const all = items((await api(sandbox, 'GET', '/contacts/imports?limit=100')).body)
   const { body } = await api(sandbox, 'GET', `/contacts/imports?status=queued&before=${all.at(-1)?.id}`)
@@ -116,7 +116,7 @@ test('a filtered list is also walked back, from an item that the filter leaves o
   expect(items(body).length).toBeGreaterThan(1)
 })
 
-test('a status that does not exist is refused', async () => {
+test('an unknown status is refused', async () => {
   const sandbox = await sandboxForTest()
   expect((await api(sandbox, 'GET', '/contacts/imports?status=done')).status).toBe(422)
 })
@@ -136,7 +136,7 @@ test('an import can be fetched by its id; unknown ids are 404', async () => {
   }
 })
 
-test('imports that are under way move on with the clock until they are completed or failed', async () => {
+test('imports in progress advance with the clock until they complete or fail', async () => {
   const sandbox = await sandboxForTest()
   const seen: unknown[] = []
   for (const seconds of [0, 15, 30, 60]) {
@@ -163,7 +163,7 @@ test('imports that are under way move on with the clock until they are completed
   ])
 })
 
-test('a hundred thousand imports and grants cost nothing until they are asked for', async () => {
+test('a hundred thousand imports and grants cost nothing until they are requested', async () => {
   const sandbox = await sandboxForTest({ imports: 100_000, grants: 100_000 })
   const ids = new Set<string>()
   for (let cursor = '', more = true; more; ) {
@@ -189,7 +189,7 @@ describe('credentials', () => {
     ['GET', '/domains/x/claim'],
   ]
 
-  test.each(PATHS)('%s %s asks for one', async (method, path) => {
+  test.each(PATHS)('%s %s requires a credential', async (method, path) => {
     const sandbox = await sandboxForTest()
     for (const bearer of [null, 'wrong', `${sandbox.apiKey}x`, 'a.b.c']) {
       const answer = await api(sandbox, method, path, { bearer })
@@ -217,7 +217,7 @@ describe('credentials', () => {
   })
 })
 
-test('other addresses are 404 and other methods 405, both as JSON', async () => {
+test('unknown paths are 404 and other methods 405, both as JSON', async () => {
   const sandbox = await sandboxForTest()
   expect(await api(sandbox, 'GET', '/nothing')).toMatchObject({ status: 404, body: { statusCode: 404 } })
   const answer = await api(sandbox, 'GET', '/oauth/token')

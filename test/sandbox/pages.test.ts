@@ -14,7 +14,7 @@ const authorizeUrl = (sandbox: Sandbox, changes: Readonly<Record<string, string>
 const MARKUP = `"><img src=x onerror="document.title='ran'"><script>document.title='ran'</script>`
 
 describe('the pages as text', () => {
-  test('load nothing, run nothing, cannot be framed or stored', async () => {
+  test('the pages load nothing, run nothing, and cannot be framed or stored', async () => {
     const sandbox = await sandboxForTest()
     for (const url of [
       authorizeUrl(sandbox),
@@ -49,7 +49,7 @@ describe('the pages as text', () => {
       expect(html).toContain(text)
   })
 
-  test('the DNS page shows what was put into a zone, escaped and with the invisible made visible', async () => {
+  test('the DNS page shows the records of a zone escaped, with invisible characters made visible', async () => {
     const sandbox = await sandboxForTest()
     await control(sandbox, 'PUT', '/dns/example.com/TXT', [MARKUP, 'end\u00a0 '])
     const html = await (await fetch(`${sandbox.baseUrl}/_sandbox/dns`)).text()
@@ -58,7 +58,7 @@ describe('the pages as text', () => {
   })
 })
 
-describe('what another web page must not be able to do', () => {
+describe('requests from another website', () => {
   const CHANGES: readonly (readonly [string, string])[] = [
     ['POST', '/_sandbox/clock'],
     ['POST', '/_sandbox/faults'],
@@ -69,7 +69,7 @@ describe('what another web page must not be able to do', () => {
     ['POST', '/oauth/authorize'],
   ]
 
-  test.each(CHANGES)('%s %s from another site', async (method, path) => {
+  test.each(CHANGES)('%s %s from another site is refused', async (method, path) => {
     const sandbox = await sandboxForTest()
     for (const headers of [
       { origin: 'https://evil.example' },
@@ -95,7 +95,7 @@ describe('what another web page must not be able to do', () => {
     'http://HOST/_sandbox/clock',
     'http://HOST/%5fsandbox/clock',
     '/%255fsandbox/clock',
-  ])('move the clock, with the path written %s', async (path) => {
+  ])('a request from another site to the path %s does not move the clock', async (path) => {
     const sandbox = await sandboxForTest()
     const { host, port } = new URL(sandbox.baseUrl)
     const response = await new Promise<IncomingMessage>((done, fail) => {
@@ -117,7 +117,7 @@ describe('what another web page must not be able to do', () => {
   })
 
   test.each(['evil.example', '127.0.0.1', '127.0.0.1:1', '127.0.0.1.evil.example'])(
-    'reach it under the name %s',
+    'a request under the host name %s is refused',
     async (host) => {
       const sandbox = await sandboxForTest()
       for (const path of ['/_sandbox/state', '/_sandbox/dns', '/oauth/authorize', '/oauth/grants']) {
@@ -134,7 +134,7 @@ describe('what another web page must not be able to do', () => {
     },
   )
 
-  test('approve without the ticket of the page, or twice', async () => {
+  test('an approval without the ticket of the page, or with a used one, is refused', async () => {
     const sandbox = await sandboxForTest()
     const html = await (await fetch(authorizeUrl(sandbox))).text()
     const ticket = /name="ticket" value="([^"]+)"/.exec(html)?.[1] ?? ''
@@ -210,7 +210,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
       expect(width).toBeLessThanOrEqual(360)
     })
 
-    test('its colours are those of the scheme', async () => {
+    test('the pages use the colors of the scheme', async () => {
       const sandbox = await sandboxForTest()
       const page = await open(authorizeUrl(sandbox), { colorScheme })
       const paper = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
@@ -247,7 +247,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect(callbacks[0]?.searchParams.has('code')).toBe(false)
   })
 
-  test('nothing that a client puts into its name runs', async () => {
+  test('markup in the name of a client does not run', async () => {
     const sandbox = await sandboxForTest()
     const client = await control(sandbox, 'POST', '/clients', { name: MARKUP })
     const page = await open(authorizeUrl(sandbox, { client_id: String(client.body['id']) }))
@@ -255,7 +255,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect(await page.locator('img, script').count()).toBe(0)
   })
 
-  test('a person adds the record by keyboard, and deletes it again', async () => {
+  test('a record is added and deleted by keyboard', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     const zone = page.getByRole('region', { name: 'example.com' })
@@ -273,7 +273,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect((await control(sandbox, 'GET', '/dns/example.com/TXT')).status).toBe(404)
   })
 
-  test('a full name in the name field becomes a doubled name, as at most providers', async () => {
+  test('a full name in the name field becomes a doubled name, as with most providers', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     const zone = page.getByRole('region', { name: 'example.com' })

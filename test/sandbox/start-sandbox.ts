@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, expect } from 'vitest'
 import {
   type Sandbox,
-  type SandboxEffects,
   type SandboxOptions,
+  type SandboxRuntime,
   startSandbox,
 } from '../../src/sandbox/sandbox.ts'
 
 const running: Sandbox[] = []
 const complaints: string[] = []
 
-/** The real effects of a sandbox; what it logs is kept, because a log means that the sandbox has a bug. */
-function realSandboxEffects(logged: string[] = []): SandboxEffects {
+/** A real clock and real randomness for a sandbox; what it logs is kept, because a log means that the sandbox has a bug. */
+function realSandboxRuntime(logged: string[] = []): SandboxRuntime {
   return {
     clock: {
       now: () => Date.now(),
@@ -26,8 +26,8 @@ function realSandboxEffects(logged: string[] = []): SandboxEffects {
 }
 
 /** Starts a sandbox in this process on free ports; it is closed after the test. */
-export async function sandboxForTest(options: Omit<SandboxOptions, 'effects'> = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({ ...options, effects: realSandboxEffects(complaints) })
+export async function sandboxForTest(options: Omit<SandboxOptions, 'runtime'> = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({ ...options, runtime: realSandboxRuntime(complaints) })
   running.push(sandbox)
   return sandbox
 }

@@ -266,7 +266,7 @@ const REFUSALS: readonly Refusal[] = [
 ]
 
 describe.each(ENCODINGS)('errors of the token endpoint, asked in %s (interface 7.1)', (encoding) => {
-  test.each(REFUSALS)('$row: $status $error', async ({ fields, status, error }) => {
+  test.each(REFUSALS)('the refusal of $row is $status $error', async ({ fields, status, error }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const answer = await token(sandbox, encoding, await fields(sandbox))
     expect(answer).toMatchObject({ status, body: { error } })
@@ -276,8 +276,8 @@ describe.each(ENCODINGS)('errors of the token endpoint, asked in %s (interface 7
 
 test.each([
   { what: 'JSON that does not parse', type: 'application/json', body: '{"grant_type":' },
-  { what: 'JSON that is no object', type: 'application/json', body: '[]' },
-  { what: 'a field that is no text', type: 'application/json', body: '{"grant_type":1}' },
+  { what: 'JSON that is not an object', type: 'application/json', body: '[]' },
+  { what: 'a field that is not a string', type: 'application/json', body: '{"grant_type":1}' },
   { what: 'a repeated field', type: 'application/x-www-form-urlencoded', body: 'code=a&code=b' },
   { what: 'another media type', type: 'text/plain', body: 'grant_type=refresh_token' },
 ])('$what is an invalid_request', async ({ type, body }) => {
@@ -302,7 +302,7 @@ test('a refused exchange uses up neither the code nor the refresh token', async 
   expect((await token(sandbox, 'form', again)).status).toBe(200)
 })
 
-test('a narrower scope is that of the access token only; the next refresh has the whole again', async () => {
+test('a narrower scope applies to one access token only; the next refresh has the full scope', async () => {
   const sandbox = await sandboxForTest({ autoApprove: true })
   const session = await signIn(sandbox, 'form', 'emails:send domains:read')
   const narrow = await token(sandbox, 'json', {
@@ -315,7 +315,7 @@ test('a narrower scope is that of the access token only; the next refresh has th
   expect(whole.body['scope']).toBe('emails:send domains:read')
 })
 
-test('an access token is valid for 900 seconds, or for as long as was asked for at the start', async () => {
+test('an access token is valid for 900 seconds, or as configured', async () => {
   const usual = await sandboxForTest({ autoApprove: true })
   const bearer = String((await signIn(usual))['access_token'])
   await advance(usual, 890)
@@ -332,7 +332,7 @@ test('an access token is valid for 900 seconds, or for as long as was asked for 
   )
 })
 
-test('metadata and iss are there by default and can be left out', async () => {
+test('metadata and iss are on by default and can be turned off', async () => {
   const usual = await sandboxForTest({ autoApprove: true })
   const metadata = await fetch(`${usual.baseUrl}/.well-known/oauth-authorization-server`)
   expect(await metadata.json()).toMatchObject({
@@ -365,7 +365,7 @@ describe('the authorization endpoint', () => {
       changes: { client_id: SEEDED_CLIENTS.refreshOnly.id },
       error: 'unauthorized_client',
     },
-  ])('tells the client of $what', async ({ changes, error }) => {
+  ])('the authorization endpoint reports $what to the client', async ({ changes, error }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const target = await authorize(sandbox, changes)
     expect(target?.origin).toBe('http://127.0.0.1:41234')
@@ -396,7 +396,7 @@ describe('the authorization endpoint', () => {
         redirect_uri: 'http://127.0.0.1:47822/callback',
       },
     },
-  ])('redirects nobody for $what', async ({ changes }) => {
+  ])('the authorization endpoint does not redirect for $what', async ({ changes }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     expect(await authorize(sandbox, changes)).toBeUndefined()
   })
@@ -406,13 +406,16 @@ describe('the authorization endpoint', () => {
     'http://127.0.0.1:65535/callback',
     'http://[::1]:8080/callback',
     'http://localhost:3000/callback',
-  ])('takes %s for the usual client, at any port (RFC 8252, 7.3)', async (redirectUri) => {
-    const sandbox = await sandboxForTest({ autoApprove: true })
-    const target = await authorize(sandbox, { redirect_uri: redirectUri })
-    expect(target?.href.startsWith(`${redirectUri}?code=`)).toBe(true)
-  })
+  ])(
+    'the authorization endpoint accepts %s for the usual client, at any port (RFC 8252, section 7.3)',
+    async (redirectUri) => {
+      const sandbox = await sandboxForTest({ autoApprove: true })
+      const target = await authorize(sandbox, { redirect_uri: redirectUri })
+      expect(target?.href.startsWith(`${redirectUri}?code=`)).toBe(true)
+    },
+  )
 
-  test('keeps the resource with the grant and puts it into the access token', async () => {
+  test('the authorization endpoint keeps the resource with the grant and puts it into the access token', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const resource = 'https://api.example/mail'
     const session = await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox, { resource })))

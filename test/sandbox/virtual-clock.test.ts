@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { seededId, seededIndex } from '../../src/sandbox/seeds.ts'
+import { seededId, seededIndex } from '../../src/sandbox/fixtures.ts'
 import { createVirtualClock, timestamp } from '../../src/sandbox/virtual-clock.ts'
 
 /** A base clock that moves only when told. */
@@ -33,7 +33,7 @@ const fail = (error: unknown) => {
 }
 
 describe('the virtual clock', () => {
-  test('runs what falls due as real time passes', () => {
+  test('the virtual clock runs what is due as real time passes', () => {
     const { clock, pass } = handClock()
     const virtual = createVirtualClock(clock, fail)
     const ran: number[] = []
@@ -44,7 +44,7 @@ describe('the virtual clock', () => {
     expect(ran).toEqual([100])
   })
 
-  test('a jump runs everything due in order, each before the next, also what was planned meanwhile', async () => {
+  test('a jump runs everything due in order, including what is planned meanwhile', async () => {
     const virtual = createVirtualClock(handClock().clock, fail)
     const start = virtual.now()
     const ran: string[] = []
@@ -60,7 +60,7 @@ describe('the virtual clock', () => {
     expect(virtual.now() - start).toBe(1000)
   })
 
-  test('what was called off does not run, and a close leaves no timer', async () => {
+  test('a canceled callback does not run, and closing leaves no timer', async () => {
     const { clock, waiting } = handClock()
     const virtual = createVirtualClock(clock, fail)
     const ran: string[] = []
@@ -72,7 +72,7 @@ describe('the virtual clock', () => {
     expect([ran, waiting()]).toEqual([[], 0])
   })
 
-  test('an error is reported and does not stop the others', async () => {
+  test('an error in a callback is reported and does not stop the others', async () => {
     const errors: unknown[] = []
     const virtual = createVirtualClock(handClock().clock, (error) => void errors.push(error))
     const ran: string[] = []
@@ -85,7 +85,7 @@ describe('the virtual clock', () => {
   })
 })
 
-test('timestamps have the shape of the interface and keep their order', () => {
+test('timestamps have the format of the interface and keep their order', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 4_000_000_000_000 }), (ms) => {
       const text = timestamp(ms)

@@ -14,12 +14,12 @@ describe('a page whose has_more is left out', () => {
     ['empty', 0, 3, false],
     ['larger than what was asked for: the service does not page', 5, 3, false],
     ['everything, since no limit was sent', 5, undefined, false],
-  ])('may have a successor where it is full: %s', async (_what, count, limit, more) => {
+  ])('a page without has_more may have a successor if it is full: %s', async (_what, count, limit, more) => {
     const page = await listPage(answering({ data: items(count) }), '/things', { limit }, undefined)
     expect(page.has_more).toBe(more)
   })
 
-  it('counts as left out where it is null', async () => {
+  it('has_more: null counts as left out', async () => {
     const page = await listPage(
       answering({ has_more: null, data: items(3) }),
       '/things',

@@ -23,6 +23,7 @@ import { renew } from '../../src/session/refresh.ts'
 import type { RenewOptions } from '../../src/session/refresh-task.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createFakeKeychain } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
 import { realClock } from './processes.ts'
 import { createSandboxSession, endOf, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
 
@@ -431,7 +432,7 @@ describe('a record that cannot be used', () => {
   })
 })
 
-describe('a link in the place of the record', () => {
+describe.runIf(needs('posix'))('a link in the place of the record', () => {
   it('a login moves a link in the place of the record out of the way', async () => {
     const world = await createSandboxSession()
     await world.signIn()

@@ -7,7 +7,7 @@ import {
   readCalls,
   shimEnvironment,
 } from '../../bench/chaos/fault-shim.ts'
-import { createLane, type Run } from '../../bench/chaos/run-mailclaim.ts'
+import { createClient, type Run } from '../../bench/chaos/run-mailclaim.ts'
 import { needs } from '../requirements.ts'
 
 const REFRESH = ['grants', 'list', '--json']
@@ -109,20 +109,20 @@ describe('a refresh during a single disk fault', () => {
     'if %s, a refresh loses nothing and says nothing untrue',
     async (_what, words, find, fault, end, says) => {
       const library = compileShim(onTestFinished)
-      const lane = await createLane(onTestFinished)
-      lane.rewind()
-      expect((await lane.run(words, shimEnvironment(library, lane))).code).toBe(0)
-      const call = find(readCalls(lane))
+      const client = await createClient(onTestFinished)
+      client.rewind()
+      expect((await client.run(words, shimEnvironment(library, client))).code).toBe(0)
+      const call = find(readCalls(client))
       expect(call, 'the call is one that the command makes').toBeDefined()
 
-      lane.rewind()
-      const run = await lane.run(words, shimEnvironment(library, lane, { at: call?.number ?? 0, fault }))
+      client.rewind()
+      const run = await client.run(words, shimEnvironment(library, client, { at: call?.number ?? 0, fault }))
       expect(endOf(run)).toBe(end)
       expect(run.stderr).toMatch(says)
-      const { bytes } = lane.service.counts
+      const { bytes } = client.service.counts
       if (/Nothing was sent/.test(run.stderr)) expect(bytes).toBe(0)
-      expect(endOf(await lane.run(REFRESH))).toBe('0')
-      expect(lane.service.counts).toMatchObject({ reuse: 0, leaks: 0 })
+      expect(endOf(await client.run(REFRESH))).toBe('0')
+      expect(client.service.counts).toMatchObject({ reuse: 0, leaks: 0 })
     },
   )
 })

@@ -47,269 +47,214 @@ const oauthError = (status: number, error: string) => ({
   body: { error, error_description: 'said by the service' },
 })
 
-/**
- * What the service or the network does to a refresh; how the command ends; what `auth status` says then; how the next
- * command ends when the trouble is over; and how often the service saw a refresh that it counted.
- */
-const faults: [string, Record<string, unknown>, string, string, string, number][] = [
-  [
-    'a reset before the service worked on it',
-    { kind: 'reset' },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  [
-    'a reset after the service worked on it',
-    { kind: 'reset', after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  [
-    'an answer that is dropped',
-    { kind: 'drop' },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  [
-    'an answer that never comes',
-    { kind: 'hang' },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  [
-    'an answer that is cut short',
-    { kind: 'truncate' },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  [
-    'bytes that are not HTTP',
-    { kind: 'not_http' },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  [
-    'a redirect, which is not followed',
-    { kind: 'redirect' },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  ['500', { kind: 'status', status: 500 }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  [
-    '502 with HTML',
-    { kind: 'status', status: 502, body: HTML },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  ['504', { kind: 'status', status: 504 }, 'refresh_unknown 7', 'interrupted', 'refresh_interrupted 4', 0],
-  [
-    '404',
-    { kind: 'status', status: 404, body: HTML },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  [
-    'an error code that the interface does not define',
-    oauthError(400, 'temporarily_unavailable'),
-    'temporarily_unavailable 7',
-    'needs_refresh',
-    'ok',
-    1,
-  ],
-  [
-    'invalid_grant behind a 500',
-    oauthError(500, 'invalid_grant'),
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  [
-    '200 with noise',
-    { kind: 'garbage', after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  [
-    '200 with HTML',
-    { kind: 'not_json', after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  [
-    '200 without a body',
-    { kind: 'empty', after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  [
-    '200 that is not a token response',
-    { kind: 'status', status: 200, headers: json, body: { ok: true } },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    0,
-  ],
-  [
-    '200 without a new refresh token',
-    { kind: 'merge', fields: { refresh_token: null } },
-    'refresh_unknown 7',
-    'interrupted',
-    'ok',
-    1,
-  ],
-  [
-    '200 with a refresh token that is a number',
-    { kind: 'merge', fields: { refresh_token: 7 } },
-    'refresh_unknown 7',
-    'interrupted',
-    'ok',
-    1,
-  ],
-  [
-    '200 with a token of another type',
-    { kind: 'merge', fields: { token_type: 'DPoP' } },
-    'access_token_unusable 7',
-    'needs_refresh',
-    'ok',
-    2,
-  ],
-  [
-    'an access token with a line break in it',
-    { kind: 'merge', fields: { access_token: 'a\r\nX: y' } },
-    'access_token_unusable 7',
-    'needs_refresh',
-    'ok',
-    2,
-  ],
-  ...[429, 503].map((status): (typeof faults)[number] => [
-    `${status} of a proxy, after the service worked on it`,
-    { kind: 'status', status, body: 'upstream connect error', after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ]),
-  [
-    '429, and again 429',
-    { kind: 'status', status: 429, headers: { 'retry-after': '20' } },
-    'rate_limited 7',
-    'needs_refresh',
-    'ok',
-    1,
-  ],
-  [
-    '429 for hours',
-    { kind: 'status', status: 429, headers: { 'retry-after': '86400' } },
-    'rate_limited 7',
-    'needs_refresh',
-    'ok',
-    1,
-  ],
-  [
-    '503 with Retry-After, and again 503',
-    { kind: 'status', status: 503, headers: { 'retry-after': '20' } },
-    'service_unavailable 7',
-    'needs_refresh',
-    'ok',
-    1,
-  ],
-  [
-    'the page of a cache that lost the service while it worked, with Retry-After',
-    { kind: 'status', status: 503, headers: { 'retry-after': '5' }, body: HTML, after: true },
-    'refresh_unknown 7',
-    'interrupted',
-    'refresh_interrupted 4',
-    1,
-  ],
-  ['invalid_request', oauthError(400, 'invalid_request'), 'invalid_request 6', 'needs_refresh', 'ok', 1],
-  ['invalid_scope', oauthError(400, 'invalid_scope'), 'invalid_scope 6', 'needs_refresh', 'ok', 1],
-  ['invalid_client', oauthError(401, 'invalid_client'), 'invalid_client 3', 'needs_refresh', 'ok', 1],
-  [
-    'unauthorized_client',
-    oauthError(400, 'unauthorized_client'),
-    'unauthorized_client 3',
-    'needs_refresh',
-    'ok',
-    1,
-  ],
-  ['invalid_grant', oauthError(400, 'invalid_grant'), 'session_over 4', 'ended', 'session_over 4', 0],
-  [
-    'one 429 with Retry-After',
-    { kind: 'status', status: 429, headers: { 'retry-after': '2' }, count: 1 },
-    'ok',
-    'fine',
-    'ok',
-    1,
-  ],
-  [
-    'one 503 with Retry-After',
-    { kind: 'status', status: 503, headers: { 'retry-after': '1' }, count: 1 },
-    'ok',
-    'fine',
-    'ok',
-    1,
-  ],
-  ['a token response with the wrong content type', { kind: 'content_type' }, 'ok', 'fine', 'ok', 1],
-  [
-    'a token response with the optional fields missing',
-    { kind: 'merge', fields: { scope: null, expires_in: null } },
-    'ok',
-    'fine',
-    'ok',
-    1,
-  ],
-  [
-    'a token type in another spelling, and unknown fields',
-    { kind: 'merge', fields: { token_type: 'BEARER', id_token: 'x', more: [1] } },
-    'ok',
-    'fine',
-    'ok',
-    1,
-  ],
-  ['an answer that takes its time', { kind: 'delay', after_ms: 30 }, 'ok', 'fine', 'ok', 1],
+/** What the service or the network does to a refresh, and what follows. */
+interface FaultRow {
+  readonly name: string
+  readonly fault: Record<string, unknown>
+  /** How the command ends. */
+  readonly end: string
+  /** What `auth status` reports then. */
+  readonly state: string
+  /** How the next command ends, after the fault is gone. */
+  readonly next: string
+  /** How many refreshes the service has processed at the end. */
+  readonly refreshes: number
+}
+
+const INTERRUPTED = { end: 'refresh_unknown 7', state: 'interrupted', next: 'refresh_interrupted 4' }
+const RETRYABLE = { state: 'needs_refresh', next: 'ok' }
+const SUCCESS = { end: 'ok', state: 'fine', next: 'ok' }
+
+const faults: readonly FaultRow[] = [
+  { name: 'a reset before the service worked on it', fault: { kind: 'reset' }, ...INTERRUPTED, refreshes: 0 },
+  {
+    name: 'a reset after the service worked on it',
+    fault: { kind: 'reset', after: true },
+    ...INTERRUPTED,
+    refreshes: 1,
+  },
+  { name: 'an answer that is dropped', fault: { kind: 'drop' }, ...INTERRUPTED, refreshes: 1 },
+  { name: 'an answer that never comes', fault: { kind: 'hang' }, ...INTERRUPTED, refreshes: 0 },
+  { name: 'an answer that is cut short', fault: { kind: 'truncate' }, ...INTERRUPTED, refreshes: 1 },
+  { name: 'bytes that are not HTTP', fault: { kind: 'not_http' }, ...INTERRUPTED, refreshes: 0 },
+  { name: 'a redirect, which is not followed', fault: { kind: 'redirect' }, ...INTERRUPTED, refreshes: 0 },
+  { name: '500', fault: { kind: 'status', status: 500 }, ...INTERRUPTED, refreshes: 0 },
+  { name: '502 with HTML', fault: { kind: 'status', status: 502, body: HTML }, ...INTERRUPTED, refreshes: 0 },
+  { name: '504', fault: { kind: 'status', status: 504 }, ...INTERRUPTED, refreshes: 0 },
+  { name: '404', fault: { kind: 'status', status: 404, body: HTML }, ...INTERRUPTED, refreshes: 0 },
+  {
+    name: 'an error code that the interface does not define',
+    fault: oauthError(400, 'temporarily_unavailable'),
+    end: 'temporarily_unavailable 7',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: 'invalid_grant behind a 500',
+    fault: oauthError(500, 'invalid_grant'),
+    ...INTERRUPTED,
+    refreshes: 0,
+  },
+  { name: '200 with noise', fault: { kind: 'garbage', after: true }, ...INTERRUPTED, refreshes: 1 },
+  { name: '200 with HTML', fault: { kind: 'not_json', after: true }, ...INTERRUPTED, refreshes: 1 },
+  { name: '200 without a body', fault: { kind: 'empty', after: true }, ...INTERRUPTED, refreshes: 1 },
+  {
+    name: '200 that is not a token response',
+    fault: { kind: 'status', status: 200, headers: json, body: { ok: true } },
+    ...INTERRUPTED,
+    refreshes: 0,
+  },
+  {
+    name: '200 without a new refresh token',
+    fault: { kind: 'merge', fields: { refresh_token: null } },
+    end: 'refresh_unknown 7',
+    state: 'interrupted',
+    next: 'ok',
+    refreshes: 1,
+  },
+  {
+    name: '200 with a refresh token that is a number',
+    fault: { kind: 'merge', fields: { refresh_token: 7 } },
+    end: 'refresh_unknown 7',
+    state: 'interrupted',
+    next: 'ok',
+    refreshes: 1,
+  },
+  {
+    name: '200 with a token of another type',
+    fault: { kind: 'merge', fields: { token_type: 'DPoP' } },
+    end: 'access_token_unusable 7',
+    ...RETRYABLE,
+    refreshes: 2,
+  },
+  {
+    name: 'an access token with a line break in it',
+    fault: { kind: 'merge', fields: { access_token: 'a\r\nX: y' } },
+    end: 'access_token_unusable 7',
+    ...RETRYABLE,
+    refreshes: 2,
+  },
+  ...[429, 503].map((status) => ({
+    name: `${status} of a proxy, after the service worked on it`,
+    fault: { kind: 'status', status, body: 'upstream connect error', after: true },
+    ...INTERRUPTED,
+    refreshes: 1,
+  })),
+  {
+    name: '429, and again 429',
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '20' } },
+    end: 'rate_limited 7',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: '429 for hours',
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '86400' } },
+    end: 'rate_limited 7',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: '503 with Retry-After, and again 503',
+    fault: { kind: 'status', status: 503, headers: { 'retry-after': '20' } },
+    end: 'service_unavailable 7',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: 'the page of a cache that lost the service while it worked, with Retry-After',
+    fault: { kind: 'status', status: 503, headers: { 'retry-after': '5' }, body: HTML, after: true },
+    ...INTERRUPTED,
+    refreshes: 1,
+  },
+  {
+    name: 'invalid_request',
+    fault: oauthError(400, 'invalid_request'),
+    end: 'invalid_request 6',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: 'invalid_scope',
+    fault: oauthError(400, 'invalid_scope'),
+    end: 'invalid_scope 6',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: 'invalid_client',
+    fault: oauthError(401, 'invalid_client'),
+    end: 'invalid_client 3',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: 'unauthorized_client',
+    fault: oauthError(400, 'unauthorized_client'),
+    end: 'unauthorized_client 3',
+    ...RETRYABLE,
+    refreshes: 1,
+  },
+  {
+    name: 'invalid_grant',
+    fault: oauthError(400, 'invalid_grant'),
+    end: 'session_over 4',
+    state: 'ended',
+    next: 'session_over 4',
+    refreshes: 0,
+  },
+  {
+    name: 'one 429 with Retry-After',
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '2' }, count: 1 },
+    ...SUCCESS,
+    refreshes: 1,
+  },
+  {
+    name: 'one 503 with Retry-After',
+    fault: { kind: 'status', status: 503, headers: { 'retry-after': '1' }, count: 1 },
+    ...SUCCESS,
+    refreshes: 1,
+  },
+  {
+    name: 'a token response with the wrong content type',
+    fault: { kind: 'content_type' },
+    ...SUCCESS,
+    refreshes: 1,
+  },
+  {
+    name: 'a token response with the optional fields missing',
+    fault: { kind: 'merge', fields: { scope: null, expires_in: null } },
+    ...SUCCESS,
+    refreshes: 1,
+  },
+  {
+    name: 'a token type in another spelling, and unknown fields',
+    fault: { kind: 'merge', fields: { token_type: 'BEARER', id_token: 'x', more: [1] } },
+    ...SUCCESS,
+    refreshes: 1,
+  },
+  { name: 'an answer that takes its time', fault: { kind: 'delay', after_ms: 30 }, ...SUCCESS, refreshes: 1 },
 ]
 
 describe('a refresh that meets', () => {
-  it.each(faults)('%s', async (_name, fault, end, state, next, refreshes) => {
-    const world = await createSandboxSession()
-    await world.signIn()
-    world.expire()
-    await world.fault(fault)
+  it.each(faults)(
+    'a refresh that meets $name ends as documented',
+    async ({ fault, end, state, next, refreshes }) => {
+      const world = await createSandboxSession()
+      await world.signIn()
+      world.expire()
+      await world.fault(fault)
 
-    expect(await endOf(() => currentCredential(impatient(world), world.settings))).toBe(end)
-    expect((await describeSession(world.context, world.settings)).state).toBe(state)
-    await world.clearFaults()
-    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(next)
-    expect(await world.counts()).toEqual(
-      expect.objectContaining({ refreshes, reuse_detections: 0, grants_revoked: 0 }),
-    )
-    expect(Object.keys(filesOf(world.paths.directory)).filter((name) => name.endsWith('.tmp'))).toEqual([])
-  })
+      expect(await endOf(() => currentCredential(impatient(world), world.settings))).toBe(end)
+      expect((await describeSession(world.context, world.settings)).state).toBe(state)
+      await world.clearFaults()
+      expect(await endOf(() => currentCredential(world.context, world.settings))).toBe(next)
+      expect(await world.counts()).toEqual(
+        expect.objectContaining({ refreshes, reuse_detections: 0, grants_revoked: 0 }),
+      )
+      expect(Object.keys(filesOf(world.paths.directory)).filter((name) => name.endsWith('.tmp'))).toEqual([])
+    },
+  )
 
   it.each(['lookup', 'connect'] as const)(
     'a refresh with a failed %s is tried again and then leaves the session as it is',

@@ -21,7 +21,7 @@ import {
 import { endOf, withEffects } from './sandbox-session.ts'
 
 /** What happens to one refresh. */
-const FATES = [
+const SCENARIOS = [
   'answered',
   'unreachable',
   'refused by the service',
@@ -35,7 +35,7 @@ const FATES = [
   'answered while the keychain refuses',
   'answered after the lock file was deleted',
 ] as const
-type Fate = (typeof FATES)[number]
+type Scenario = (typeof SCENARIOS)[number]
 
 /** The service, as simple as it can be: one token is current, and each earlier one must never come again. */
 class Service {
@@ -87,8 +87,8 @@ const respond = (body: unknown) =>
   jsonResponse(200, { access_token: 'a', token_type: 'Bearer', expires_in: 900, ...(body as object) })
 const invalidGrant = () => jsonResponse(400, { error: 'invalid_grant' })
 
-/** One refresh with a given fate. @returns its end as the person sees it; `killed` if nobody saw it. */
-async function refreshThatIs(fate: Fate, real: Real, retryInterrupted: boolean): Promise<string> {
+/** One refresh with a given scenario. @returns its end as the person sees it; `killed` if nobody saw it. */
+async function refreshThatIs(scenario: Scenario, real: Real, retryInterrupted: boolean): Promise<string> {
   const { context, keychain, service } = real
   const home = dirname(context.directories.state)
   /** The disk and the keychain as they were when the process was killed: what it did afterwards never happened. */
@@ -106,28 +106,31 @@ async function refreshThatIs(fate: Fate, real: Real, retryInterrupted: boolean):
   let noted: string[] = []
 
   const send = async (request: HttpRequest) => {
-    if (fate === 'unreachable') throw new TransportError('tls', 'no', 'no secure connection could be made')
+    if (scenario === 'unreachable')
+      throw new TransportError('tls', 'no', 'no secure connection could be made')
     const lock = sessionPaths(context, 'default').lock
-    if (fate === 'answered after the lock file was deleted') rmSync(lock, { force: true })
-    if (fate === 'killed before the journal') kill()
+    if (scenario === 'answered after the lock file was deleted') rmSync(lock, { force: true })
+    if (scenario === 'killed before the journal') kill()
     try {
       request.beforeSend?.()
     } catch (error) {
       throw new TransportError('aborted', 'no', 'the request was not sent', error)
     }
     noted = journals()
-    if (fate === 'killed before the journal' || fate === 'killed after the journal') {
-      if (fate === 'killed after the journal') kill()
+    if (scenario === 'killed before the journal' || scenario === 'killed after the journal') {
+      if (scenario === 'killed after the journal') kill()
       throw new TransportError('reset', 'maybe', 'killed')
     }
-    if (fate === 'refused by the service') return jsonResponse(401, { error: 'invalid_client' })
-    if (fate === 'lost before the service processed it') throw new TransportError('reset', 'maybe', 'reset')
+    if (scenario === 'refused by the service') return jsonResponse(401, { error: 'invalid_client' })
+    if (scenario === 'lost before the service processed it')
+      throw new TransportError('reset', 'maybe', 'reset')
     const token = new URLSearchParams(request.body).get('refresh_token') ?? ''
     const answer = service.refresh(token)
-    if (fate === 'killed after the service processed it') kill()
-    if (fate === 'lost after the service processed it') throw new TransportError('reset', 'maybe', 'reset')
-    if (fate === 'answered 503 after the service processed it') return textResponse(503, 'upstream reset')
-    if (fate === 'answered while the keychain refuses') keychain.trouble = 'refused'
+    if (scenario === 'killed after the service processed it') kill()
+    if (scenario === 'lost after the service processed it')
+      throw new TransportError('reset', 'maybe', 'reset')
+    if (scenario === 'answered 503 after the service processed it') return textResponse(503, 'upstream reset')
+    if (scenario === 'answered while the keychain refuses') keychain.trouble = 'refused'
     return answer === undefined ? invalidGrant() : respond(answer)
   }
   const end = await endOf(() =>
@@ -137,7 +140,7 @@ async function refreshThatIs(fate: Fate, real: Real, retryInterrupted: boolean):
     }),
   )
   keychain.trouble = 'none'
-  if (fate === 'killed after the new token was stored') {
+  if (scenario === 'killed after the new token was stored') {
     // The journal goes last: as if it had not come to that.
     for (const name of noted)
       if (!existsSync(join(home, name)) && existsSync(dirname(join(home, name))))
@@ -154,10 +157,10 @@ async function refreshThatIs(fate: Fate, real: Real, retryInterrupted: boolean):
 }
 
 class Refresh implements fc.AsyncCommand<Model, Real> {
-  readonly fate: Fate
+  readonly scenario: Scenario
   readonly retry: boolean
-  constructor(fate: Fate, retry: boolean) {
-    this.fate = fate
+  constructor(scenario: Scenario, retry: boolean) {
+    this.scenario = scenario
     this.retry = retry
   }
   check = () => true
@@ -166,7 +169,7 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
     const before = real.service.reuse
     // The promise itself: only a person who says so sends a token twice.
     const consented = this.retry && model.journal === 'this token' && model.consumed
-    const end = await refreshThatIs(this.fate, real, this.retry)
+    const end = await refreshThatIs(this.scenario, real, this.retry)
     const expected = this.#expect(model, real.store)
     if (expected !== undefined) expect(end).toBe(expected)
     expect(real.service.reuse - before).toBeLessThanOrEqual(consented ? 1 : 0)
@@ -177,11 +180,11 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
   /** The end according to the model, and what is stored then; undefined if nobody saw the end. */
   #expect(model: Model, store: 'keychain' | 'file'): string | undefined {
     if (model.session === 'none')
-      return this.fate === 'killed after the new token was stored' ? 'killed' : 'not_signed_in'
+      return this.scenario === 'killed after the new token was stored' ? 'killed' : 'not_signed_in'
     if (model.session === 'over')
-      return this.fate === 'killed after the new token was stored' ? 'killed' : 'session_over'
+      return this.scenario === 'killed after the new token was stored' ? 'killed' : 'session_over'
     if (model.journal === 'this token' && !this.retry)
-      return this.fate === 'killed after the new token was stored' ? 'killed' : 'refresh_interrupted'
+      return this.scenario === 'killed after the new token was stored' ? 'killed' : 'refresh_interrupted'
     const unknown = (consumed: boolean) => {
       model.journal = 'this token'
       model.consumed ||= consumed
@@ -191,7 +194,7 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
       model.journal = 'none'
       return 'session_over'
     }
-    switch (this.fate) {
+    switch (this.scenario) {
       case 'unreachable':
         return 'service_unreachable'
       case 'refused by the service':
@@ -225,12 +228,12 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
       case 'answered while the keychain refuses':
         if (model.consumed) return over()
         model.journal = 'none'
-        model.fallback = store === 'keychain' && this.fate !== 'answered'
+        model.fallback = store === 'keychain' && this.scenario !== 'answered'
         return 'ok'
     }
   }
 
-  toString = () => `refresh, ${this.fate}${this.retry ? ', retrying' : ''}`
+  toString = () => `refresh, ${this.scenario}${this.retry ? ', retrying' : ''}`
 }
 
 function stateOf(model: Model): string {
@@ -308,8 +311,10 @@ class RestoreOldSecret implements fc.AsyncCommand<Model, Real> {
 describe.each(['file', 'keychain'] as const)('the stored states of a session (%s)', (store) => {
   it('no sequence of events leads to a second use of a token or to an untrue message', async () => {
     const commands = [
-      fc.constantFrom(...FATES).chain((fate) => fc.boolean().map((retry) => new Refresh(fate, retry))),
-      fc.constantFrom(...FATES).map((fate) => new Refresh(fate, false)),
+      fc
+        .constantFrom(...SCENARIOS)
+        .chain((scenario) => fc.boolean().map((retry) => new Refresh(scenario, retry))),
+      fc.constantFrom(...SCENARIOS).map((scenario) => new Refresh(scenario, false)),
       fc.constant(new Login()),
       fc.constant(new Logout()),
       fc.constant(new RestoreOldSecret()),

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import { userDirectory } from '../../src/settings/paths.ts'
-import { createWorld, type Ended, type World } from '../stories/world.ts'
+import { createWorld, type Ended, type World } from '../stories/built-program.ts'
 import { createSandboxSession, type SandboxSession } from './sandbox-session.ts'
 
 const HELPER = fileURLToPath(new URL('../../dist/keychain-helper.js', import.meta.url))

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { readRecord } from '../../src/session/record.ts'
 import { needs } from '../requirements.ts'
-import { createServedWorld } from '../stories/world.ts'
+import { createServedWorld } from '../stories/built-program.ts'
 import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
@@ -69,7 +69,7 @@ describe('two logins at once', () => {
   })
 })
 
-describe('a signal', () => {
+describe.runIf(needs('posix'))('a signal', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
     '%s during a refresh takes effect when the answer is stored',
     async (signal) => {
@@ -93,7 +93,7 @@ describe('a signal', () => {
   )
 })
 
-describe('a disk', () => {
+describe.runIf(needs('posix'))('a disk', () => {
   it.runIf(needs('bash'))(
     'a disk that is full before the refresh means that nothing is sent or lost',
     async () => {
@@ -168,7 +168,7 @@ async function runUnprivileged(world: ProcessSession, words: readonly string[]) 
   )
 }
 
-describe('secrets', () => {
+describe.runIf(needs('posix'))('secrets', () => {
   /** Every secret that the session ever had, gathered while it goes on. */
   async function secretsOf(world: ProcessSession): Promise<string[]> {
     const found = new Set<string>()

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { platformDirectories, userDirectory } from '../../src/settings/paths.ts'
+import { needs } from '../requirements.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -50,7 +51,7 @@ describe('the directory of the user', () => {
 })
 
 describe('a user whom the system does not know, without HOME', () => {
-  it.runIf(process.getuid?.() === 0)(
+  it.runIf(needs('root'))(
     'a user without an entry or HOME can use the program with MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR',
     () => {
       const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }

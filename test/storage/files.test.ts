@@ -27,8 +27,9 @@ import {
 } from '../../src/storage/durable-file.ts'
 import { readJson } from '../../src/storage/json-file.ts'
 import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
+import { needs } from '../requirements.ts'
 
-function folder(): string {
+function newDirectory(): string {
   const path = mkdtempSync(join(tmpdir(), 'mailclaim-files-'))
   onTestFinished(() => rmSync(path, { recursive: true, force: true }))
   return path
@@ -57,11 +58,11 @@ function withUmask(mask: number): void {
   onTestFinished(() => void process.umask(before))
 }
 
-describe('a private directory', () => {
+describe.runIf(needs('posix'))('a private directory', () => {
   it.each([0o000, 0o022, 0o077, 0o777])(
     'is ours alone under umask %o, and so are those made above it',
     async (mask) => {
-      const root = folder()
+      const root = newDirectory()
       withUmask(mask)
       await ensurePrivateDirectory(join(root, 'a', 'b', 'c'))
       expect([mode(join(root, 'a')), mode(join(root, 'a', 'b')), mode(join(root, 'a', 'b', 'c'))]).toEqual([
@@ -73,7 +74,7 @@ describe('a private directory', () => {
   )
 
   it('a directory that others can access is closed to them', async () => {
-    const path = join(folder(), 'open')
+    const path = join(newDirectory(), 'open')
     mkdirSync(path)
     chmodSync(path, 0o777)
     await ensurePrivateDirectory(path)
@@ -81,29 +82,25 @@ describe('a private directory', () => {
   })
 
   it('a directory that a person named keeps its permissions: it may be their home', async () => {
-    const path = join(folder(), 'home')
+    const path = join(newDirectory(), 'home')
     mkdirSync(path)
     chmodSync(path, 0o755)
     await ensurePrivateDirectory(path, 'leave')
     expect(mode(path)).toBe('755')
   })
 
-  it.skipIf(process.platform === 'win32')(
-    'below a link to a disk that is not mounted cannot be made, and says so at once',
-    async () => {
-      const root = folder()
-      symlinkSync(join(root, 'not-mounted'), join(root, '.local'))
-      await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
-        code: 'directory_unusable',
-        exit: 1,
-        message: `the directory ${join(root, '.local', 'state')} cannot be used: it cannot be created (part of the path does not exist)`,
-      })
-    },
-    5000,
-  )
+  it('below a link to a disk that is not mounted cannot be made, and says so at once', async () => {
+    const root = newDirectory()
+    symlinkSync(join(root, 'not-mounted'), join(root, '.local'))
+    await expect(ensurePrivateDirectory(join(root, '.local', 'state', 'mailclaim'))).rejects.toMatchObject({
+      code: 'directory_unusable',
+      exit: 1,
+      message: `the directory ${join(root, '.local', 'state')} cannot be used: it cannot be created (part of the path does not exist)`,
+    })
+  }, 5000)
 
   it('a private directory can be reached through our own link', async () => {
-    const root = folder()
+    const root = newDirectory()
     mkdirSync(join(root, 'real'))
     symlinkSync(join(root, 'real'), join(root, 'link'))
     await ensurePrivateDirectory(join(root, 'link'))
@@ -121,7 +118,7 @@ describe('a private directory', () => {
     ['a link that leads nowhere', (path) => symlinkSync('/nonexistent/x', path), 'it is not a directory'],
     ['another owner', plantForeign, 'it belongs to another user'],
   ])('a private directory is refused for %s', async (_name, plant, why) => {
-    const path = join(folder(), 'planted')
+    const path = join(newDirectory(), 'planted')
     plant(path)
     await expect(ensurePrivateDirectory(path)).rejects.toMatchObject({
       code: 'directory_unusable',
@@ -142,9 +139,9 @@ describe('a private directory', () => {
   )
 })
 
-describe('a JSON file', () => {
+describe.runIf(needs('posix'))('a JSON file', () => {
   it('a missing JSON file is undefined', async () => {
-    expect(await readJson(join(folder(), 'none.json'), asIs)).toBeUndefined()
+    expect(await readJson(join(newDirectory(), 'none.json'), asIs)).toBeUndefined()
   })
 
   it.each([
@@ -154,7 +151,7 @@ describe('a JSON file', () => {
     ['noise', '\u0000\u0001\u0002', 'it is damaged: it is not valid JSON'],
     ['of another shape', '{"version":2}', 'it was written by a later version'],
   ])('a JSON file that is %s is refused with its path and a remedy, and kept', async (_name, text, why) => {
-    const path = join(folder(), "it's.json")
+    const path = join(newDirectory(), "it's.json")
     writeFileSync(path, text)
     const reading = readJson(path, () => {
       throw new Error('it was written by a later version')
@@ -170,24 +167,24 @@ describe('a JSON file', () => {
   })
 
   it('a link is refused: somebody else may have planted it', async () => {
-    const root = folder()
+    const root = newDirectory()
     writeFileSync(join(root, 'elsewhere'), '{}')
     symlinkSync(join(root, 'elsewhere'), join(root, 'link.json'))
     await expect(readJson(join(root, 'link.json'), asIs)).rejects.toThrow('it is a symbolic link')
   })
 
   it('a directory or a pipe is refused without waiting', async () => {
-    const root = folder()
-    mkdirSync(join(root, 'folder.json'))
+    const root = newDirectory()
+    mkdirSync(join(root, 'directory.json'))
     execFileSync('mkfifo', [join(root, 'pipe.json')])
-    await expect(readJson(join(root, 'folder.json'), asIs)).rejects.toThrow('it is not a file')
+    await expect(readJson(join(root, 'directory.json'), asIs)).rejects.toThrow('it is not a file')
     await expect(readJson(join(root, 'pipe.json'), asIs)).rejects.toThrow('it is not a file')
   })
 
   it('a JSON file of another user is refused', async () => {
     let path = '/etc/passwd'
     if (ROOT) {
-      path = join(folder(), 'foreign.json')
+      path = join(newDirectory(), 'foreign.json')
       writeFileSync(path, '{}')
       chownSync(path, 4711, 4711)
     }
@@ -195,17 +192,17 @@ describe('a JSON file', () => {
   })
 
   it('a JSON file that is far too large is refused without being read', async () => {
-    const path = join(folder(), 'large.json')
+    const path = join(newDirectory(), 'large.json')
     writeFileSync(path, ' '.repeat(5 * 1024 * 1024))
     await expect(readJson(path, asIs)).rejects.toThrow('it is too large')
   })
 })
 
-describe('a durable write', () => {
+describe.runIf(needs('posix'))('a durable write', () => {
   it.each([0o000, 0o022, 0o777])(
     'makes a file of 0600 under umask %o and leaves nothing else',
     async (mask) => {
-      const root = folder()
+      const root = newDirectory()
       withUmask(mask)
       writeDurable(join(root, 'a.json'), '{"n":1}')
       expect(mode(join(root, 'a.json'))).toBe('600')
@@ -215,7 +212,7 @@ describe('a durable write', () => {
   )
 
   it('a durable write replaces a link instead of following it', async () => {
-    const root = folder()
+    const root = newDirectory()
     writeFileSync(join(root, 'elsewhere'), 'untouched')
     symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
     writeDurable(join(root, 'a.json'), '{}')
@@ -224,7 +221,7 @@ describe('a durable write', () => {
   })
 
   it('a durable write never shows a reader half a text', async () => {
-    const path = join(folder(), 'a.json')
+    const path = join(newDirectory(), 'a.json')
     const long = (n: number) => JSON.stringify({ n, text: 'x'.repeat(200_000) })
     writeDurable(path, long(0))
     const reader = spawn(process.execPath, [
@@ -243,7 +240,7 @@ describe('a durable write', () => {
   })
 
   it('a durable write that fails leaves the old file, says where and why, and cleans up', async () => {
-    const root = folder()
+    const root = newDirectory()
     mkdirSync(join(root, 'a.json'))
     writeFileSync(join(root, 'a.json', 'inside'), '')
     expect(errorOf(() => writeDurable(join(root, 'a.json'), '{}'))).toMatchObject({
@@ -255,13 +252,13 @@ describe('a durable write', () => {
   })
 
   it('a durable write into a missing directory says so', async () => {
-    expect(errorOf(() => writeDurable(join(folder(), 'none', 'a.json'), '{}'))).toMatchObject({
+    expect(errorOf(() => writeDurable(join(newDirectory(), 'none', 'a.json'), '{}'))).toMatchObject({
       code: 'cannot_write',
     })
   })
 
   it('a durable write removes old temporary files of dead processes, but none that are younger, have another name or belong to a living process', () => {
-    const root = folder()
+    const root = newDirectory()
     const old = new Date(Date.now() - 3600_000)
     const temporary = (name: string, pid: number) => `.${name}.${pid}-0123456789ab.tmp`
     const dead = deadProcess()
@@ -289,7 +286,7 @@ describe('a durable write', () => {
 
 describe('a preallocated file', () => {
   it('a preallocated file needs no more space for its text', async () => {
-    const root = folder()
+    const root = newDirectory()
     const reserved = preallocate(join(root, 'a.json'), 4096)
     expect(statSync(reserved.path).size).toBe(4096)
     expect(mode(reserved.path)).toBe('600')
@@ -301,13 +298,13 @@ describe('a preallocated file', () => {
   })
 
   it('a preallocated file can be discarded', () => {
-    const root = folder()
+    const root = newDirectory()
     preallocate(join(root, 'a.json'), 10).discard()
     expect(readdirSync(root)).toEqual([])
   })
 
   it('a preallocated file that was removed says so when it is written', () => {
-    const reserved = preallocate(join(folder(), 'a.json'), 10)
+    const reserved = preallocate(join(newDirectory(), 'a.json'), 10)
     rmSync(reserved.path)
     expect(errorOf(() => reserved.write('{}'))).toMatchObject({
       code: 'cannot_write',
@@ -316,18 +313,18 @@ describe('a preallocated file', () => {
   })
 })
 
-describe('a move', () => {
+describe.runIf(needs('posix'))('a move', () => {
   it('moving a pipe does not wait for anybody to write into it', () => {
-    const root = folder()
+    const root = newDirectory()
     execFileSync('mkfifo', [join(root, 'pipe')])
     expect(moveDurable(join(root, 'pipe'), join(root, 'moved'))).toBe('durable')
     expect(readdirSync(root)).toEqual(['moved'])
   })
 })
 
-describe('a file that is created once', () => {
+describe.runIf(needs('posix'))('a file that is created once', () => {
   it('a file that can be created once is created by the first, and left alone by all others', () => {
-    const path = join(folder(), 'a.json')
+    const path = join(newDirectory(), 'a.json')
     expect(createDurable(path, '1')).toBe(true)
     expect(createDurable(path, '2')).toBe(false)
     expect(readFileSync(path, 'utf8')).toBe('1')
@@ -335,7 +332,7 @@ describe('a file that is created once', () => {
   })
 
   it('a file that can be created once is not created through a link', () => {
-    const root = folder()
+    const root = newDirectory()
     symlinkSync(join(root, 'elsewhere'), join(root, 'a.json'))
     expect(createDurable(join(root, 'a.json'), '{}')).toBe(false)
     expect(existsSync(join(root, 'elsewhere'))).toBe(false)
@@ -344,7 +341,7 @@ describe('a file that is created once', () => {
 
 describe('a removal', () => {
   it('a removal says whether there was something to remove', async () => {
-    const path = join(folder(), 'a')
+    const path = join(newDirectory(), 'a')
     writeFileSync(path, '')
     expect(removeDurable(path)).toBe(true)
     expect(existsSync(path)).toBe(false)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { withLock } from '../../src/storage/lock.ts'
 import { createFakeContext } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
 
 function lockPath(): string {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-lock-'))
@@ -99,7 +100,7 @@ describe('the lock', () => {
     })
   })
 
-  it('a link in the place of the lock file is refused', async () => {
+  it.runIf(needs('posix'))('a link in the place of the lock file is refused', async () => {
     const path = lockPath()
     writeFileSync(`${path}.elsewhere`, '')
     symlinkSync(`${path}.elsewhere`, path)

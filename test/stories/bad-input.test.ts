@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { createWorld, type Ended, type ServedWorld, shareSandbox } from './world.ts'
+import { createWorld, type Ended, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -12,16 +12,16 @@ function keyed(): ServedWorld {
 }
 
 /** One line that says what is wrong, at most one more with what to do, and nothing where data would be. */
-function expectOneError(ended: Ended, code: number, says: RegExp): void {
+function expectOneError(ended: Ended, code: number, message: RegExp): void {
   expect(ended.code, ended.stderr).toBe(code)
   expect(ended.stdout).toBe('')
   expect(ended.stderr).toMatch(/^error: [^\n]+\n(hint: [^\n]+\n)?$/)
-  expect(ended.stderr).toMatch(says)
+  expect(ended.stderr).toMatch(message)
 }
 
 describe('a mistake on the command line is one clear error, and nothing is sent', () => {
   const ID = '7b1f0f1e-0000-4000-8000-000000000001'
-  test.each<[number, RegExp, string]>([
+  test.each<[exit: number, message: RegExp, line: string]>([
     [2, /--after and --before can't be used together/, `imports list --after ${ID} --before ${ID}`],
     [2, /--after and --before can't be used together/, `grants list --after ${ID} --before ${ID}`],
     [2, /--all and --limit can't be used together/, 'imports list --all --limit 5'],
@@ -64,7 +64,7 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
     [5, /no claim for unknown\.example is known/, 'claims get unknown.example'],
     [5, /no claim for unknown\.example is known/, 'claims watch unknown.example'],
     [2, /is a web address, not a domain name/, 'claims get a/../b'],
-  ])('exit %i, %s: %s', async (code, says, line) => {
+  ])('exit %i with the message %s: mailclaim %s', async (code, message, line) => {
     const world = createWorld()
     // A service that would be reached is not there at all: whatever is sent fails with exit 7.
     Object.assign(world.env, {
@@ -72,7 +72,7 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
       MAILCLAIM_API_KEY: 'key_0123456789',
     })
     const words = line.split(' ').map((word) => word.replaceAll('%20', ' '))
-    expectOneError(await world.run(words), code, says)
+    expectOneError(await world.run(words), code, message)
     const json = await world.run([...words.slice(0, 2), '--json', ...words.slice(2)])
     if (line.includes('--format')) return
     expect(json.code).toBe(code)
@@ -81,8 +81,8 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
   })
 })
 
-describe('where the service is', () => {
-  test.each<[number, RegExp, Record<string, string>]>([
+describe('the address of the service', () => {
+  test.each<[exit: number, message: RegExp, env: Record<string, string>]>([
     [3, /the address of the service is not configured\nhint: give --base-url/, { MAILCLAIM_BASE_URL: '' }],
     [3, /is not encrypted/, { MAILCLAIM_BASE_URL: 'http://mail.example' }],
     [3, /is not encrypted/, { MAILCLAIM_BASE_URL: 'http://127.0.0.1.mail.example' }],
@@ -91,17 +91,17 @@ describe('where the service is', () => {
     [3, /base URL/, { MAILCLAIM_BASE_URL: 'https://user:secret@mail.example' }],
     [4, /not signed in/, { MAILCLAIM_API_KEY: '' }],
     [7, /refused|cannot be reached/, { MAILCLAIM_BASE_URL: 'http://127.0.0.1:9' }],
-  ])('exit %i, %s', async (code, says, env) => {
+  ])('an unusable address of the service is exit %i with the message %s', async (code, message, env) => {
     const world = keyed()
     Object.assign(world.env, env)
     for (const line of ['imports list', 'grants list', 'claims create example.com']) {
       const ended = await world.run(line.split(' '))
-      expectOneError(ended, code, says)
+      expectOneError(ended, code, message)
       expect(ended.stderr).not.toContain('secret@')
     }
   })
 
-  test('login needs a client id too, and says so before a browser is opened', async () => {
+  test('a login without a client id fails before a browser is opened', async () => {
     const world = serve()
     expectOneError(
       await world.run(['login', '--no-browser', '--store', 'file'], { env: { MAILCLAIM_CLIENT_ID: '' } }),
@@ -110,7 +110,7 @@ describe('where the service is', () => {
     )
   })
 
-  test('what the service does not know or does not allow has its own exit code', async () => {
+  test('not found and not allowed have their own exit codes', async () => {
     const world = keyed()
     const id = '00000000-0000-4000-8000-000000000000'
     expectOneError(await world.run(['imports', 'get', id]), 5, /not found/)
@@ -124,7 +124,7 @@ describe('where the service is', () => {
   })
 })
 
-describe('a service that does not answer as the interface says', () => {
+describe('an unexpected response of the service', () => {
   let respond: (response: ServerResponse, path: string) => void = () => {}
   const server = createServer((request, response) => respond(response, request.url ?? ''))
   beforeAll(() => new Promise<void>((done) => server.listen(0, '127.0.0.1', done)))
@@ -148,7 +148,7 @@ describe('a service that does not answer as the interface says', () => {
 
   const page =
     '<html><head><title>502</title><style>b{}</style></head><body><h1>Bad \u001b[31mGateway</h1></body></html>'
-  test.each<[string, number, RegExp, (response: ServerResponse) => void]>([
+  test.each<[what: string, exit: number, message: RegExp, answer: (response: ServerResponse) => void]>([
     ['200 that is not JSON', 7, /not JSON: hello/, (response) => void response.end('hello')],
     [
       '200 with HTML',
@@ -174,13 +174,13 @@ describe('a service that does not answer as the interface says', () => {
       (response) => void response.writeHead(302, { location: 'https://evil.example/' }).end(),
     ],
     ['a connection that is cut', 7, /./, (response) => void response.destroy()],
-  ])('%s: exit %i', async (_what, code, says, answer) => {
+  ])('a service that answers with %s is exit %i', async (_what, code, message, answer) => {
     const world = answering(answer)
     const ended = await world.run(['imports', 'list', '--http-timeout', '2'])
-    expectOneError(ended, code, says)
+    expectOneError(ended, code, message)
     expect(ended.stderr).not.toContain('\u001b')
     const created = await world.run(['claims', 'create', 'example.com', '--http-timeout', '2'])
-    expectOneError(created, code, says)
+    expectOneError(created, code, message)
   })
 
   const CLAIM = {
@@ -205,7 +205,7 @@ describe('a service that does not answer as the interface says', () => {
     zeta: [1, { deep: true }],
   }
 
-  test('fields that the service adds come through, in its own order and to the letter', async () => {
+  test('fields that the service adds are printed unchanged and in their order', async () => {
     const envelope = { object: 'list', has_more: false, data: [ITEM], total_count: 1 }
     const world = answering(
       (response, path) =>
@@ -241,7 +241,7 @@ describe('a service that does not answer as the interface says', () => {
 })
 
 describe('what is piped', () => {
-  test('has no escape byte, whatever asks for colour on a terminal; --json parses; TSV has a header and full values', async () => {
+  test('piped output has no escape sequence, whatever asks for color; --json parses; TSV has a header and full values', async () => {
     const world = keyed()
     await world.run(['claims', 'create', 'piped.example'])
     const id =

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import { createWorld, type World } from './world.ts'
+import { createWorld, type World } from './built-program.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 
@@ -47,12 +47,13 @@ function openShell(command: string, world: World) {
   const screen = () => tmux('capture-pane', '-p')
   async function until(pattern: RegExp): Promise<string> {
     const end = Date.now() + 10_000
-    for (;;) {
-      const seen = screen()
-      if (pattern.test(seen)) return seen
+    let seen = screen()
+    while (!pattern.test(seen)) {
       if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
+      seen = screen()
     }
+    return seen
   }
   return {
     until,
@@ -82,7 +83,7 @@ async function exercise(shell: ReturnType<typeof openShell>, world: World): Prom
 }
 
 describe.runIf(needs('bash', 'tmux'))('bash', () => {
-  test('completes commands, options, values, profiles and domains', async () => {
+  test('the shell completes commands, options, values, profiles and domains', async () => {
     const world = await createHome()
     writeFileSync(join(world.home, 'rc'), `PS1='$ '\nsource <(mailclaim completion bash)\necho ready\n`)
     const shell = openShell(`bash --noprofile --rcfile '${join(world.home, 'rc')}' -i`, world)
@@ -94,7 +95,7 @@ describe.runIf(needs('bash', 'tmux'))('bash', () => {
     await shell.until(/list +get +set +unset +path/)
   })
 
-  test('reads the script twice, and under set -u, without complaint', async () => {
+  test('bash loads the completion script twice and under set -u without errors', async () => {
     const world = await createHome()
     const script = `set -eu; source <(mailclaim completion bash); source <(mailclaim completion bash)
       COMP_WORDS=(mailclaim config s); COMP_CWORD=2; _mailclaim; echo "\${COMPREPLY[@]}"`
@@ -108,10 +109,10 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
     ['sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
     ['sourced where nobody started the completion system', 'source <(mailclaim completion zsh)'],
     [
-      'in a folder of completions',
+      'in a directory of completions',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
-  ])('completes commands, options, values, profiles and domains: %s', async (_how, setUp) => {
+  ])('zsh completes commands, options, values, profiles and domains: %s', async (_how, setUp) => {
     const world = await createHome()
     writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
     const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
@@ -122,7 +123,7 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
 })
 
 describe.runIf(needs('fish'))('fish', () => {
-  test('completes commands, options, values, profiles and domains', async () => {
+  test('the shell completes commands, options, values, profiles and domains', async () => {
     const world = await createHome()
     const ask = (line: string) => {
       const script = `mailclaim completion fish | source; complete -C '${line}'`

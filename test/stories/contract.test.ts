@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { COMMANDS, GLOBAL_FLAGS } from '../contract.ts'
-import { createWorld } from './world.ts'
+import { createWorld } from './built-program.ts'
 
 test.each(Object.entries(COMMANDS))(
   'the help of mailclaim %s has its options, examples and exit codes',

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { needs } from '../requirements.ts'
-import { createServedWorld, PROGRAM } from './world.ts'
+import { createServedWorld, PROGRAM } from './built-program.ts'
 
 describe.runIf(needs('faketime'))('a wall clock that is moved, in a real process', () => {
   it.each(['+5h', '-5h', '+70 days'])(
-    'by %s: the access token stays in use, and nothing is renewed',
+    'if the wall clock is moved by %s, the access token stays in use and nothing is renewed',
     async (span) => {
       const world = await createServedWorld()
       expect(await world.login()).toMatchObject({ code: 0 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
+import { createServedWorld, createWorld, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal, steady, type Terminal, type TerminalOptions } from './terminal.ts'
-import { createServedWorld, createWorld, type ServedWorld, shareSandbox } from './world.ts'
 
 const WIDTHS = [40, 80, 200] as const
 const SGR = /\x1b\[[\d;]*m/g
@@ -19,11 +19,12 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   /** What a command leaves on the screen, and its exit code. */
   async function screenOf(world: ServedWorld, line: string, options: TerminalOptions) {
     // A slow moment of the machine must not widen the column of milliseconds.
-    for (;;) {
+    for (let attempt = 0; attempt < 10; attempt++) {
       const terminal = openTerminal(world, line, { rows: 100, ...options })
       const code = await terminal.exit()
       if (!/^(?:ms|ns\d\.|127\.).* \d{3,}$/m.test(terminal.screen())) return { terminal, code }
     }
+    throw new Error(`${line} took 100 ms or more for a query, 10 times`)
   }
 
   async function recordValue(world: ServedWorld, domain: string): Promise<string> {
@@ -46,13 +47,13 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       )
   }
 
-  test.each(WIDTHS)('%i columns: the help of the program', async (columns) => {
+  test.each(WIDTHS)('the help of the program fits %i columns', async (columns) => {
     const { terminal, code } = await screenOf(signedIn(), 'mailclaim --help', { columns, rows: 200 })
     expect(code).toBe(0)
     await expect(`${terminal.screen()}\n`).toMatchFileSnapshot(`screens/help-${columns}.txt`)
   })
 
-  test('a terminal that reports a width of 0 does not know it: a table is as wide as it has to be', async () => {
+  test('a table has its full width on a terminal that reports a width of 0', async () => {
     // As serial lines and some containers do.
     const line = 'stty cols 0; mailclaim imports list --limit 2'
     const { terminal, code } = await screenOf(signedIn(), line, { columns: 120 })
@@ -63,7 +64,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   })
 
   test.each(WIDTHS)(
-    '%i columns: claims create, claims list, claims check while the record is missing and when it is there',
+    'claims create, list and check fit %i columns, with the record missing and there',
     async (columns) => {
       const world = signedIn()
       const domain = `w${String(columns).padStart(3, '0')}.example`
@@ -83,7 +84,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     },
   )
 
-  test.each(WIDTHS)('%i columns: lists of imports and grants', async (columns) => {
+  test.each(WIDTHS)('lists of imports and grants fit %i columns', async (columns) => {
     const world = signedIn()
     const { data } = JSON.parse((await world.run(['imports', 'list', '--json'])).stdout) as {
       data: { id: string }[]
@@ -103,7 +104,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     await expect(screens.join('\n')).toMatchFileSnapshot(`screens/lists-${columns}.txt`)
   })
 
-  test.each(WIDTHS)('%i columns: the checklist of a claim, from its start to its end', async (columns) => {
+  test.each(WIDTHS)('the checklist of a claim fits %i columns from start to end', async (columns) => {
     const world = signedIn()
     const domain = `c${String(columns).padStart(3, '0')}.example`
     const terminal = openTerminal(world, `mailclaim claim ${domain}`, { columns, rows: 60 })
@@ -131,7 +132,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     ).toMatchFileSnapshot(`screens/claim-${columns}.txt`)
   })
 
-  test('a window that becomes narrower, then wider, while the checklist is drawn keeps no debris', async () => {
+  test('a window resized while the checklist is drawn shows no leftover lines', async () => {
     const world = signedIn()
     const terminal = openTerminal(world, 'mailclaim claim narrow.example', { columns: 120, rows: 40 })
     await terminal.until(/Add a TXT record in/)
@@ -150,27 +151,27 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(await terminal.exit()).toBe(130)
   })
 
-  test('colour is that of the sixteen of the terminal, so that it is read on dark and on light', async () => {
+  test('output uses only the 16 colors of the terminal, which are readable on dark and light', async () => {
     const world = signedIn()
-    await world.run(['claims', 'create', 'colour.example'])
+    await world.run(['claims', 'create', 'color.example'])
     for (const line of [
-      'mailclaim claims check colour.example',
+      'mailclaim claims check color.example',
       'mailclaim imports list --status completed',
       'mailclaim --help',
     ]) {
-      const coloured = await screenOf(world, line, {})
+      const colored = await screenOf(world, line, {})
       const plain = await screenOf(world, line, { env: { NO_COLOR: '1' } })
       const off = await screenOf(world, `${line} --no-color`, {})
-      const codes = coloured.terminal.colours().match(SGR) ?? []
+      const codes = colored.terminal.colors().match(SGR) ?? []
       expect(codes.length, line).toBeGreaterThan(3)
       for (const code of codes) expect(code).toMatch(/^\x1b\[(?:0|1|2|4|22|24|3[0-79]|9[0-7]|49|;)*m$/)
-      for (const { terminal } of [plain, off]) expect(terminal.colours()).toBe(terminal.screen())
+      for (const { terminal } of [plain, off]) expect(terminal.colors()).toBe(terminal.screen())
       const words = ({ terminal }: typeof plain) => still(terminal.screen(), '').replace(/[\d\s]+/g, ' ')
-      expect(words(coloured)).toBe(words(plain))
+      expect(words(colored)).toBe(words(plain))
     }
   })
 
-  test('an import is followed with a bar that leaves no trace', async () => {
+  test('the progress bar of an import disappears at its end', async () => {
     const world = await createServedWorld(['--auto-approve'])
     world.env['MAILCLAIM_API_KEY'] = world.service.api_key
     const { data } = JSON.parse((await world.run(['imports', 'list', '--json'])).stdout) as {
@@ -221,7 +222,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect((await world.run(['grants', 'list'])).code).toBe(0)
     })
 
-    test('a claim that is left out is picked; nobody is asked with --no-input or without a terminal', async () => {
+    test('a missing claim is asked for, but not with --no-input or without a terminal', async () => {
       const world = signedIn()
       for (const name of ['one.example', 'two.example']) await world.run(['claims', 'create', name])
       const terminal = openTerminal(world, 'mailclaim claims record')
@@ -252,7 +253,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(terminal.screen()).not.toContain('went on')
     })
 
-    test('the domain to claim is asked for', async () => {
+    test('claim without a domain asks for it', async () => {
       const world = signedIn()
       const terminal = openTerminal(world, 'mailclaim claim')
       await terminal.until(/Domain to claim: *$/m)
@@ -263,7 +264,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(await terminal.exit()).toBe(130)
     })
 
-    test('an API key is typed unseen', async () => {
+    test('a typed API key is not shown', async () => {
       const world = serve()
       const terminal = openTerminal(world, 'mailclaim login --with-api-key --store file')
       await terminal.until(/API key:/)
@@ -341,7 +342,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   ]
 
   test.each(points)(
-    'Ctrl-C while $at: exit 130, and the cursor is there',
+    'Ctrl-C while $at is exit 130, and the cursor is visible',
     async ({ line, before, shows, leaves = 'error: interrupted' }) => {
       const world = signedIn()
       await before?.(world)

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import { type Ended, install, type ServedWorld, shareSandbox } from './world.ts'
+import { needs } from '../requirements.ts'
+import { type Ended, install, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -36,7 +37,7 @@ function script(
   })
 }
 
-describe('exit codes, as a script sees them', () => {
+describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {
   // `|| code=$?` keeps the code under `set -e`.
   const cases: readonly (readonly [number, string, string])[] = [
     [0, 'done', 'mailclaim imports list --limit 1'],
@@ -50,7 +51,7 @@ describe('exit codes, as a script sees them', () => {
     [8, 'not yet', 'mailclaim claims create early.example; mailclaim claims check early.example'],
     [
       9,
-      'a negative end',
+      'a claim that failed',
       `mailclaim claims create failed.example
        curl -sf -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/failed.example/outcome" -d '{"outcome":"fail"}' >&2
        mailclaim claims watch failed.example`,
@@ -67,7 +68,7 @@ describe('exit codes, as a script sees them', () => {
     ],
   ]
 
-  test.each(cases)('%i: %s', async (code, _what, line) => {
+  test.each(cases)('a script sees exit code %i for: %s', async (code, _what, line) => {
     const world = scripted()
     // `timeout` has a code of its own unless it is told to pass on the command's.
     const text = line.replace('timeout -s', 'timeout --preserve-status -s')
@@ -83,7 +84,7 @@ describe('exit codes, as a script sees them', () => {
     }
   })
 
-  test('set -euo pipefail stops at the first failure, in the middle of a pipe too', async () => {
+  test('a script with set -euo pipefail stops at the first failure, even inside a pipe', async () => {
     const world = scripted()
     const ended = await script(
       world,
@@ -97,7 +98,7 @@ describe('exit codes, as a script sees them', () => {
     expect(ended).toMatchObject({ code: 5, stdout: expect.stringMatching(/^\s*3\n$/) })
   })
 
-  test('twenty scripts side by side, each with its own claim, lose nothing', async () => {
+  test('twenty concurrent scripts, each with its own claim, lose nothing', async () => {
     const world = scripted()
     const ended = await script(
       world,
@@ -115,9 +116,9 @@ describe('exit codes, as a script sees them', () => {
   })
 })
 
-describe('the ends of a pipe', () => {
+describe.runIf(needs('posix'))('the ends of a pipe', () => {
   test.each(['', '--all', '--all --format jsonl', '--json --all', '--format table', '--format csv'])(
-    'imports list %s | head -1 ends quietly',
+    'imports list %s | head -1 ends silently',
     async (options) => {
       const world = scripted()
       const ended = await script(
@@ -130,7 +131,7 @@ describe('the ends of a pipe', () => {
     },
   )
 
-  test('a reader that goes away in the middle of a watch ends it quietly', async () => {
+  test('a watch ends silently when its reader exits', async () => {
     const world = scripted()
     await world.run(['claims', 'create', 'gone.example'])
     await world.control('POST', 'claims/gone.example/publish', {})
@@ -144,7 +145,7 @@ describe('the ends of a pipe', () => {
   })
 
   test.each(['2> >(true)', '2>/dev/full'])(
-    'a log that goes away (%s) makes no success of a watch that has not come to its end',
+    'a watch that loses its log (%s) before its end does not succeed',
     async (log) => {
       const world = scripted()
       await world.run(['claims', 'create', 'unread.example'])
@@ -169,7 +170,7 @@ describe('the ends of a pipe', () => {
     ['stdout closed', 'mailclaim imports list --limit 1 >&-', 'any'],
     ['stdout full', 'mailclaim imports list --limit 1 >/dev/full', 'not 0'],
     ['everything closed', 'mailclaim imports list --limit 1 <&- >&- 2>&-', 'any'],
-  ] as const)('%s', async (_what, line, code) => {
+  ] as const)('a command works as documented with %s', async (_what, line, code) => {
     const world = scripted()
     const ended = await script(world, `${line}\necho "code $?" >>log; cat log`)
     const seen = Number(/code (\d+)/.exec(ended.stdout)?.[1])
@@ -181,13 +182,13 @@ describe('the ends of a pipe', () => {
   })
 })
 
-describe('environments', () => {
+describe.runIf(needs('posix'))('environments', () => {
   test.each<[string, Record<string, string>]>([
     ['TERM=dumb', { TERM: 'dumb' }],
     ['CI=true', { CI: 'true' }],
     ['NO_COLOR', { NO_COLOR: '1' }],
     ['an unknown locale', { LANG: 'xx_YY', LC_ALL: 'xx_YY' }],
-  ])('%s: no escape byte in a pipe, and the road is walked', async (_what, env) => {
+  ])('a claim completes with %s, and the pipe has no escape sequence', async (_what, env) => {
     const world = scripted()
     const domain = `env${Object.keys(env)[0]?.toLowerCase().replace('_', '')}.example`
     await world.run(['claims', 'create', domain])
@@ -198,7 +199,7 @@ describe('environments', () => {
     expect(ended.stderr).toMatch(/Completed: the domain is yours/)
   })
 
-  test('FORCE_COLOR colours a table in a pipe, NO_COLOR beats nothing of the data', async () => {
+  test('FORCE_COLOR colors a table in a pipe, and NO_COLOR does not change the data', async () => {
     const world = scripted()
     const forced = await script(world, 'mailclaim imports list --format table', 'sh', { FORCE_COLOR: '1' })
     expect(forced.stdout).toContain('\u001b[')
@@ -210,7 +211,7 @@ describe('environments', () => {
     }
   })
 
-  test('no HOME and nothing that says where files go', async () => {
+  test('a command works without HOME and any directory setting', async () => {
     const world = scripted()
     const ended = await script(
       world,
@@ -220,7 +221,7 @@ describe('environments', () => {
     expect(ended.code, ended.stderr).toBe(0)
   })
 
-  test('a HOME that cannot be written hinders only what has to write there, and that names the place', async () => {
+  test('a read-only HOME fails only commands that write there, and the error names the path', async () => {
     const world = scripted()
     // Read-only for everybody, the superuser included.
     const at = (line: string) =>

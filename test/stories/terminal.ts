@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { install, type World } from './world.ts'
+import { install, type World } from './built-program.ts'
 
 export interface TerminalOptions {
   readonly columns?: number
@@ -14,8 +14,8 @@ export interface TerminalOptions {
 export interface Terminal {
   /** What is on the screen, without the blank lines at its end. */
   screen(): string
-  /** The same with the escape sequences of its colours. */
-  colours(): string
+  /** The same with the escape sequences of its colors. */
+  colors(): string
   /** Waits until the screen shows it. */
   until(pattern: RegExp): Promise<string>
   /** Waits until the command has ended and gives its exit code; the screen then shows what it left. */
@@ -66,16 +66,17 @@ export function openTerminal(world: World, line: string, options: TerminalOption
   const capture = (...words: string[]) => tmux('capture-pane', '-p', ...words).trimEnd()
   async function until(pattern: RegExp): Promise<string> {
     const end = Date.now() + LIMIT_MS
-    for (;;) {
-      const seen = capture()
-      if (pattern.test(seen)) return seen
+    let seen = capture()
+    while (!pattern.test(seen)) {
       if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
       await new Promise((resolve) => setTimeout(resolve, 30))
+      seen = capture()
     }
+    return seen
   }
   return {
     screen: () => capture(),
-    colours: () => capture('-e'),
+    colors: () => capture('-e'),
     until,
     exit: async () => Number(/\[exit (\d+)\]/.exec(await until(/\[exit \d+\]/))?.[1]),
     keys: (...keys) => void tmux('send-keys', ...keys),

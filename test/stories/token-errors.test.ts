@@ -3,7 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type ServedWorld, shareSandbox } from './world.ts'
+import { needs } from '../requirements.ts'
+import { type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -40,35 +41,41 @@ const fault = (world: ServedWorld, error: string, status: number) =>
   })
 
 /** One error with its next step, clean for a terminal. */
-function expectCause(stderr: string, says: RegExp): void {
+function expectCause(stderr: string, message: RegExp): void {
   const lines = stderr.trimEnd().split('\n')
   const at = lines.findIndex((line) => line.startsWith('error: '))
   expect(at, stderr).toBeGreaterThanOrEqual(0)
-  expect(lines[at]).toMatch(says)
+  expect(lines[at]).toMatch(message)
   expect(lines[at + 1], stderr).toMatch(/^hint: /)
   expect(stderr).not.toContain('\u001b')
 }
 
 describe('the token endpoint refuses', () => {
-  test.each(ERRORS)('$error at the exchange of the code', async ({ error, status, login: [code, says] }) => {
-    const world = serve()
-    await fault(world, error, status)
-    const ended = await world.login()
-    expect(ended.code, ended.stderr).toBe(code)
-    expectCause(ended.stderr, says)
-    expect((await world.run(['auth', 'token'])).code).toBe(4)
-  })
+  test.each(ERRORS)(
+    'a login that is refused with $error names the cause',
+    async ({ error, status, login: [code, message] }) => {
+      const world = serve()
+      await fault(world, error, status)
+      const ended = await world.login()
+      expect(ended.code, ended.stderr).toBe(code)
+      expectCause(ended.stderr, message)
+      expect((await world.run(['auth', 'token'])).code).toBe(4)
+    },
+  )
 
-  test.each(ERRORS)('$error at a refresh', async ({ error, status, refresh: [code, says], over }) => {
-    const world = serve()
-    expect((await world.login()).code).toBe(0)
-    await fault(world, error, status)
-    const ended = await world.run(['auth', 'refresh'])
-    expect(ended.code, ended.stderr).toBe(code)
-    expectCause(ended.stderr, says)
-    // What refused before it worked on the token leaves it as good as it was.
-    expect((await world.run(['auth', 'refresh'])).code).toBe(over ? 4 : 0)
-  })
+  test.each(ERRORS)(
+    'a refresh that is refused with $error names the cause',
+    async ({ error, status, refresh: [code, message], over }) => {
+      const world = serve()
+      expect((await world.login()).code).toBe(0)
+      await fault(world, error, status)
+      const ended = await world.run(['auth', 'refresh'])
+      expect(ended.code, ended.stderr).toBe(code)
+      expectCause(ended.stderr, message)
+      // What refused before it worked on the token leaves it as good as it was.
+      expect((await world.run(['auth', 'refresh'])).code).toBe(over ? 4 : 0)
+    },
+  )
 })
 
 describe('the sandbox refuses for real', () => {
@@ -78,7 +85,7 @@ describe('the sandbox refuses for real', () => {
     codeOnly: '4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c003',
   }
 
-  test('a client that may not refresh', async () => {
+  test('the sandbox refuses a client that may not refresh', async () => {
     const world = serve()
     world.env['MAILCLAIM_CLIENT_ID'] = clients.codeOnly
     expect((await world.login()).code).toBe(0)
@@ -87,7 +94,7 @@ describe('the sandbox refuses for real', () => {
     expectCause(ended.stderr, /client/)
   })
 
-  test('a scope beyond the grant', async () => {
+  test('the sandbox refuses a scope beyond the grant', async () => {
     const world = serve()
     await world.login(['--scope', 'contacts:read'])
     const ended = await world.run(['auth', 'refresh', '--scope', 'emails:send'])
@@ -96,7 +103,7 @@ describe('the sandbox refuses for real', () => {
     expect((await world.run(['auth', 'refresh'])).code).toBe(0)
   })
 
-  test('a grant that was revoked', async () => {
+  test('the sandbox refuses a revoked grant', async () => {
     const world = serve()
     await world.login()
     await world.control('POST', 'grants/all/revoke', {})
@@ -106,7 +113,7 @@ describe('the sandbox refuses for real', () => {
     expect(ended.stderr).toMatch(/mailclaim login/)
   })
 
-  test('an authorization page that knows no such client never comes back: the wait ends by itself', async () => {
+  test('a login with an unknown client, which the page does not redirect, ends at its timeout', async () => {
     const world = serve()
     world.env['MAILCLAIM_CLIENT_ID'] = clients.unknown
     const ended = await world.login(['--timeout', '1'])
@@ -115,8 +122,8 @@ describe('the sandbox refuses for real', () => {
   })
 })
 
-describe('a token endpoint that answers nonsense', () => {
-  test.each<[string, number, string, string, number]>([
+describe('an invalid answer of the token endpoint', () => {
+  test.each<[what: string, status: number, type: string, body: string, exit: number]>([
     ['HTML 502', 502, 'text/html', '<h1>Bad Gateway</h1>', 7],
     ['an empty 200', 200, 'application/json', '', 7],
     ['200 that is not JSON', 200, 'application/json', 'hello', 7],
@@ -134,36 +141,39 @@ describe('a token endpoint that answers nonsense', () => {
       '{"access_token":"a","refresh_token":"b","token_type":"mac","expires_in":900}',
       7,
     ],
-  ])('%s: exit 7, and nothing is stored', async (_what, status, type, body, code) => {
-    const world = serve()
-    const server = createServer((request, response) => {
-      request.resume()
-      if (request.url === '/oauth/token') response.writeHead(status, { 'content-type': type }).end(body)
-      else response.writeHead(404).end()
-    })
-    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-    try {
-      const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-      const running = world.start(['login', '--store', 'file', '--no-browser', '--base-url', base])
-      const [address] = await running.seen(/http:\/\/\S+\/oauth\/authorize\S+/)
-      const asked = new URL(address).searchParams
-      const redirect = new URL(asked.get('redirect_uri') ?? '')
-      redirect.searchParams.set('state', asked.get('state') ?? '')
-      redirect.searchParams.set('code', 'code-1')
-      const page = await (await fetch(redirect)).text()
-      expect(page).toContain('You are not signed in')
-      const ended = await running.ended
-      expect(ended.code, ended.stderr).toBe(code)
-      expectCause(ended.stderr, /./)
-      expect((await world.run(['auth', 'token', '--base-url', base])).code).toBe(4)
-    } finally {
-      server.closeAllConnections()
-      server.close()
-    }
-  })
+  ])(
+    'a token endpoint that answers with %s ends the login with exit 7, and nothing is stored',
+    async (_what, status, type, body, code) => {
+      const world = serve()
+      const server = createServer((request, response) => {
+        request.resume()
+        if (request.url === '/oauth/token') response.writeHead(status, { 'content-type': type }).end(body)
+        else response.writeHead(404).end()
+      })
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+      try {
+        const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+        const running = world.start(['login', '--store', 'file', '--no-browser', '--base-url', base])
+        const [address] = await running.seen(/http:\/\/\S+\/oauth\/authorize\S+/)
+        const asked = new URL(address).searchParams
+        const redirect = new URL(asked.get('redirect_uri') ?? '')
+        redirect.searchParams.set('state', asked.get('state') ?? '')
+        redirect.searchParams.set('code', 'code-1')
+        const page = await (await fetch(redirect)).text()
+        expect(page).toContain('You are not signed in')
+        const ended = await running.ended
+        expect(ended.code, ended.stderr).toBe(code)
+        expectCause(ended.stderr, /./)
+        expect((await world.run(['auth', 'token', '--base-url', base])).code).toBe(4)
+      } finally {
+        server.closeAllConnections()
+        server.close()
+      }
+    },
+  )
 })
 
-test('no token is ever in a file that others can read, or in what is printed', async () => {
+test.runIf(needs('posix'))('no token is ever printed or in a file that others can read', async () => {
   const world = serve()
   const ended = await world.login(['--verbose'])
   const token = (await world.run(['auth', 'token'])).stdout.trim()

@@ -5,7 +5,7 @@ import { run } from '../../../src/cli.ts'
 import { command } from '../../../src/commands/claims/record.ts'
 import { AA, createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
-import { harmfulIn } from '../../hardening/world.ts'
+import { harmfulIn } from '../../hardening/in-process-client.ts'
 
 const CLAIM = {
   object: 'domain_claim',

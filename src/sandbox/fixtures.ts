@@ -1,4 +1,4 @@
-/** Made-up data that is computed from its index when it is asked for, so that a list of any size costs nothing. */
+/** Fixtures are computed from their index on demand, so a list of any size costs nothing. */
 
 /** A well-mixed 32-bit number from an index and a purpose; the same each time. */
 export function mix(index: number, salt: number): number {
@@ -11,8 +11,8 @@ export function mix(index: number, salt: number): number {
 const INDEX_MASK = 0x5bd1e995
 
 /**
- * A UUID-shaped id that holds its index (scrambled) in its last 48 bits, so that a cursor leads straight back to its
- * place in the list.
+ * A UUID-shaped id that holds its index (scrambled) in its last 48 bits, so a cursor leads straight to its
+ * position in the list.
  */
 export function seededId(kind: number, index: number): string {
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0').slice(-digits)

@@ -1,5 +1,5 @@
-/** One request as the sandbox remembers it; no secret is in it. */
-export interface RememberedRequest {
+/** A logged request, without secrets. */
+export interface LoggedRequest {
   readonly at: string
   readonly method: string
   readonly path: string
@@ -10,21 +10,21 @@ export interface RememberedRequest {
   readonly fault: string | null
 }
 
-const REMEMBERED = 1000
+const LOGGED = 1000
 
-/** Counts what came in, for whoever has to prove how often something was asked. */
-export interface Tally {
-  count(request: RememberedRequest): void
+/** Counts requests, so that tests can prove how often each was sent. */
+export interface RequestLog {
+  count(request: LoggedRequest): void
   /** By "METHOD /path", ids in the path written as `{id}`. */
   readonly byRoute: Readonly<Record<string, number>>
   readonly total: number
   /** The last thousand, the newest last. */
-  recent(): readonly RememberedRequest[]
+  recent(): readonly LoggedRequest[]
 }
 
-export function createTally(): Tally {
+export function createRequestLog(): RequestLog {
   const byRoute: Record<string, number> = {}
-  const recent: RememberedRequest[] = []
+  const recent: LoggedRequest[] = []
   let total = 0
   return {
     byRoute,
@@ -39,7 +39,7 @@ export function createTally(): Tally {
       const route = `${request.method} ${path}`
       byRoute[route] = (byRoute[route] ?? 0) + 1
       recent.push(request)
-      if (recent.length > REMEMBERED) recent.splice(0, recent.length - REMEMBERED)
+      if (recent.length > LOGGED) recent.splice(0, recent.length - LOGGED)
     },
     recent: () => recent,
   }

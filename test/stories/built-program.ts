@@ -62,7 +62,7 @@ export function interruptGroup({ child }: Running): void {
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGINT')
 }
 
-/** A home folder of its own and nothing of this machine's environment that the program would heed. */
+/** A home directory of its own and nothing of this machine's environment that the program would heed. */
 export function createWorld(onEnd: OnEnd = onTestFinished): World {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-story-'))
   const running = new Set<ChildProcess>()
@@ -201,9 +201,9 @@ export function install(world: World): void {
 }
 
 /** Writes a shell script that can be run by its name. */
-export function program(folder: string, name: string, script: string): void {
-  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`)
-  chmodSync(join(folder, name), 0o755)
+export function program(directory: string, name: string, script: string): void {
+  writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`)
+  chmodSync(join(directory, name), 0o755)
 }
 
 function pointedAt(service: ServedWorld['service'], world: World): ServedWorld {

@@ -1,16 +1,16 @@
 import { validationError } from './problems.ts'
 
-/** What can be made of a claim by hand, or by the name of its domain. */
-export type Outcome =
+/** What can happen to a claim: set through the control API, or by the first label of its domain. */
+export type ClaimScenario =
   | { readonly outcome: 'complete' | 'verify' | 'unblock' | 'expire' | 'supersede' | 'cancel' }
   | { readonly outcome: 'block' | 'fail'; readonly reason: string }
-  /** A status as the service may invent it any day. */
+  /** A status that the service may add in the future. */
   | { readonly outcome: 'status'; readonly status: string }
 
 const PLAIN = ['complete', 'verify', 'unblock', 'expire', 'supersede', 'cancel'] as const
 
-/** @throws Problem 422 for anything that is no outcome. */
-export function readOutcome(body: unknown): Outcome {
+/** @throws Problem 422 for anything else. */
+export function readScenario(body: unknown): ClaimScenario {
   const fields: Record<string, unknown> = typeof body === 'object' && body !== null ? { ...body } : {}
   const text = (name: string, otherwise: string) => {
     const value = fields[name] ?? otherwise
@@ -27,10 +27,10 @@ export function readOutcome(body: unknown): Outcome {
 }
 
 /**
- * Domains whose first label decides how their claim goes on once its TXT record has been found. A list of steps is
- * taken one after the other, each after the transfer delay.
+ * First labels that decide what happens to a claim once its TXT record was found. The steps run in order, each after
+ * the transfer delay.
  */
-const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
+const BY_FIRST_LABEL: Readonly<Record<string, readonly ClaimScenario[]>> = {
   blocked: [{ outcome: 'block', reason: 'recent_owner_activity' }],
   'blocked-grace': [{ outcome: 'block', reason: 'grace_period' }],
   'blocked-emails': [{ outcome: 'block', reason: 'pending_scheduled_emails' }],
@@ -47,8 +47,8 @@ const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
   'unheard-of-for-ever': [{ outcome: 'status', status: 'under_review' }],
 }
 
-/** What happens to a claim for this domain after its record was found; the usual road where nothing else is said. */
-export function stepsByName(domain: string): readonly Outcome[] {
+/** What happens to a claim for this domain after its record was found; completion unless its first label says otherwise. */
+export function stepsByName(domain: string): readonly ClaimScenario[] {
   const label = domain.split('.')[0] ?? ''
   const steps = Object.hasOwn(BY_FIRST_LABEL, label) ? BY_FIRST_LABEL[label] : undefined
   return steps ?? [{ outcome: 'complete' }]

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { find, needs } from '../requirements.ts'
+import { createServedWorld, program, type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
-import { createServedWorld, program, type Running, type ServedWorld, shareSandbox } from './world.ts'
 
 const ADDRESS = /http:\/\/\S+\/oauth\/authorize\S+/
 const FAST = ['--check-seconds', '0.05', '--transfer-seconds', '0.05']
@@ -119,7 +119,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     return new URL(readFileSync(file, 'utf8'))
   }
 
-  test('from the consent page to a domain that is yours', async () => {
+  test('a user signs in with Chromium and claims a domain', async () => {
     const world = await createServedWorld(FAST)
     const { file } = fakeOpener(world)
     const login = world.start(['login', '--store', 'file'])
@@ -150,7 +150,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     await claimStepByStep(world, 'road.example.com')
   })
 
-  test('leaves nothing of it where another user of the machine could see it', async () => {
+  test('a sign-in with Chromium leaves nothing that another user of the machine could see', async () => {
     const world = await createServedWorld(['--auto-approve'])
     const { file, environment } = fakeOpener(world)
     const login = world.start(['login', '--store', 'file'], { env: { MAILCLAIM_API_KEY: 're_of_the_team' } })
@@ -172,7 +172,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('removes the page for the browser when it is given up', async () => {
+  test('an interrupted sign-in removes the page for the browser', async () => {
     const world = await createServedWorld([])
     const { file } = fakeOpener(world)
     const login = world.start(['login', '--store', 'file'])
@@ -186,7 +186,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
   test.each([
     ['in a snap', 'firefox_firefox.desktop', {}],
     ['beside WSL', 'firefox.desktop', { WSL_DISTRO_NAME: 'Debian' }],
-  ])('gives a browser %s, which sees no file of ours, the address', async (_where, browserEntry, env) => {
+  ])('a browser %s, which cannot read our files, gets the address', async (_where, browserEntry, env) => {
     const world = await createServedWorld([])
     const { file } = fakeOpener(world, browserEntry)
     const login = world.start(['login', '--store', 'file'], { env })
@@ -196,7 +196,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     await login.ended
   })
 
-  test('Deny ends it with exit 4, and the page says so', async () => {
+  test('Deny ends a sign-in with exit 4, and the page says so', async () => {
     const world = await createServedWorld([])
     const login = world.start(['login', '--store', 'file', '--no-browser'])
     const [address] = await login.seen(ADDRESS)
@@ -210,7 +210,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     expect((await world.run(['auth', 'status'])).code).toBe(4)
   })
 
-  test('a browser that cannot be opened leaves the printed address', async () => {
+  test('if the browser cannot be opened, the printed address works', async () => {
     const world = await createServedWorld([])
     const bin = join(world.home, 'openers')
     mkdirSync(bin)
@@ -225,7 +225,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
   })
 })
 
-describe('signing in with a pasted address', () => {
+describe.runIf(needs('posix'))('signing in with a pasted address', () => {
   const serve = shareSandbox(['--auto-approve', ...FAST])
 
   /** Where the browser of another machine ends: the listener is not reached from there. */
@@ -236,7 +236,7 @@ describe('signing in with a pasted address', () => {
     return location
   }
 
-  /** Lines that are no answer to this login, each with what the program says of it. */
+  /** Lines that are no answer to this login, each with the reason that the program gives. */
   function wrongLines(right: string): readonly (readonly [string, string])[] {
     const changed = (change: (query: URLSearchParams) => void) => {
       const url = new URL(right)
@@ -253,14 +253,14 @@ describe('signing in with a pasted address', () => {
     ]
   }
 
-  test('through a pipe, wrong lines first, and then the whole road', async () => {
+  test('a login accepts an address pasted through a pipe after wrong lines', async () => {
     const world = serve()
     const login = world.start(['login', '--store', 'file', '--no-browser'], { stdin: 'open' })
     const [address] = await login.seen(ADDRESS)
     const right = await redirectOf(address)
-    for (const [line, says] of wrongLines(right)) {
+    for (const [line, reason] of wrongLines(right)) {
       login.type(`${line}\n`)
-      await login.seen(new RegExp(`an answer was ignored: .*${says}`))
+      await login.seen(new RegExp(`an answer was ignored: .*${reason}`))
     }
     login.type(`  ${right}\n`)
     const ended = await login.ended
@@ -269,25 +269,28 @@ describe('signing in with a pasted address', () => {
     await claimStepByStep(world, 'pasted.example.com')
   })
 
-  test.runIf(needs('tmux'))('in a terminal, wrong lines first', async () => {
-    const world = serve()
-    const terminal = openTerminal(world, 'mailclaim login --store file --no-browser', { columns: 300 })
-    const screen = await terminal.until(/Waiting for your approval/)
-    const right = await redirectOf(ADDRESS.exec(screen)?.[0] ?? '')
-    for (const [line, says] of wrongLines(right).slice(0, 3)) {
-      terminal.type(line)
+  test.runIf(needs('tmux'))(
+    'a login accepts an address pasted into a terminal after wrong lines',
+    async () => {
+      const world = serve()
+      const terminal = openTerminal(world, 'mailclaim login --store file --no-browser', { columns: 300 })
+      const screen = await terminal.until(/Waiting for your approval/)
+      const right = await redirectOf(ADDRESS.exec(screen)?.[0] ?? '')
+      for (const [line, reason] of wrongLines(right).slice(0, 3)) {
+        terminal.type(line)
+        terminal.keys('Enter')
+        await terminal.until(new RegExp(`ignored: .*${reason}`))
+      }
+      terminal.type(right)
       terminal.keys('Enter')
-      await terminal.until(new RegExp(`ignored: .*${says}`))
-    }
-    terminal.type(right)
-    terminal.keys('Enter')
-    expect(await terminal.exit()).toBe(0)
-    expect(terminal.screen()).toContain('Signed in at')
-    expect(terminal.cursorIsShown()).toBe(true)
-    expect((await world.run(['auth', 'status'])).code).toBe(0)
-  })
+      expect(await terminal.exit()).toBe(0)
+      expect(terminal.screen()).toContain('Signed in at')
+      expect(terminal.cursorIsShown()).toBe(true)
+      expect((await world.run(['auth', 'status'])).code).toBe(0)
+    },
+  )
 
-  test('stdin that ends at once does not end the wait: the listener still hears', async () => {
+  test('a login still listens after its stdin has ended', async () => {
     const world = serve()
     const login = world.start(['login', '--store', 'file', '--no-browser'], { stdin: '' })
     const [address] = await login.seen(ADDRESS)
@@ -295,7 +298,7 @@ describe('signing in with a pasted address', () => {
     expect((await login.ended).code).toBe(0)
   })
 
-  test('nobody comes: exit 4 when the time is over', async () => {
+  test('a login without an answer ends with exit 4 when the time is over', async () => {
     const world = serve()
     const ended = await world.run(['login', '--store', 'file', '--no-browser', '--timeout', '1'])
     expect(ended.code).toBe(4)
@@ -307,7 +310,7 @@ describe('signing in with a pasted address', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('%s while it waits ends it with %i, and closes the listener', async (signal, code) => {
+  ] as const)('%s ends a waiting login with exit %i, and closes the listener', async (signal, code) => {
     const world = serve()
     const login = world.start(['login', '--store', 'file', '--no-browser'], { stdin: 'open' })
     const [address] = await login.seen(ADDRESS)

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import type { Fault } from './faults.ts'
 
-/** An answer that was worked out but not sent yet. */
-export interface WorkedOut {
+/** A response that was not sent yet. */
+export interface ComputedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
@@ -19,19 +19,19 @@ const NOISE = Buffer.from([
 /**
  * Makes one exchange go wrong.
  *
- * @param work does what the request asks for and hands over the answer; called at most once, and only by faults that
- *   work first.
+ * @param work processes the request and returns the response; called at most once, and only by faults that process the
+ *   request first.
  */
-export async function strike(
+export async function applyFault(
   fault: Fault,
   request: IncomingMessage,
   response: ServerResponse,
-  work: () => Promise<WorkedOut>,
+  work: () => Promise<ComputedResponse>,
 ): Promise<void> {
   const gone = new AbortController()
   response.once('close', () => gone.abort())
   await pause(fault.beforeMs, gone.signal)
-  const worked = fault.worksFirst ? await work() : undefined
+  const worked = fault.processesFirst ? await work() : undefined
   if (worked === undefined) request.resume()
   await pause(fault.afterMs, gone.signal)
   if (gone.signal.aborted) return
@@ -113,7 +113,7 @@ function respond(
 
 function truncate(
   response: ServerResponse,
-  { status, headers, body }: WorkedOut,
+  { status, headers, body }: ComputedResponse,
   bytes: number | undefined,
 ): void {
   response.writeHead(status, { ...headers, 'content-length': body.length })
@@ -123,7 +123,7 @@ function truncate(
 
 async function drip(
   response: ServerResponse,
-  { status, headers, body }: WorkedOut,
+  { status, headers, body }: ComputedResponse,
   intervalMs: number,
   signal: AbortSignal,
 ): Promise<void> {
@@ -142,13 +142,13 @@ async function pour(response: ServerResponse, bytes: number, first: Buffer, piec
   for (let sent = first.length; sent < bytes && !response.destroyed; sent += piece.length) {
     if (response.write(piece)) continue
     await new Promise<void>((done) => {
-      const goOn = () => {
-        response.off('drain', goOn)
-        response.off('close', goOn)
+      const resume = () => {
+        response.off('drain', resume)
+        response.off('close', resume)
         done()
       }
-      response.on('drain', goOn)
-      response.on('close', goOn)
+      response.on('drain', resume)
+      response.on('close', resume)
     })
   }
   response.end()

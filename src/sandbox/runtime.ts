@@ -1,20 +1,20 @@
-/** What the sandbox takes from the world. It has no `Context`: it shares nothing with the client. */
-export interface SandboxEffects {
+/** What the sandbox gets from its caller. Not a `Context`: it shares nothing with the client. */
+export interface SandboxRuntime {
   readonly clock: SandboxClock
   readonly random: { bytes(length: number): Uint8Array }
-  /** One line for whoever runs the sandbox; never data. */
+  /** Prints a diagnostic line for the person who runs the sandbox. */
   readonly log: (line: string) => void
 }
 
 export interface SandboxClock {
   /** Milliseconds since 1970. */
   now(): number
-  /** Runs `run` once after `ms` milliseconds; the function returned calls it off. */
+  /** Runs `run` once after `ms` milliseconds; the returned function cancels it. */
   after(ms: number, run: () => void): () => void
 }
 
 /** A random (version 4) UUID, RFC 9562, section 5.4. */
-export function randomUuid(random: SandboxEffects['random']): string {
+export function randomUuid(random: SandboxRuntime['random']): string {
   const bytes = Buffer.from(random.bytes(16))
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80
@@ -23,6 +23,6 @@ export function randomUuid(random: SandboxEffects['random']): string {
 }
 
 /** A random string that is safe in URLs and headers; `length` counts bytes of randomness, not characters. */
-export function randomToken(random: SandboxEffects['random'], length: number): string {
+export function randomToken(random: SandboxRuntime['random'], length: number): string {
   return Buffer.from(random.bytes(length)).toString('base64url')
 }

@@ -186,7 +186,7 @@ function collector(terminal: { columns: number } | undefined) {
   }
 }
 
-/** Every JSON file below a folder. */
+/** Every JSON file below a directory. */
 export function filesBelow(directory: string): string[] {
   if (!existsSync(directory)) return []
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
@@ -194,7 +194,7 @@ export function filesBelow(directory: string): string[] {
     .filter((path) => path.endsWith('.json') && statSync(path).isFile())
 }
 
-/** The folders of a client hold whole files of their own rights, and nothing temporary. */
+/** The directories of a client hold whole files of their own rights, and nothing temporary. */
 export function expectWholeFiles(client: Client): void {
   for (const root of Object.values(client.context.directories)) {
     if (!existsSync(root)) continue

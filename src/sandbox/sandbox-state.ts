@@ -3,17 +3,17 @@ import type { Authorization } from './authorization.ts'
 import type { Claims } from './claims.ts'
 import type { OAuthClient } from './clients.ts'
 import type { DnsServer } from './dns-server.ts'
-import type { SandboxEffects } from './effects.ts'
 import type { Faults } from './faults.ts'
 import type { Grants } from './grants.ts'
 import type { Imports } from './imports.ts'
-import type { Tally } from './tally.ts'
+import type { RequestLog } from './request-log.ts'
+import type { SandboxRuntime } from './runtime.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 import type { Zones } from './zones.ts'
 
-/** Everything that the routes work on. */
-export interface World {
-  readonly effects: SandboxEffects
+/** Everything that the routes use. */
+export interface SandboxState {
+  readonly runtime: SandboxRuntime
   readonly clock: VirtualClock
   readonly startedAt: number
   readonly baseUrl: string
@@ -27,7 +27,7 @@ export interface World {
   readonly zones: Zones
   readonly dns: DnsServer
   readonly faults: Faults
-  readonly tally: Tally
+  readonly requestLog: RequestLog
   readonly autoApprove: boolean
   /** Whether RFC 8414 metadata is published. */
   readonly metadata: boolean

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type Running, type ServedWorld, shareSandbox } from './world.ts'
+import { needs } from '../requirements.ts'
+import { type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -28,12 +29,12 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 30))
 }
 
-describe('claim', () => {
+describe.runIf(needs('posix'))('claim', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)(
-    'ended by %s (%i) at each station, and begun again, is one claim that is completed',
+    'a claim that %s (%i) ends at each step and that is started again stays one claim, and completes',
     async (signal, code) => {
       const world = keyed()
       // A block that lasts keeps the last station from being over before the signal.
@@ -84,7 +85,7 @@ describe('claim', () => {
     },
   )
 
-  test('killed outright at its first word, it picks up the same claim', async () => {
+  test('claim resumes the same claim after a kill at its first output', async () => {
     const world = keyed()
     const domain = 'killed.example'
     const running = world.start(['claim', domain, '--format', 'jsonl'])
@@ -99,7 +100,7 @@ describe('claim', () => {
     expect(await claimsOf(world, domain)).toHaveLength(1)
   })
 
-  test('on a machine that knows nothing of it, the service hands out the same claim', async () => {
+  test('claim resumes the same claim on another machine', async () => {
     const [one, other] = [keyed(), keyed()]
     await one.run(['claims', 'create', 'shared.example'])
     await one.control('POST', 'claims/shared.example/publish', {})
@@ -109,14 +110,14 @@ describe('claim', () => {
     expect(await claimsOf(one, 'shared.example')).toHaveLength(1)
   })
 
-  test('--timeout ends the wait for DNS with exit 8 and says what is missing', async () => {
+  test('claim --timeout ends the wait for DNS with exit 8 and says what is missing', async () => {
     const world = keyed()
     const ended = await world.run(['claim', 'slow.example', '--timeout', '1', '--json'])
     expect(ended.code).toBe(8)
     expect(JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '')).toMatchObject({ error: { exit: 8 } })
   })
 
-  test('a claim that came to a bad end is begun anew', async () => {
+  test('a claim that ended unsuccessfully is replaced by a new one', async () => {
     const world = keyed()
     await world.run(['claims', 'create', 'again.example'])
     await world.control('POST', 'claims/again.example/outcome', { outcome: 'expire' })
@@ -132,8 +133,8 @@ describe('claim', () => {
   })
 })
 
-describe('the ends of a claim, as watch and claim tell them', () => {
-  test.each<[string, Record<string, string>, number, RegExp]>([
+describe('how a claim ends', () => {
+  test.each<[label: string, outcome: Record<string, string>, exit: number, message: RegExp]>([
     ['completed', { outcome: 'complete' }, 0, /is yours/],
     [
       'blocked',
@@ -157,14 +158,14 @@ describe('the ends of a claim, as watch and claim tell them', () => {
       8,
       /warning: .*under_review.*\n.*error: timed out: .*/s,
     ],
-  ])('%s', async (label, outcome, code, says) => {
+  ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, message) => {
     const world = keyed()
     const domain = `${label}-end.example`
     await world.run(['claims', 'create', domain])
     await world.control('POST', `claims/${domain}/outcome`, outcome)
     const watched = await world.run(['claims', 'watch', domain, '--timeout', '1'])
     expect(watched.code, watched.stderr).toBe(code)
-    expect(watched.stderr).toMatch(says)
+    expect(watched.stderr).toMatch(message)
     // The service verifies no claim that is in a state of its own invention.
     if (label === 'unheard') return
     const verified = await world.run(['claims', 'verify', domain, '--no-check', '--wait', '--timeout', '1'])
@@ -172,7 +173,7 @@ describe('the ends of a claim, as watch and claim tell them', () => {
   })
 })
 
-describe('claims watch goes on', () => {
+describe('an outage during claims watch', () => {
   async function watched(
     world: ServedWorld,
     domain: string,
@@ -190,7 +191,7 @@ describe('claims watch goes on', () => {
     ['a reset', { kind: 'reset' }],
     ['an HTML page', { kind: 'not_json' }],
     ['half an answer', { kind: 'truncate' }],
-  ])('through %s, and says so', async (what, fault) => {
+  ])('claims watch reports and survives %s', async (what, fault) => {
     const world = keyed()
     const domain = `fault${what.replace(/\W+/g, '').toLowerCase()}.example`
     const running = await watched(world, domain)
@@ -205,7 +206,7 @@ describe('claims watch goes on', () => {
     expect(jsonLines(ended.stdout).map(({ event }) => event)).toEqual(['status', 'warning', 'done'])
   })
 
-  test('past the end of its access token, with one refresh', async () => {
+  test('claims watch refreshes its access token once when it expires', async () => {
     const world = serve()
     expect((await world.login()).code).toBe(0)
     const before = (await world.control('GET', 'state')) as { refreshes: number }
@@ -225,7 +226,7 @@ describe('claims watch goes on', () => {
     )
   })
 
-  test('while the service is started anew, and then asks for the claim that it has lost', async () => {
+  test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {
     const world = keyed()
     const { port } = new URL(world.service.base_url)
     // A second service whose life is short.
