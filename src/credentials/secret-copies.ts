@@ -9,7 +9,7 @@ import {
   uniqueSuffix,
   writeDurable,
 } from '../storage/durable-file.ts'
-import { closeQuietly } from '../storage/file-errors.ts'
+import { closeQuietly, codeOf } from '../storage/file-errors.ts'
 import { secretFormat } from '../storage/file-formats.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import { type KeychainContext, lockedOrMissing, type ProvingContext, proveKeychain } from './keychain.ts'
@@ -99,7 +99,8 @@ export interface NewestSecret extends Secret {
  * Reads the newest copy of a secret. A copy in a file can stand in for a locked keychain.
  *
  * @param known the highest generation that this machine is known to have had.
- * @throws CliError exit 4: the store can't be reached, is empty, or holds only a secret that is older than `known`.
+ * @throws CliError exit 4: the store can't be reached, is empty, or holds only a secret that is older than `known`; a copy
+ *   is there and can't be read, so that it could be newer than the others.
  */
 export async function readNewest(
   context: KeychainContext,
@@ -114,8 +115,9 @@ export async function readNewest(
       if (secret !== undefined)
         copies.push({ ...secret, location, inChosenStore: isInChosenStore(storage, location) })
     } catch (error) {
-      // A preallocated file that was never used is not a failure.
-      if (location === storage.location) failure = requireCliError(error)
+      const problem = requireCliError(error)
+      if (location === storage.location) failure = problem
+      else if (!holdsNoSecret(location.name)) throw problem
     }
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]
@@ -146,9 +148,25 @@ export function highestInFiles(storage: SecretStorage): number {
   return Math.max(0, ...generations)
 }
 
+/** Whether a file was preallocated and never used, or a process died while it wrote: then it is not JSON. */
+function holdsNoSecret(path: string): boolean {
+  let text: string
+  try {
+    text = readText(path)
+  } catch (error) {
+    return codeOf(error) === 'ENOENT'
+  }
+  try {
+    JSON.parse(text)
+    return false
+  } catch {
+    return true
+  }
+}
+
 /** Opens and closes the file itself: `readFileSync` with a path aborts the process if closing fails. */
 function readText(path: string): string {
-  const fd = openSync(path, constants.O_RDONLY)
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   try {
     return readFileSync(fd, 'utf8')
   } finally {
@@ -229,21 +247,33 @@ export async function storeSuccessor(
   throw problems[0]
 }
 
-/** Removes the files with an older secret of the sign-in, and those that a dead process preallocated. */
+/**
+ * Removes the files with an older secret of the sign-in, and those that a dead process preallocated.
+ *
+ * @returns whether no older secret is left in a file.
+ */
 export async function removeOutdatedCopies(
   context: KeychainContext,
   storage: SecretStorage,
   { generation }: Secret,
   inChosenStore: boolean,
-): Promise<void> {
+): Promise<boolean> {
   // What is in the keychain needs no copy in a file.
   const least = inChosenStore && storage.location.store === 'keychain' ? generation + 1 : generation
+  let areGone = true
   for (const file of secretFiles(storage).filter(({ session }) => session === storage.session)) {
     const held = await readSecret(context, file).catch(() => undefined)
-    const isOutdated =
-      held === undefined ? file.pid !== undefined && !isProcessAlive(file.pid) : held.generation < least
-    if (isOutdated) await removeSecret(context, file).catch(() => undefined)
+    if (held === undefined) {
+      if (!holdsNoSecret(file.name)) areGone = false
+      else if (file.pid !== undefined && !isProcessAlive(file.pid))
+        await removeSecret(context, file).catch(() => undefined)
+    } else if (held.generation < least) {
+      await removeSecret(context, file).catch(() => {
+        areGone = false
+      })
+    }
   }
+  return areGone
 }
 
 /** A secret that may still be stored, and why it couldn't be removed. */

@@ -9,8 +9,8 @@ export interface TokenAnswer {
   readonly retryAfter: string | undefined
   /** The JSON object in the body; undefined if there is none. */
   readonly body: Readonly<Record<string, unknown>> | undefined
-  /** Whether the body is a page for people (HTML, XML). */
-  readonly isPage: boolean
+  /** Whether there is no body, and none was announced. */
+  readonly isEmpty: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
   readonly error: string | undefined
   /** What the service says about the error: one short line without secrets; empty if it says nothing. */
@@ -44,7 +44,7 @@ export async function readTokenAnswer(
     status,
     retryAfter: headers.get('retry-after') ?? undefined,
     body,
-    isPage: /^\s*</.test(text),
+    isEmpty: text === '' && truncatedBy === undefined && !/html|xml/i.test(headers.get('content-type') ?? ''),
     error: oauthError,
     serviceMessage:
       body === undefined ? excerptOf(text, redact) : messageIn(body, oauthError === undefined, redact),

@@ -224,9 +224,9 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
 
 /**
  * Classifies the answer to a refresh. The token counts as unused only if the answer proves that the service itself refused:
- * an OAuth error response, or a 429 or 503 with `Retry-After`. A bare 429 or 503 proves nothing, because proxies send
- * them after the service has processed the request. Nor does a page under a 503: a cache that loses its connection to
- * the service at that moment sends one, with a `Retry-After` of its own
+ * an OAuth error response, or a complete 429 or 503 with `Retry-After`. A bare 429 or 503 proves nothing, because proxies
+ * send them after the service has processed the request. Nor does a 503 with anything but JSON in it: a cache that loses
+ * its connection to the service at that moment sends a page, with a `Retry-After` of its own
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
  * @param scope the scope of the access token, in case the answer names none.
@@ -237,7 +237,9 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
   if (answer.error === 'invalid_grant')
     return { kind: 'over', description: answer.serviceMessage || undefined }
-  if (answer.status === 429 || (answer.status === 503 && !answer.isPage)) {
+  const isComplete = answer.body !== undefined || answer.truncatedBy === undefined
+  const isOwnAnswer = answer.body !== undefined || answer.isEmpty
+  if ((answer.status === 429 && isComplete) || (answer.status === 503 && isOwnAnswer)) {
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer) }
   }

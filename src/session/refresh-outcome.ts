@@ -49,9 +49,10 @@ export async function storeRenewed(
   // From here on the session is safe: the next command makes up for whatever fails.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = await cacheAccessToken(paths, token)
-  await removeOutdatedCopies(context, storage, successor, stored.problem === undefined)
+  const areGone = await removeOutdatedCopies(context, storage, successor, stored.problem === undefined)
   if (stored.problem === undefined) {
-    closeJournalQuietly(guard.journals, sha256)
+    // An older token that is still stored is kept from being sent by its journal entry alone.
+    if (areGone) closeJournalQuietly(guard.journals, sha256)
   } else {
     // Even with --quiet: the secret is where nobody chose to keep it.
     const then = isThere(paths.session)

@@ -1,4 +1,4 @@
-import { readNewest } from '../credentials/secret-copies.ts'
+import { readNewest, removeOutdatedCopies } from '../credentials/secret-copies.ts'
 import { usageError } from '../errors.ts'
 import { backoff } from '../service/retry.ts'
 import { settingValue } from '../settings/settings.ts'
@@ -128,8 +128,8 @@ async function prepareAttempt(task: SessionTask, guard: Guard): Promise<RefreshA
   const secret = await readNewest(context, storage, token?.session === record.id ? token.generation : 1)
   const sha256 = fingerprint(secret.value)
   removeStaleTemporaries(paths.directory)
-  // Otherwise the chosen store may hold an older token, and only the journal keeps that from being sent.
-  if (secret.inChosenStore)
+  // An older token that is still stored is kept from being sent by its journal entry alone.
+  if (secret.inChosenStore && (await removeOutdatedCopies(context, storage, secret, true)))
     for (const other of sent) if (other !== sha256) closeJournalQuietly(guard.journals, other)
   return { ...task, guard, secret, sha256, resend: sent.has(sha256) }
 }
@@ -141,7 +141,7 @@ async function requireConsent(
 ): Promise<void> {
   if (settingValue('on_interrupted', settings) === 'retry') {
     await warn(
-      `the last refresh of profile $paths.profilehas no known outcome; its token is sent once more, because on-interrupted is set to retry`,
+      `the last refresh of profile ${paths.profile} has no known outcome; its token is sent once more, because on-interrupted is set to retry`,
       context,
       settings,
     )

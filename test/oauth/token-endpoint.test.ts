@@ -272,6 +272,16 @@ describe('a refresh', () => {
       { kind: 'unknown', why: expect.stringContaining('Backend fetch failed') },
     ],
     [
+      '503 with an empty page',
+      () => textResponse(503, '', { 'retry-after': '5', 'content-type': 'text/html' }),
+      { kind: 'unknown' },
+    ],
+    [
+      '503 with the plain text of a proxy',
+      () => textResponse(503, 'upstream connect error', { 'retry-after': '5' }),
+      { kind: 'unknown' },
+    ],
+    [
       '429 with the page of a proxy that limits requests',
       () => textResponse(429, '<html><h1>Too Many Requests</h1>', { 'retry-after': '5' }),
       { kind: 'retry_after', afterMs: 5000 },
@@ -423,8 +433,20 @@ describe('a refresh', () => {
     it('a truncated answer is a refusal if its head or the part that arrived proves one', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome.kind).toBe('not_consumed')
-      const later = cutAfter('<h1>', 429, { 'retry-after': '1' })
+      const later = cutAfter('{"message":"wait"}', 429, { 'retry-after': '1' })
       expect((await refreshOnce(() => later)).outcome).toMatchObject({ kind: 'retry_after', afterMs: 1000 })
+    })
+
+    it.each([
+      ['a page of a 503', '<h1>', 503, 'text/html'],
+      ['a 503 of which only the head arrived', '', 503, 'text/html'],
+      ['a 503 without a content type', '', 503, 'application/json'],
+      ['JSON of a 503', '{"message":"wa', 503, 'application/json'],
+      ['JSON of a 429', '{"message":"wa', 429, 'application/json'],
+      ['a page of a 429', '<h1>', 429, 'text/html'],
+    ])('%s that breaks off proves nothing, even with Retry-After', async (_what, text, status, type) => {
+      const answer = cutAfter(text, status, { 'retry-after': '1', 'content-type': type })
+      expect((await refreshOnce(() => answer)).outcome.kind).toBe('unknown')
     })
 
     it.each([

@@ -17,6 +17,7 @@ import type { Context, HttpRequest } from '../../src/context.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession } from '../../src/session/forget.ts'
+import { fingerprint } from '../../src/session/journal.ts'
 import { profilesWithSecrets } from '../../src/session/profiles.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
@@ -338,6 +339,61 @@ describe('a keychain that refused the new token', () => {
       expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
     expect(names(world).filter((name) => name.startsWith('secret.'))).toHaveLength(1)
     expect(await world.counts()).toMatchObject({ refreshes: 3, reuse_detections: 0 })
+  })
+})
+
+describe('a copy of the token that cannot be read', () => {
+  /** A session that was renewed once, the token of before still stored, and both files by their generation. */
+  async function renewedOnce() {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const [first = ''] = names(world).filter((name) => name.startsWith('secret.'))
+    const older = readFileSync(join(world.paths.directory, first))
+    await renew(world.context, world.settings, ASKED)
+    const [newer = ''] = names(world).filter((name) => name.startsWith('secret.'))
+    return {
+      world,
+      older,
+      first: join(world.paths.directory, first),
+      newer: join(world.paths.directory, newer),
+    }
+  }
+
+  it('is named, not called missing, and nothing is sent', async () => {
+    const { world, newer } = await renewedOnce()
+    const kept = readFileSync(newer)
+    rmSync(newer)
+    mkdirSync(newer)
+    await expect(renew(world.context, world.settings, ASKED)).rejects.toMatchObject({
+      code: 'file_unusable',
+      exit: 4,
+      message: expect.stringContaining(newer),
+    })
+    rmSync(newer, { recursive: true })
+    writeFileSync(newer, kept, { mode: 0o600 })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+  })
+
+  it('does not bring back an older one, whose journal entry stays as long as it is stored', async () => {
+    const { world, older, first, newer } = await renewedOnce()
+    // A process that was killed right after it had stored the new token leaves both, and the journal entry.
+    writeFileSync(first, older, { mode: 0o600 })
+    const token = (JSON.parse(older.toString()) as { secret: string }).secret
+    writeFileSync(
+      join(world.paths.directory, `journal.${fingerprint(token)}.json`),
+      `${JSON.stringify({ version: 1, sent_at: 0 })}\n`,
+      { mode: 0o600 },
+    )
+    await world.fault({ kind: 'status', status: 400, body: '{"error":"invalid_scope"}' })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('invalid_scope')
+    await world.clearFaults()
+    rmSync(newer)
+    mkdirSync(newer)
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('file_unusable')
+    rmSync(newer, { recursive: true })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).not.toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 })
 

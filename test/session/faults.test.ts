@@ -343,7 +343,9 @@ describe('an interrupted session', () => {
       chosen: { ...world.settings.chosen, on_interrupted: { value: 'retry', source: 'profile' as const } },
     }
     expect(await endOf(() => currentCredential(world.context, settings))).toBe('ok')
-    expect(world.context.stderr.text).toContain('because on-interrupted is set to retry')
+    expect(world.context.stderr.text).toContain(
+      'warning: the last refresh of profile default has no known outcome; its token is sent once more, because on-interrupted is set to retry',
+    )
   })
 
   /** Runs a command on a terminal, where a person answers the question. */
