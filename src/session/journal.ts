@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { createDurable, isThere, removeDurable } from '../storage/durable-file.ts'
+import { createDurable, isThere, removeDurable, writeDurable } from '../storage/durable-file.ts'
 import { journalFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
 import { namesIn } from '../storage/private-directory.ts'
@@ -36,6 +36,11 @@ export function journaled(directory: string): ReadonlySet<string> {
  */
 export function openJournal(directory: string, sha256: string, now: number): boolean {
   return createDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
+}
+
+/** Notes, durably, that a token in the journal is about to be sent once more. @throws CliError `cannot_write`, exit 1. */
+export function reopenJournal(directory: string, sha256: string, now: number): void {
+  writeDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
 }
 
 export function isJournaled(directory: string, sha256: string): boolean {

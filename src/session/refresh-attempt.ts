@@ -6,7 +6,7 @@ import type { PreallocatedFile } from '../storage/durable-file.ts'
 import { moment } from '../storage/moment.ts'
 import { note } from '../terminal/notices.ts'
 import type { AccessToken } from './access-token.ts'
-import { closeJournal, closeJournalQuietly, isJournaled, openJournal } from './journal.ts'
+import { closeJournal, closeJournalQuietly, isJournaled, openJournal, reopenJournal } from './journal.ts'
 import { journalStays, nothingSent, outcomeUnknown } from './messages.ts'
 import { accessTokenOf, cacheAccessToken, endSession, storeRenewed } from './refresh-outcome.ts'
 import type { RefreshAttempt, RefreshTask } from './refresh-task.ts'
@@ -117,8 +117,10 @@ function openJournalAsOnlySender({
   sha256,
   resend,
 }: RefreshAttempt): boolean {
-  const isOurs = guard.isCurrent() && (resend || openJournal(guard.journals, sha256, context.clock.now()))
-  if (!isOurs) return false
+  if (!guard.isCurrent()) return false
+  const now = context.clock.now()
+  if (resend) reopenJournal(guard.journals, sha256, now)
+  else if (!openJournal(guard.journals, sha256, now)) return false
   // If the lock file was deleted, another process may have taken a new one. If it did so after us, it has found the
   // journal entry. If it did so before us, the lock is no longer at its path. And if locks exclude nobody, a successor
   // shows that another process was here: it is stored before its journal entry goes.

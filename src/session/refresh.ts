@@ -59,7 +59,7 @@ export async function renew(
   const task: RefreshTask = { context, settings, options, paths }
   // A profile that never signed in has no directory for a lock.
   if (!isThere(paths.directory)) throw notSignedIn(paths.profile)
-  let agreed: string | undefined
+  let agreed: Undecided | undefined
   for (let attempt = 1; attempt <= LOCK_TRIES; attempt++) {
     const result = await withLock<Result>(paths.lock, context, lockOptions(task), (lock) =>
       renewUnderLock(task, lock, agreed),
@@ -68,7 +68,7 @@ export async function renew(
     if ('token' in result) return result
     // Without the lock: nobody else has to wait for the answer, which may never come.
     await requireConsent(task, result)
-    agreed = result.sha256
+    agreed = result
   }
   throw lockReplaced(paths.profile, paths.lock)
 }
@@ -93,11 +93,11 @@ async function adopt({ context, settings, paths, options }: RefreshTask): Promis
   return { token, record: undefined }
 }
 
-/** @param agreed the fingerprint of a token that a person wants sent once more. */
+/** @param agreed what a person was asked about, and wants sent once more. */
 async function renewUnderLock(
   task: RefreshTask,
   lock: HeldLock,
-  agreed: string | undefined,
+  agreed: Undecided | undefined,
 ): Promise<Result> {
   const { context, settings, options, paths } = task
   const adopted = await adopt(task)
@@ -112,10 +112,12 @@ async function renewUnderLock(
   const storage = secretStorage(paths, record)
   return withGuard(context, storage, lock, lockOptions(task), async (guard) => {
     const attempt = await prepareAttempt({ ...task, record, storage }, guard)
-    if (attempt.resend && !options.retryInterrupted && attempt.sha256 !== agreed) {
-      return { record, sha256: attempt.sha256, sentAt: await journaledAt(guard.journals, attempt.sha256) }
-    }
-    return sendUntilAnswered(attempt)
+    if (!attempt.resend || options.retryInterrupted) return sendUntilAnswered(attempt)
+    const { sha256 } = attempt
+    const sentAt = await journaledAt(guard.journals, sha256)
+    // Another process may have sent it once more since.
+    const isAgreed = agreed?.sha256 === sha256 && agreed.sentAt === sentAt
+    return isAgreed ? sendUntilAnswered(attempt) : { record, sha256, sentAt }
   })
 }
 

@@ -383,6 +383,21 @@ describe('an interrupted session', () => {
     expect(end).toBe('refresh_interrupted 4')
   })
 
+  it('asks once more where somebody else has sent it meanwhile, with no outcome again', async () => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    let answers = 0
+    const { questions } = await askedOn(world, async () => {
+      if (answers++ > 0) return false
+      world.context.clock.advance(2_000)
+      await world.fault({ kind: 'reset' })
+      await endOf(() => retry(world))
+      await world.clearFaults()
+      return true
+    })
+    expect(questions).toHaveLength(2)
+    expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+  })
+
   it.each<[string, (world: SandboxSession) => Promise<unknown>]>([
     ['sent it with success', retry],
     ['signed in', (world) => world.signIn()],
