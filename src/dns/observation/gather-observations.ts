@@ -126,7 +126,7 @@ export async function gatherObservations(
       cnameBeside: cnames.get(server) ?? server.cnameBeside,
     })),
     parent: located.parent,
-    recursionAbove: located.recursionAbove ?? false,
+    recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),
     staleGlue: withoutRecord.length > 0 ? await glue : [],
     alias: seen.alias,

@@ -118,7 +118,7 @@ export interface Observations {
   readonly servers: readonly Observation[]
   readonly parent: Pick<ParentDelegation, 'zone' | 'hosts'> | undefined
   /** See `Located`. */
-  readonly recursionAbove?: boolean
+  readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
   /** Looked for if some servers lack a record that others have. */
   readonly staleGlue?: readonly StaleGlue[]
