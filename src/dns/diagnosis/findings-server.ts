@@ -34,7 +34,10 @@ export function serverFindings(observations: Observations): Finding[] {
 /** The servers that don't answer TXT queries for the zone as they should, one finding for each kind of failure. */
 function answerFindings(observations: Observations): Finding[] {
   const { servers } = observations
-  const { withRecord, withoutRecord, lame: failing, silent, notChecked } = groupByOutcome(servers)
+  // That these answer from the zone above has a finding of its own.
+  const fromAbove = observations.undelegated?.without.map(({ server }) => server.address) ?? []
+  const serving = servers.filter(({ server }) => !fromAbove.includes(server?.address ?? ''))
+  const { withRecord, withoutRecord, lame: failing, silent, notChecked } = groupByOutcome(serving)
   const answering = [...withRecord, ...withoutRecord]
   const refusing = [...failing, ...silent].filter(failsTxtOnly)
   const replaced = interceptedServers(

@@ -19,6 +19,7 @@ import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
 import { findStaleGlue } from './stale-glue.ts'
 import { findUnansweredSignatures } from './unanswered-signatures.ts'
+import { findUndelegatedZone } from './undelegated-zone.ts'
 
 /** Resolvers are asked after this even if some server is still silent. */
 const RESOLVERS_AFTER_MS = 2500
@@ -113,6 +114,8 @@ export async function gatherObservations(
   signatureDrops.catch(() => undefined)
   const glue = findStaleGlue(located, withRecord, withoutRecord, otherContext)
   glue.catch(() => undefined)
+  const undelegated = findUndelegatedZone(located, servers, { name, expected }, otherContext)
+  undelegated.catch(() => undefined)
   const seenByResolvers = await asking
   const cnames = await findCnamesBeside(withRecord, name, seenByResolvers, otherContext)
   const droppingDo = await signatureDrops
@@ -129,6 +132,7 @@ export async function gatherObservations(
     recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),
     staleGlue: withoutRecord.length > 0 ? await glue : [],
+    undelegated: await undelegated,
     alias: seen.alias,
     resolvers: seenByResolvers,
     probes: await probes,

@@ -15,6 +15,8 @@ export interface Located {
   readonly soa: Soa | undefined
   /** The delegation as the parent zone's servers give it; undefined if the walk didn't pass the parent zone. */
   readonly parent: ParentDelegation | undefined
+  /** The zone above, if one of its servers answered for this one without a referral. */
+  readonly above?: Delegation
   /** Whether a server gave an authoritative answer for the zone. */
   readonly verified: boolean
   /** No zone was found: a server given as the resolver, which offers no recursion, stands in for the zone's servers. */
@@ -104,6 +106,7 @@ export async function walkDelegations(
           delegation: await ownServers(zone, server, context),
           soa,
           parent: undefined,
+          ...(isAboveDomains(delegation.zone) ? {} : { above: delegation }),
           verified: true,
         }
   }
