@@ -102,7 +102,11 @@ export async function gatherObservations(
     const answering = [...withRecord, ...withoutRecord].flatMap(({ server }) => server ?? [])
     const [best, ...others] = uniqueAddresses(answering)
     const known = best && (await signers)
-    return known && (await observeDnssec(zone, known, [best, ...others], otherContext))
+    const observed = known && (await observeDnssec(zone, known.signers, [best, ...others], otherContext))
+    const isOutdated = observed?.state === 'expired' || observed?.state === 'not-yet-valid'
+    return isOutdated && known?.state === observed.state
+      ? { ...observed, wrongClock: true as const }
+      : observed
   }
   const dnssec = checkSignatures()
   dnssec.catch(() => undefined)

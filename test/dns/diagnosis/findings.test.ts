@@ -912,6 +912,15 @@ describe('DNSSEC', () => {
     expect(findings[0]?.fix).toMatch(fix)
   })
 
+  test('a wrong clock here is a warning, unless a resolver rejects the zone', () => {
+    const wrongClock = { ...dnssec('expired'), wrongClock: true as const }
+    const { verdict, findings } = diagnosed(observations({ dnssec: wrongClock }))
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus', evidence: { reason: 'local_clock' } }])
+    const rejecting = resolver({ outcome: 'servfail', withCheckingDisabled: match() })
+    expect(diagnosed(observations({ dnssec: wrongClock, resolvers: [rejecting] })).verdict).toBe('fix')
+  })
+
   test('expired signatures at one server are a warning that names it', () => {
     const outdated = [
       { server: { address: '192.0.2.2', port: 53 }, state: 'expired' as const, date: 1_700_000_000 },
