@@ -13,6 +13,8 @@ export interface FakeZone {
   readonly records?: readonly packet.Answer[]
   /** The parent has no glue. */
   readonly withoutGlue?: true
+  /** No zone above delegates it. */
+  readonly undelegated?: true
 }
 
 export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT', name, ttl: 300, data })
@@ -66,11 +68,13 @@ export function fakeInternet(
     return { flags: exists ? AA : AA | RCODE.NXDOMAIN, authorities: [soaOf(zone)] }
   }
   const authoritative = (held: readonly FakeZone[], name: string, type: string): FakeReply => {
-    const zone = enclosing(name, held)
+    // The zone above answers DS queries (RFC 4035 section 3.1.4.1).
+    const parent = type === 'DS' ? held.filter(({ apex }) => apex !== name) : held
+    const zone = enclosing(name, parent) ?? enclosing(name, held)
     if (zone === undefined) return { flags: RCODE.REFUSED }
     const child = enclosing(
       name,
-      zones.filter((other) => isWithin(other.apex, zone.apex)),
+      zones.filter((other) => isWithin(other.apex, zone.apex) && (other === zone || !other.undelegated)),
     )
     if (child === undefined || child === zone || (type === 'DS' && child.apex === name))
       return answerFrom(zone, name, type)

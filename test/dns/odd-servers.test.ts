@@ -4,6 +4,7 @@ import { renderMarkdown } from '../../src/dns/diagnosis/markdown.ts'
 import { renderReport } from '../../src/dns/diagnosis/render.ts'
 import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import { AA, type Asked, type FakeReply, RA, RCODE, smallWorld, TC } from './fake-dns.ts'
+import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedCheck } from './timed-check.ts'
 
 const healthy = smallWorld(() => ['prefix=token'])
@@ -229,6 +230,21 @@ test('a referral with recursion on offer, instead of the registry’s own, comes
     return asked.server === '192.0.2.2' && typeof reply !== 'string' ? { ...reply, flags: RA } : reply
   })
   expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
+})
+
+test('a router that redirects only IPv4 to a resolver does not make the domain’s servers lame', async () => {
+  const world = fakeInternet([
+    { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1', '2001:db8::1'] } },
+    {
+      apex: 'example.com',
+      servers: { 'ns.example.com': ['192.0.2.11'] },
+      records: [txt('example.com', 'prefix=token')],
+    },
+  ])
+  const redirected = ({ server }: Asked) => server !== RESOLVER && !server.includes(':')
+  const report = await check((asked) => (redirected(asked) ? { flags: RA | RCODE.REFUSED } : world(asked)))
+  expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
+  expect(await check(world)).toMatchObject({ verdict: 'ready', findings: [] })
 })
 
 describe('a CNAME next to the record', () => {

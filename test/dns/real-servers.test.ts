@@ -573,6 +573,16 @@ const SERVERS: readonly Scenario[] = [
     code: 'parent_child_mismatch',
     evidence: { parent: ['ns-a.divided.test', 'ns-b.divided.test'], child: ['ns-a.divided.test'] },
   },
+  ...(['a', 'b'] as const).map((holder) => ({
+    title: `a zone only at server ${holder} that nothing delegates`,
+    name: `mail.panel${holder}.test`,
+    verdict: 'fix' as const,
+    code: 'zone_not_delegated' as const,
+    evidence: {
+      with: [{ address: HOSTS[holder] }],
+      without: [{ address: HOSTS[holder === 'a' ? 'b' : 'a'] }],
+    },
+  })),
   {
     title: 'name servers without an address',
     name: 'nons.test',

@@ -36,6 +36,7 @@ export type FindingCode =
   | 'lame_nameserver'
   | 'nameserver_unreachable'
   | 'parent_child_mismatch'
+  | 'zone_not_delegated'
   | 'no_nameservers'
   | 'wrong_provider_hint'
   | 'cached_absence'

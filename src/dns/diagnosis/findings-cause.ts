@@ -16,7 +16,7 @@ import {
   cnameInsteadOfTxt,
   targetsValue,
 } from './findings-alias.ts'
-import { isSplitDelegation } from './findings-delegation.ts'
+import { isSplitDelegation, zoneNotDelegated } from './findings-delegation.ts'
 import {
   hostForValue,
   misplacedFinding,
@@ -35,6 +35,8 @@ import { type ExplainedValue, explainValues } from './value-comparison.ts'
  * server answered.
  */
 export function causeFindings(observations: Observations): Finding[] {
+  const { undelegated } = observations
+  if (undelegated !== undefined) return [zoneNotDelegated(observations, undelegated)]
   const { withRecord, withoutRecord } = groupByOutcome(observations.servers)
   if (withRecord.length > 0) {
     const partial = withoutRecord.length > 0 && !isSplitDelegation(observations, withRecord, withoutRecord)

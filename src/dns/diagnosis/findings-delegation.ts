@@ -1,7 +1,13 @@
 import { isIP } from 'node:net'
-import { groupByOutcome, type Observation, type Observations } from '../observation/observations.ts'
+import {
+  groupByOutcome,
+  type Observation,
+  type Observations,
+  type ServerAtHost,
+  type UndelegatedZone,
+} from '../observation/observations.ts'
 import { isRegistry } from '../resolution/registry.ts'
-import { isWithin } from '../wire/name.ts'
+import { isWithin, relativeName } from '../wire/name.ts'
 import type { Finding } from './finding.ts'
 import { providersOf } from './providers.ts'
 
@@ -37,6 +43,22 @@ export function noNameservers(observations: Observations): Finding {
       ? `Add the addresses of ${hosts.join(', ')} ${place} (glue records, also called host records)`
       : `Set name servers for ${zone} that exist and can be looked up without ${zone} itself, ${place}; the DNS provider lists them`,
     details: { zone, hosts, glue_missing: missesGlue },
+  }
+}
+
+/** A zone at only some servers of the zone above, which doesn't delegate it. */
+export function zoneNotDelegated({ name, expected }: Observations, undelegated: UndelegatedZone): Finding {
+  const { zone, above, holders, without } = undelegated
+  const list = (servers: readonly ServerAtHost[]) =>
+    servers.map(({ host, server }) => `${host} (${server.address})`).join(', ')
+  const details = (servers: readonly ServerAtHost[]) =>
+    servers.map(({ host, server }) => ({ host, address: server.address }))
+  return {
+    code: 'zone_not_delegated',
+    severity: 'error',
+    message: `The zone ${zone} exists only at ${list(holders)}, and ${above} doesn't delegate it: ${list(without)} ${without.length === 1 ? 'answers' : 'answer'} from ${above}. So what resolvers see depends on the server they ask`,
+    fix: `Waiting won't help. Delete the zone ${zone} and add the TXT record in ${above} instead (host ${relativeName(name, above)}, value ${expected}), or delegate ${zone} with NS records in ${above}`,
+    details: { zone, above, with: details(holders), without: details(without) },
   }
 }
 

@@ -13,6 +13,7 @@ import type { Finding } from './finding.ts'
 export function dnssecFindings(observations: Observations): Finding[] {
   const { dnssec, resolvers } = observations
   const failing = resolvers.filter(failsValidation)
+  if (dnssec?.wrongClock === true && failing.length === 0) return [wrongClock(observations, dnssec)]
   const cause = dnssec === undefined ? undefined : causeOf(dnssec, observations)
   if (cause !== undefined) return [bogus(observations, cause, failing)]
   const outdated = outdatedCause(observations)
@@ -67,7 +68,7 @@ function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observat
       return {
         reason: 'signature_expired',
         message: `The DNSSEC signatures of ${zone} expired on ${day(date)}`,
-        fix: `Have the DNS provider sign the zone ${zone} again, and find out why it wasn't signed automatically`,
+        fix: `Check this machine's clock. If it's right, have the DNS provider sign the zone ${zone} again, and find out why it wasn't signed automatically`,
       }
     case 'not-yet-valid':
       return {
@@ -77,6 +78,16 @@ function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observat
       }
     default:
       return undefined
+  }
+}
+
+function wrongClock({ zone }: Observations, { state, date, keyTags }: DnssecObservation): Finding {
+  return {
+    code: 'dnssec_bogus',
+    severity: 'warning',
+    message: `This machine's clock is probably wrong: by it, the DNSSEC signatures of ${zone} ${state === 'expired' ? 'expired on' : "aren't valid until"} ${day(date)}, and those of the zone above aren't valid either`,
+    fix: "Set this machine's clock, and check again",
+    details: { reason: 'local_clock', zone, key_tags: [...keyTags], resolvers: [] },
   }
 }
 

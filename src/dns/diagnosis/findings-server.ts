@@ -1,4 +1,5 @@
-import { isIPv4 } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
+import type { DnsAddress } from '../../context.ts'
 import {
   groupByOutcome,
   isFailure,
@@ -33,10 +34,17 @@ export function serverFindings(observations: Observations): Finding[] {
 /** The servers that don't answer TXT queries for the zone as they should, one finding for each kind of failure. */
 function answerFindings(observations: Observations): Finding[] {
   const { servers } = observations
-  const { withRecord, withoutRecord, lame: failing, silent, notChecked } = groupByOutcome(servers)
+  // That these answer from the zone above has a finding of its own.
+  const fromAbove = observations.undelegated?.without.map(({ server }) => server.address) ?? []
+  const serving = servers.filter(({ server }) => !fromAbove.includes(server?.address ?? ''))
+  const { withRecord, withoutRecord, lame: failing, silent, notChecked } = groupByOutcome(serving)
   const answering = [...withRecord, ...withoutRecord]
   const refusing = [...failing, ...silent].filter(failsTxtOnly)
-  const lame = failing.filter((server) => !refusing.includes(server))
+  const replaced = interceptedServers(
+    observations,
+    failing.filter((server) => !refusing.includes(server)),
+  )
+  const lame = failing.filter((server) => !refusing.includes(server) && !replaced.includes(server))
   // A server that answered with an alias isn't dead, even if nothing is known about the alias.
   const unread = silent.filter((server) => server.aliases.length === 0 && !refusing.includes(server))
   const truncated = unread.filter((server) => server.tcpFailure !== undefined)
@@ -44,8 +52,8 @@ function answerFindings(observations: Observations): Finding[] {
   const nobodyAnswered = dead.length + notChecked.length === servers.length
 
   const findings: Finding[] = []
-  if (isIntercepted(observations)) findings.push(intercepted(observations, lame))
-  else if (lame.length > 0)
+  if (replaced.length > 0) findings.push(intercepted(observations, replaced, answering.length === 0))
+  if (lame.length > 0)
     findings.push(lameServers(observations, lame, lame.length + notChecked.length === servers.length))
   if (refusing.length > 0) findings.push(txtRefused(observations, refusing, answering.length === 0))
   if (truncated.length > 0 || answering.some((server) => server.tcpFailure !== undefined))
@@ -71,22 +79,33 @@ function serverEvidence(servers: readonly Observation[]) {
 }
 
 /**
- * Something on the network answers instead of the servers: every answer offers recursion and none is authoritative. A
- * resolver that is listed as a name server looks the same, so the zones above decide, if their servers were asked.
+ * The lame servers instead of which something on the network answers: every answer offers recursion and none is
+ * authoritative. A resolver that is listed as a name server looks the same, so the zones above decide, if their servers were
+ * asked. Some routers redirect IPv4 only, so one address family may be enough.
  */
-function isIntercepted({ servers, recursionAbove, parent }: Observations): boolean {
+function interceptedServers(
+  { servers, recursionAbove = [], parent }: Observations,
+  lame: readonly Observation[],
+): readonly Observation[] {
   const answered = servers.filter((server) => server.rcode !== undefined)
-  const isRecursion = answered.every((server) => !server.authoritative && server.recursionAvailable)
+  const isRecursion = (server: Observation) => !server.authoritative && server.recursionAvailable
   const isData = answered.every((server) => server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN')
-  return answered.length > 0 && isRecursion && (recursionAbove === true || (isData && parent === undefined))
+  if (answered.every(isRecursion) && (recursionAbove.length > 0 || (isData && parent === undefined)))
+    return lame
+  const isV6 = (server: DnsAddress | undefined) => isIPv6(server?.address ?? '')
+  return lame.filter(
+    ({ server }) =>
+      recursionAbove.some((above) => isV6(above) === isV6(server)) &&
+      answered.every((other) => isV6(other.server) !== isV6(server) || isRecursion(other)),
+  )
 }
 
-function intercepted(observations: Observations, servers: readonly Observation[]): Finding {
+function intercepted(observations: Observations, servers: readonly Observation[], all: boolean): Finding {
   const hasRecord = servers.some((server) => hasText(server.values, observations.expected))
   return {
     code: 'dns_intercepted',
-    severity: 'error',
-    message: `Something on the network answers instead of the name servers of ${observations.zone}: every answer offers recursion and none is authoritative. ${hasRecord ? 'It has the record, but whether the name servers have it is unknown' : 'That says nothing about the record'}`,
+    severity: all ? 'error' : 'warning',
+    message: `Something on the network answers instead of ${all ? `the name servers of ${observations.zone}` : listServers(servers)}: every answer offers recursion and none is authoritative. ${hasRecord ? 'It has the record, but whether the name servers have it is unknown' : 'That says nothing about the record'}`,
     fix: "This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network's administrator to allow DNS",
     certain: false,
     details: { servers: serverEvidence(servers), has_record: hasRecord },

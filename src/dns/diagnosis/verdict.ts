@@ -12,7 +12,8 @@ export function diagnose(observations: Observations): { verdict: Verdict; findin
     ...causeFindings(observations),
     ...dnssecFindings(observations),
     ...serverFindings(observations),
-    ...resolverFindings(observations),
+    // What a resolver sees then depends on the server that it asked.
+    ...(observations.undelegated === undefined ? resolverFindings(observations) : []),
   ]
   const rank = { error: 0, warning: 1, info: 2 }
   findings.sort((a, b) => rank[a.severity] - rank[b.severity])

@@ -19,6 +19,7 @@ import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
 import { findStaleGlue } from './stale-glue.ts'
 import { findUnansweredSignatures } from './unanswered-signatures.ts'
+import { findUndelegatedZone } from './undelegated-zone.ts'
 
 /** Resolvers are asked after this even if some server is still silent. */
 const RESOLVERS_AFTER_MS = 2500
@@ -101,7 +102,11 @@ export async function gatherObservations(
     const answering = [...withRecord, ...withoutRecord].flatMap(({ server }) => server ?? [])
     const [best, ...others] = uniqueAddresses(answering)
     const known = best && (await signers)
-    return known && (await observeDnssec(zone, known, [best, ...others], otherContext))
+    const observed = known && (await observeDnssec(zone, known.signers, [best, ...others], otherContext))
+    const isOutdated = observed?.state === 'expired' || observed?.state === 'not-yet-valid'
+    return isOutdated && known?.state === observed.state
+      ? { ...observed, wrongClock: true as const }
+      : observed
   }
   const dnssec = checkSignatures()
   dnssec.catch(() => undefined)
@@ -113,6 +118,8 @@ export async function gatherObservations(
   signatureDrops.catch(() => undefined)
   const glue = findStaleGlue(located, withRecord, withoutRecord, otherContext)
   glue.catch(() => undefined)
+  const undelegated = findUndelegatedZone(located, servers, { name, expected }, otherContext)
+  undelegated.catch(() => undefined)
   const seenByResolvers = await asking
   const cnames = await findCnamesBeside(withRecord, name, seenByResolvers, otherContext)
   const droppingDo = await signatureDrops
@@ -126,9 +133,10 @@ export async function gatherObservations(
       cnameBeside: cnames.get(server) ?? server.cnameBeside,
     })),
     parent: located.parent,
-    recursionAbove: located.recursionAbove ?? false,
+    recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),
     staleGlue: withoutRecord.length > 0 ? await glue : [],
+    undelegated: await undelegated,
     alias: seen.alias,
     resolvers: seenByResolvers,
     probes: await probes,

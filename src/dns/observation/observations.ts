@@ -109,6 +109,22 @@ export interface StaleGlue {
   readonly own: readonly string[]
 }
 
+/** A name server at one of its addresses. */
+export interface ServerAtHost {
+  readonly host: string
+  readonly server: DnsAddress
+}
+
+/** A zone that only some servers of the zone above have, and that isn't delegated there. */
+export interface UndelegatedZone {
+  readonly zone: string
+  readonly above: string
+  /** The servers that have the zone. */
+  readonly holders: readonly ServerAtHost[]
+  /** The servers that answer from the zone above. */
+  readonly without: readonly ServerAtHost[]
+}
+
 /** Everything that the findings are based on. */
 export interface Observations {
   readonly name: string
@@ -118,10 +134,11 @@ export interface Observations {
   readonly servers: readonly Observation[]
   readonly parent: Pick<ParentDelegation, 'zone' | 'hosts'> | undefined
   /** See `Located`. */
-  readonly recursionAbove?: boolean
+  readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
   /** Looked for if some servers lack a record that others have. */
   readonly staleGlue?: readonly StaleGlue[]
+  readonly undelegated?: UndelegatedZone | undefined
   readonly alias: AliasPath | undefined
   readonly probes: ProbeResult | undefined
   readonly resolvers: readonly ResolverObservation[]

@@ -21,6 +21,8 @@ export interface DnssecObservation {
   readonly keyTags: readonly number[]
   /** When the last signature expired, or the first one becomes valid; in seconds since 1970. */
   readonly date: number | undefined
+  /** By this machine's clock, the parent zone's signatures aren't valid either: the clock is wrong. */
+  readonly wrongClock?: true
   /** The servers whose signatures aren't valid today, if those of another server are. */
   readonly outdated?: readonly OutdatedSignatures[]
 }
@@ -39,25 +41,36 @@ const MAX_SIGNATURES = 8
 const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
 const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
 
+/** The DS records in the parent zone, and whether the parent's signatures of them are valid today. */
+export interface SignedDelegation {
+  readonly signers: readonly DelegationSigner[]
+  readonly state: OutdatedSignatures['state'] | 'ok'
+}
+
 /** The DS records of the zone in its parent zone; undefined if nobody could be asked. */
 export async function observeDelegationSigners(
   { delegation, parent, standIn }: Located,
   context: ResolutionContext,
-): Promise<readonly DelegationSigner[] | undefined> {
+): Promise<SignedDelegation | undefined> {
+  const read = (message: Message): SignedDelegation => {
+    const signatures = pick(message, 'RRSIG').filter(({ covers }) => covers === 'DS')
+    const { state } = signatureState(signatures, Math.floor(context.effects.clock.now() / 1000))
+    return { signers: pick(message, 'DS'), state }
+  }
   // Then the zone is only the name itself, which may not exist.
   if (standIn) return undefined
   const question = { name: delegation.zone, type: 'DS' } as const
   const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + DNSSEC_MS)
   if (parent !== undefined) {
-    const reply = await ask(parent.server, question, { deadline }, context.effects)
+    const reply = await ask(parent.server, question, { deadline, dnssecOk: true }, context.effects)
     const message = messageOf(reply)
-    return message?.aa === true ? pick(message, 'DS') : undefined
+    return message?.aa === true ? read(message) : undefined
   }
   // Validating resolvers ask for DS records anyway, so this caches nothing new.
   const [resolver] = context.resolvers
   if (resolver === undefined) return undefined
   const message = messageOf(await askResolver(resolver, question, { ...context, deadline }))
-  return message?.ra === true && message.rcode === 'NOERROR' ? pick(message, 'DS') : undefined
+  return message?.ra === true && message.rcode === 'NOERROR' ? read(message) : undefined
 }
 
 /**

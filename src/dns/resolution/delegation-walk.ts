@@ -15,12 +15,14 @@ export interface Located {
   readonly soa: Soa | undefined
   /** The delegation as the parent zone's servers give it; undefined if the walk didn't pass the parent zone. */
   readonly parent: ParentDelegation | undefined
+  /** The zone above, if one of its servers answered for this one without a referral. */
+  readonly above?: Delegation
   /** Whether a server gave an authoritative answer for the zone. */
   readonly verified: boolean
   /** No zone was found: a server given as the resolver, which offers no recursion, stands in for the zone's servers. */
   readonly standIn?: true
-  /** The servers of a zone above answered like recursive resolvers, and none of them with authority. */
-  readonly recursionAbove?: boolean
+  /** The servers of registries above that answered like recursive resolvers. */
+  readonly recursionAbove?: readonly DnsAddress[]
 }
 
 /** The delegation in the parent zone. */
@@ -35,8 +37,8 @@ export interface ParentDelegation {
 export interface WalkProgress {
   /** A zone on the way to the name was found. */
   readonly onDelegation: (delegation: Delegation, parent: ParentDelegation | undefined) => void
-  /** All answers from a zone's servers offer recursion, and none is authoritative. */
-  readonly onRecursion: (zone: string) => void
+  /** A registry's server offers recursion without authority, as only something in its place does. */
+  readonly onRecursion: (zone: string, server: DnsAddress) => void
 }
 
 /** The domain doesn't exist: the registry says so or, if no registry can be reached, the resolver. */
@@ -81,8 +83,6 @@ export async function walkDelegations(
       ? undefined
       : referralFrom(message, delegation.zone, name, context.authoritativePort)
     if (referral !== undefined) {
-      // A registry's servers offer no recursion, so this came out of a cache on the way.
-      if (message.ra && isAboveDomains(delegation.zone)) progress.onRecursion(delegation.zone)
       parent = { zone: delegation.zone, hosts: [...referral.hosts.keys()], server }
       delegation = referral
       progress.onDelegation(delegation, parent)
@@ -106,6 +106,7 @@ export async function walkDelegations(
           delegation: await ownServers(zone, server, context),
           soa,
           parent: undefined,
+          ...(isAboveDomains(delegation.zone) ? {} : { above: delegation }),
           verified: true,
         }
   }
@@ -136,7 +137,7 @@ async function askAnyOf(
   progress: WalkProgress,
 ): Promise<StepAnswer | 'dead-end' | undefined> {
   const { effects } = context
-  const messages: Message[] = []
+  let hasAnswers = false
   // The domain's own servers are the last ones that can answer, so they get more time.
   const limitMs = isAboveDomains(delegation.zone) ? LEVEL_MS : OWN_LEVEL_MS
   const askOne = async (server: DnsAddress): Promise<StepAnswer | undefined> => {
@@ -145,7 +146,10 @@ async function askAnyOf(
     const reply = await ask(server, { name, type: 'SOA' }, options, effects)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
-    messages.push(message)
+    hasAnswers = true
+    // One address family may be redirected and the other not, so each server is reported.
+    if (message.ra && !message.aa && isAboveDomains(delegation.zone))
+      progress.onRecursion(delegation.zone, server)
     const leadsFurther =
       message.aa || referralFrom(message, delegation.zone, name, context.authoritativePort) !== undefined
     const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
@@ -176,9 +180,7 @@ async function askAnyOf(
     message.answers.length === 0 && isFromAbove(soaOf(message), delegation.zone)
   const worth = (answer: StepAnswer) => (isDenial(answer) || isAnswerFromAbove(answer) ? 1 : 0)
   const best = await bestOf([...glued, ...lookups], worth, effects)
-  if (best !== undefined || messages.length === 0) return best
-  if (messages.every((message) => message.ra && !message.aa)) progress.onRecursion(delegation.zone)
-  return 'dead-end'
+  return best ?? (hasAnswers ? 'dead-end' : undefined)
 }
 
 /**

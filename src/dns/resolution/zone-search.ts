@@ -54,13 +54,15 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
     levels.length = 0
     reached = { kind: 'located', delegation, soa: undefined, parent, verified: false }
   }
-  const recursing = new Set<string>()
-  const onRecursion = (zone: string) => {
-    recursing.add(zone)
+  const recursing: { readonly zone: string; readonly server: DnsAddress }[] = []
+  const onRecursion: WalkProgress['onRecursion'] = (zone, server) => {
+    recursing.push({ zone, server })
   }
   const withRecursionAbove = (located: Located): Located => ({
     ...located,
-    recursionAbove: [...recursing].some((above) => above !== located.delegation.zone),
+    recursionAbove: recursing.flatMap(({ zone, server }) =>
+      zone === located.delegation.zone ? [] : [server],
+    ),
   })
   try {
     while (clock.monotonic() < context.deadline) {

@@ -650,6 +650,7 @@ describe('silence is not an answer:', () => {
 })
 
 describe('the cause', () => {
+  const registry = { address: '192.0.2.53', port: 53 }
   const refused = observation({
     outcome: 'refused',
     rcode: 'REFUSED',
@@ -658,15 +659,30 @@ describe('the cause', () => {
   })
 
   test('is interception if a resolver answers instead of all servers, including the registry’s', () => {
-    const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: true }))
+    const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: [registry] }))
     expect({ verdict, codes: findings.map(({ code }) => code) }).toEqual({
       verdict: 'unknown',
       codes: ['dns_intercepted'],
     })
   })
 
+  test('is interception of IPv4 only, which is a warning if the record is seen over IPv6', () => {
+    const v6 = { server: { address: '2001:db8::1', port: 53 } }
+    const seenAbove = (address: string) => ({ recursionAbove: [{ address, port: 53 }] })
+    expect(
+      diagnosed(observations({ servers: [refused, match(v6)], ...seenAbove('192.0.2.53') })),
+    ).toMatchObject({ verdict: 'ready_with_warning', findings: [{ code: 'dns_intercepted' }] })
+    expect(
+      diagnosed(observations({ servers: [refused, match(v6)], ...seenAbove('2001:db8::53') })),
+    ).toMatchObject({ verdict: 'ready_with_warning', findings: [{ code: 'lame_nameserver' }] })
+    // An answer with authority over IPv4 shows that it isn't redirected.
+    expect(
+      diagnosed(observations({ servers: [refused, match(second)], ...seenAbove('192.0.2.53') })),
+    ).toMatchObject({ verdict: 'ready_with_warning', findings: [{ code: 'lame_nameserver' }] })
+  })
+
   test('is a lame server if a resolver answers instead of this server only', () => {
-    const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: false }))
+    const { verdict, findings } = diagnosed(observations({ servers: [refused], recursionAbove: [] }))
     expect({ verdict, codes: findings.map(({ code }) => code) }).toEqual({
       verdict: 'fix',
       codes: ['lame_nameserver'],
@@ -680,10 +696,10 @@ describe('the cause', () => {
     const recursive = { ...refused, outcome: 'lame' as const, rcode }
     const parent = { zone: 'com', hosts: ['ns1.example.com'] }
     expect(
-      diagnosed(observations({ servers: [observation(recursive)], parent, recursionAbove: false })),
+      diagnosed(observations({ servers: [observation(recursive)], parent, recursionAbove: [] })),
     ).toMatchObject({ verdict: 'fix', findings: [{ code: 'lame_nameserver' }] })
     expect(
-      diagnosed(observations({ servers: [observation(recursive)], parent, recursionAbove: true })),
+      diagnosed(observations({ servers: [observation(recursive)], parent, recursionAbove: [registry] })),
     ).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
   })
 
@@ -894,6 +910,15 @@ describe('DNSSEC', () => {
     expect(findings).toMatchObject([{ code: 'dnssec_bogus' }])
     expect(findings[0]?.message).toMatch(message)
     expect(findings[0]?.fix).toMatch(fix)
+  })
+
+  test('a wrong clock here is a warning, unless a resolver rejects the zone', () => {
+    const wrongClock = { ...dnssec('expired'), wrongClock: true as const }
+    const { verdict, findings } = diagnosed(observations({ dnssec: wrongClock }))
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus', evidence: { reason: 'local_clock' } }])
+    const rejecting = resolver({ outcome: 'servfail', withCheckingDisabled: match() })
+    expect(diagnosed(observations({ dnssec: wrongClock, resolvers: [rejecting] })).verdict).toBe('fix')
   })
 
   test('expired signatures at one server are a warning that names it', () => {

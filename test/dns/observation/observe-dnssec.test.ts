@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { observeDnssec } from '../../../src/dns/observation/observe-dnssec.ts'
 import type { DelegationSigner } from '../../../src/dns/wire/message.ts'
 import { AA, type Asked, EDNS, type FakeReply } from '../fake-dns.ts'
-import { timedContext } from '../timed-check.ts'
+import { fakeInternet, txt } from '../fake-internet.ts'
+import { timedCheck, timedContext } from '../timed-check.ts'
 
 /** The example of RFC 4034 section 5.4. */
 const ZONE = 'dskey.example.com'
@@ -34,12 +35,12 @@ const soa: packet.Answer = {
 }
 
 /** Virtual time starts in 1970, so dates are seconds from the start. */
-const signature = (inception: number, expiration: number): packet.Answer => ({
+const dated = (typeCovered: 'SOA' | 'DS', inception: number, expiration: number): packet.Answer => ({
   type: 'RRSIG',
   name: ZONE,
   ttl: 60,
   data: {
-    typeCovered: 'SOA',
+    typeCovered,
     algorithm: 5,
     labels: 3,
     originalTTL: 60,
@@ -50,6 +51,8 @@ const signature = (inception: number, expiration: number): packet.Answer => ({
     signature: Buffer.alloc(8),
   },
 })
+
+const signature = (inception: number, expiration: number) => dated('SOA', inception, expiration)
 
 function server(signatures: packet.Answer[], keys = true): (asked: Asked) => FakeReply {
   return ({ type }) => ({
@@ -171,5 +174,43 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
 
   test('silence is not an observation', async () => {
     expect(await observe(() => 'silent')).toBeUndefined()
+  })
+})
+
+describe('expired signatures of a zone', () => {
+  /** @param expiration of the signature of the DS record, in the parent zone. */
+  const check = async (expiration: number) => {
+    const at = (apex: string, address: string) => ({ apex, servers: { [`ns.${apex}`]: [address] } })
+    const zones = [
+      at('com', '192.0.2.1'),
+      at('example.com', '192.0.2.3'),
+      { ...at(ZONE, '192.0.2.4'), records: [txt(ZONE, 'prefix=token')] },
+    ]
+    const signed = server([signature(-3 * DAY, -2 * DAY)])
+    const { type: _, ...ds } = SIGNER
+    const delegation: packet.Answer[] = [
+      { type: 'DS', name: ZONE, ttl: 60, data: { ...ds, digest: Buffer.from(SIGNER.digest) } },
+      dated('DS', -3 * DAY, expiration),
+    ]
+    const respond = fakeInternet(zones, (asked) => {
+      if (asked.server === '192.0.2.3' && asked.type === 'DS')
+        return { flags: AA, additionals: [EDNS], answers: delegation }
+      return asked.server === '192.0.2.4' && asked.dnssecOk ? signed(asked) : undefined
+    })
+    return (await timedCheck(respond, { name: ZONE })).report
+  }
+
+  test('are an error if those of the parent zone are valid', async () => {
+    expect(await check(DAY)).toMatchObject({
+      verdict: 'fix',
+      findings: [{ code: 'dnssec_bogus', details: { reason: 'signature_expired' } }],
+    })
+  })
+
+  test('are blamed on the clock of this machine if those of the parent zone look expired too', async () => {
+    expect(await check(-DAY)).toMatchObject({
+      verdict: 'ready_with_warning',
+      findings: [{ code: 'dnssec_bogus', details: { reason: 'local_clock' } }],
+    })
   })
 })

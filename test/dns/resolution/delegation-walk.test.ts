@@ -25,7 +25,7 @@ async function walk(
   const recursion: string[] = []
   const end = await walkDelegations(name, start, context, {
     onDelegation: ({ zone }) => seen.push(zone),
-    onRecursion: (zone) => recursion.push(zone),
+    onRecursion: (zone, { address }) => recursion.push(`${zone} ${address}`),
   })
   return { end, seen, recursion, asked, ms: context.effects.clock.monotonic() }
 }
@@ -66,7 +66,7 @@ describe('the delegation walk', () => {
     const refused = () => ({ flags: RA | RCODE.REFUSED })
     const { end, recursion } = await walk('id.me', refused)
     expect(end).toBe('dead-end')
-    expect(recursion).toEqual(['me'])
+    expect(recursion).toEqual(['me 192.0.2.1', 'me 192.0.2.2'])
   })
 
   test('finds a zone whose servers are silent within four seconds', async () => {

@@ -147,6 +147,11 @@ const servers: readonly TestZone[] = [
     parentNs: ['a', 'b'],
     serials: { a: 1, b: 2026010101 },
   },
+  // The zone below is only at Knot, or only at NSD, and nothing delegates it.
+  onBoth('panela.test', 'www A 192.0.2.1'),
+  onA('mail.panela.test', RIGHT, { undelegated: true }),
+  onBoth('panelb.test', 'www A 192.0.2.1'),
+  { domain: 'mail.panelb.test', on: { b: RIGHT }, ns: ['b'], undelegated: true },
   { domain: 'lame.test', on: { a: RIGHT }, ns: ['a', 'b'] },
   { domain: 'lamemissing.test', on: { a: SPF }, ns: ['a', 'b'] },
   { domain: 'alllame.test', on: { a: RIGHT }, ns: ['b', 'c'], resolveAt: 'a' },
