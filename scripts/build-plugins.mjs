@@ -1,6 +1,6 @@
 // What esbuild doesn't do by itself.
 import { isBuiltin } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join, relative } from 'node:path'
 
 /** Node's modules that are used as a function, class or object themselves, not only for their members. */
 const AS_THEY_ARE = new Set(['events', 'module', 'process', 'stream'])
@@ -120,7 +120,8 @@ export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
         const user = /.*[\\/]node_modules[\\/]([^\\/]+)/.exec(importer)?.[1]
         if (path !== 'string-width' || !packages.includes(user)) return undefined
         replaced.add(user)
-        return { path: measure, namespace: 'measure' }
+        // Relative: source maps are published, and name it.
+        return { path: `./${relative(root, measure)}`, namespace: 'measure' }
       })
       const onLoad = (namespace, name) =>
         build.onLoad({ filter: /.*/, namespace }, ({ path }) => ({
@@ -146,21 +147,23 @@ export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
  * for each set of commands that share a module, and Node takes time to find and load each file. Here every module that is
  * imported dynamically also imports the core, so that all of them form one set.
  *
- * @param core absolute paths
+ * @param core paths below the root
  */
-export function coreChunk(core) {
+export function coreChunk(root, core) {
   return {
     name: 'core-chunk',
     setup(build) {
       build.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) =>
-        kind === 'dynamic-import' ? { path: join(resolveDir, path), namespace: 'with-core' } : undefined,
+        kind === 'dynamic-import'
+          ? { path: relative(root, join(resolveDir, path)), namespace: 'with-core' }
+          : undefined,
       )
       build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
         contents: [
-          ...core.map((file) => `import ${JSON.stringify(file)}`),
-          `export * from ${JSON.stringify(path)}`,
+          ...core.map((file) => `import ${JSON.stringify(`./${file}`)}`),
+          `export * from ${JSON.stringify(`./${path}`)}`,
         ].join('\n'),
-        resolveDir: dirname(path),
+        resolveDir: root,
       }))
     },
   }

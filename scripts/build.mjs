@@ -50,13 +50,7 @@ const { metafile } = await build({
   chunkNames: '[name]-[hash]',
   define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version) },
   external: ['keytar'],
-  plugins: [
-    leanUndici(),
-    currentStringWidth(root),
-    nodeBuiltins(),
-    nativeLocks(),
-    coreChunk(CORE.map((file) => join(root, file))),
-  ],
+  plugins: [leanUndici(), currentStringWidth(root), nodeBuiltins(), nativeLocks(), coreChunk(root, CORE)],
   metafile: true,
 })
 

@@ -1,4 +1,4 @@
-import { constants, openSync, readFileSync } from 'node:fs'
+import { constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
@@ -37,6 +37,8 @@ const SECRET_FILE = /^secret\.(?<session>[0-9a-f]{12})(\.(?<pid>\d+)-[0-9a-f]{12
 
 /** Enough for the file of any refresh token; taken from the disk before a token is sent. */
 const RESERVED_BYTES = 8 * 1024
+/** Far more than the file of any refresh token. */
+const MAX_SECRET_BYTES = 4 * 1024 * 1024
 
 export interface SecretFile extends SecretLocation {
   readonly session: string
@@ -109,6 +111,7 @@ export async function readNewest(
 ): Promise<NewestSecret> {
   const copies: NewestSecret[] = []
   let failure: unknown
+  let damaged: unknown
   for (const location of locationsOf(storage)) {
     try {
       const secret = await readSecret(context, location)
@@ -117,12 +120,13 @@ export async function readNewest(
     } catch (error) {
       const problem = requireCliError(error)
       if (location === storage.location) failure = problem
-      else if (!holdsNoSecret(location.name)) throw problem
+      else if (contentOf(location.name) === 'unknown') throw problem
+      else if (contentOf(location.name) === 'damaged') damaged = problem
     }
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]
   if (newest !== undefined && newest.generation >= known) return newest
-  if (failure !== undefined) throw failure
+  if (failure !== undefined || damaged !== undefined) throw failure ?? damaged
   const { location } = storage
   // An old copy beside a keychain that returns nothing dates from when the keychain refused: the newer one is in there.
   if (
@@ -148,26 +152,32 @@ export function highestInFiles(storage: SecretStorage): number {
   return Math.max(0, ...generations)
 }
 
-/** Whether a file was preallocated and never used, or a process died while it wrote: then it is not JSON. */
-function holdsNoSecret(path: string): boolean {
+/**
+ * What is in a file that can't be used: `blank` if it was preallocated and never used, or is gone; `damaged` if a process
+ * died while it wrote; `unknown` if it may hold a secret.
+ */
+function contentOf(path: string): 'blank' | 'damaged' | 'unknown' {
   let text: string
   try {
     text = readText(path)
   } catch (error) {
-    return codeOf(error) === 'ENOENT'
+    return codeOf(error) === 'ENOENT' ? 'blank' : 'unknown'
   }
+  if (text.trim() === '') return 'blank'
   try {
     JSON.parse(text)
-    return false
+    return 'unknown'
   } catch {
-    return true
+    return 'damaged'
   }
 }
 
 /** Opens and closes the file itself: `readFileSync` with a path aborts the process if closing fails. */
 function readText(path: string): string {
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
   try {
+    const found = fstatSync(fd)
+    if (!found.isFile() || found.size > MAX_SECRET_BYTES) throw new Error('it is not a file of this program')
     return readFileSync(fd, 'utf8')
   } finally {
     closeQuietly(fd)
@@ -264,7 +274,7 @@ export async function removeOutdatedCopies(
   for (const file of secretFiles(storage).filter(({ session }) => session === storage.session)) {
     const held = await readSecret(context, file).catch(() => undefined)
     if (held === undefined) {
-      if (!holdsNoSecret(file.name)) areGone = false
+      if (contentOf(file.name) === 'unknown') areGone = false
       else if (file.pid !== undefined && !isProcessAlive(file.pid))
         await removeSecret(context, file).catch(() => undefined)
     } else if (held.generation < least) {

@@ -11,6 +11,8 @@ import { parseRetryAfter } from './retry.ts'
 export const MAX_BODY_BYTES = 8 * 1024 * 1024
 /** Also far more. Parsed values take many times the memory of their text: empty objects twenty times, nested lists fifty. */
 const MAX_VALUES = 100_000
+/** Also far more. JSON.stringify calls itself for each level. */
+const MAX_DEPTH = 500
 /** Only this much of an error response is read. */
 export const MAX_ERROR_BODY_BYTES = 64 * 1024
 
@@ -68,7 +70,20 @@ export function parseObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unexpectedAnswer(`expected a JSON object, got ${nameOfType(value)}`, status)
   }
+  if (isDeeperThan(MAX_DEPTH, value)) throw unexpectedAnswer('it is nested too deeply', status)
   return value as Record<string, unknown>
+}
+
+/** Level by level, because a function that calls itself would run out of stack. */
+function isDeeperThan(limit: number, value: object): boolean {
+  let level: object[] = [value]
+  for (let depth = 0; depth < limit; depth++) {
+    level = level.flatMap((one) =>
+      Object.values(one).filter((below): below is object => typeof below === 'object' && below !== null),
+    )
+    if (level.length === 0) return false
+  }
+  return true
 }
 
 function occursMoreOften(text: string, character: string, limit: number): boolean {

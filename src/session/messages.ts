@@ -73,6 +73,16 @@ export function sessionOver(record: OAuthRecord): CliError {
   )
 }
 
+/** Somebody signed in to the profile while its previous session was being renewed. */
+export function replacedMeanwhile({ profile }: OAuthRecord): CliError {
+  return new CliError(
+    'session_busy',
+    Exit.unavailable,
+    `profile ${profile} was signed in again while this command renewed the session before, which is no longer used`,
+    { hint: 'run this command again' },
+  )
+}
+
 /** Something keeps deleting or replacing the lock file. */
 export function lockReplaced(profile: string, path: string): CliError {
   return new CliError(

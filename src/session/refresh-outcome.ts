@@ -18,12 +18,13 @@ import {
   accessTokenUnusable,
   notRecorded,
   REFRESH_TOKEN_DAYS,
+  replacedMeanwhile,
   sessionOver,
   signInAgain,
   tokenLost,
 } from './messages.ts'
 import type { SessionPaths } from './paths.ts'
-import { type OAuthRecord, writeRecord } from './record.ts'
+import { type OAuthRecord, readRecord, writeRecord } from './record.ts'
 import type { RefreshAttempt } from './refresh-task.ts'
 
 /**
@@ -46,6 +47,10 @@ export async function storeRenewed(
   const stored = await storeSuccessor(context, storage, successor, reserved).catch((error: unknown) => {
     throw tokenLost(record, error)
   })
+  if (await isReplaced(attempt)) {
+    await removeSecrets(context, locationsOf(storage))
+    throw replacedMeanwhile(record)
+  }
   // From here on the session is safe: the next command makes up for whatever fails.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = await cacheAccessToken(paths, token)
@@ -73,6 +78,12 @@ export async function storeRenewed(
     )
   }
   return token
+}
+
+/** Whether somebody has signed in since this refresh began, which takes a lock file that was deleted. */
+async function isReplaced({ paths, record }: RefreshAttempt): Promise<boolean> {
+  const current = await readRecord(paths).catch(() => undefined)
+  return current !== undefined && current.id !== record.id
 }
 
 /** @param received when the request left: the answer is no older. */
@@ -132,9 +143,14 @@ function isRemoved(paths: SessionPaths): boolean {
  * @returns the error to report.
  */
 export async function endSession(
-  { context, paths, record, storage, guard, secret, sha256, resend }: RefreshAttempt,
+  attempt: RefreshAttempt,
   description: string | undefined,
 ): Promise<CliError> {
+  const { context, paths, record, storage, guard, secret, sha256, resend } = attempt
+  if (await isReplaced(attempt)) {
+    await removeSecrets(context, locationsOf(storage))
+    return replacedMeanwhile(record)
+  }
   const now = context.clock.now()
   const expired = now - secret.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
   const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'

@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Context, HttpRequest } from '../../src/context.ts'
+import { readAccessToken } from '../../src/session/access-token.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession } from '../../src/session/forget.ts'
@@ -342,6 +343,33 @@ describe('a keychain that refused the new token', () => {
   })
 })
 
+describe('a sign-in while a refresh is in progress, after its lock file was deleted', () => {
+  it.each([
+    ['is renewed', undefined],
+    ['has ended', { kind: 'status', status: 400, body: '{"error":"invalid_grant"}' }],
+  ])(
+    'keeps its session and its tokens if the service answers that the one before %s',
+    async (_what, fault) => {
+      const world = await createSandboxSession()
+      await world.signIn()
+      if (fault !== undefined) await world.fault(fault)
+      const context = beforeStoring(world, async () => {
+        rmSync(world.paths.lock)
+        await world.clearFaults()
+        await world.signIn()
+      })
+      expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('session_busy')
+      const record = await readRecord(world.paths)
+      expect(record).toMatchObject({ ended: null })
+      const token = await readAccessToken(world.paths)
+      expect(token?.session).toBe(record?.id)
+      expect(names(world).filter((name) => name.startsWith('secret.'))).toEqual([`secret.${record?.id}.json`])
+      expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+      expect(await world.counts()).toMatchObject({ reuse_detections: 0 })
+    },
+  )
+})
+
 describe('a copy of the token that cannot be read', () => {
   /** A session that was renewed once, the token of before still stored, and both files by their generation. */
   async function renewedOnce() {
@@ -373,6 +401,22 @@ describe('a copy of the token that cannot be read', () => {
     writeFileSync(newer, kept, { mode: 0o600 })
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+  })
+
+  it('is named if it is damaged', async () => {
+    const { world, newer } = await renewedOnce()
+    writeFileSync(newer, Buffer.alloc(100))
+    await expect(renew(world.context, world.settings, ASKED)).rejects.toMatchObject({
+      code: 'file_unusable',
+      message: expect.stringContaining(newer),
+    })
+  })
+
+  it.runIf(needs('posix'))('is not read if it is a link to something endless', async () => {
+    const { world, newer } = await renewedOnce()
+    rmSync(newer)
+    symlinkSync('/dev/zero', newer)
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('file_unusable')
   })
 
   it('does not bring back an older one, whose journal entry stays as long as it is stored', async () => {
