@@ -115,6 +115,8 @@ function intercepted(observations: Observations, servers: readonly Observation[]
 /** Whether a server serves the zone, as its SOA record shows, but fails for TXT queries. */
 function failsTxtOnly(server: Observation): boolean {
   if (server.soa === undefined || server.tcpFailure !== undefined || server.aliases.length > 0) return false
+  // What this machine couldn't even send says nothing about the server.
+  if (server.outcome === 'unreachable') return false
   return server.rcode !== 'NOERROR' && server.rcode !== 'NXDOMAIN'
 }
 
@@ -200,7 +202,7 @@ function tcpBlocked(
     message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${closed || truncated.length === 0 ? 'is closed' : "doesn't answer"}${readable ? '; the resolver can read it' : ''}`,
     fix: readable
       ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
-      : 'Allow TCP port 53 to the name servers (required by RFC 7766), or remove TXT records at this name that you no longer need',
+      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}Allow TCP port 53 to the name servers (required by RFC 7766), or remove TXT records at this name that you no longer need`,
     certain,
     details: {
       servers: concerned.map((server) => ({

@@ -393,6 +393,27 @@ describe('the report', () => {
 })
 
 describe('the fix', () => {
+  test.each([
+    ['sends a person to another network while this one may be what blocks TCP', 'timeout', true],
+    ["is the servers' alone where they refuse TCP", 'refused', false],
+  ] as const)('of a TXT answer too large for UDP %s', (_what, tcpFailure, elsewhere) => {
+    const outcome = tcpFailure === 'timeout' ? 'timeout' : 'unreachable'
+    const { findings } = diagnosed(observations({ servers: [observation({ outcome, tcpFailure })] }))
+    const fix = findings.find(({ code }) => code === 'tcp_blocked')?.fix ?? ''
+    expect(fix).toContain('Allow TCP port 53')
+    expect(fix.startsWith('Check from another network first')).toBe(elsewhere)
+  })
+
+  test('of a query that this machine could not send does not accuse the server of refusing TXT', () => {
+    const soa = observation({}).soa
+    const { findings } = diagnosed(
+      observations({
+        servers: [observation({ outcome: 'unreachable', rcode: undefined, ...(soa && { soa }) })],
+      }),
+    )
+    expect(findings.map(({ code }) => code)).not.toContain('txt_refused')
+  })
+
   const lame = observation({ ...second, outcome: 'refused', rcode: 'REFUSED', authoritative: false })
 
   test.each([
