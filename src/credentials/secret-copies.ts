@@ -119,9 +119,13 @@ export async function readNewest(
         copies.push({ ...secret, location, inChosenStore: isInChosenStore(storage, location) })
     } catch (error) {
       const problem = requireCliError(error)
-      if (location === storage.location) failure = problem
-      else if (contentOf(location.name) === 'unknown') throw problem
-      else if (contentOf(location.name) === 'damaged') damaged = problem
+      if (location === storage.location) {
+        failure = problem
+        continue
+      }
+      const content = contentOf(location.name)
+      if (content === 'unknown') throw problem
+      if (content === 'damaged') damaged = problem
     }
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]

@@ -58,7 +58,7 @@ function change(sandbox: SandboxState, form: URLSearchParams): string {
       const type = readType(field('type'))
       const ttl = field('ttl') === '' ? DEFAULT_TTL : Number(field('ttl'))
       if (!(Number.isInteger(ttl) && ttl >= 0 && ttl < 2 ** 31))
-        throw validationError('The TTL is no number of seconds.')
+        throw validationError('The TTL is not a number of seconds.')
       const present = zones.holding(name)?.names.get(name)?.get(type)?.data ?? []
       zones.set(name, type, { ttl, data: [...present, readData(type, field('value'))] })
       return 'added'

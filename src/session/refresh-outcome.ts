@@ -47,10 +47,8 @@ export async function storeRenewed(
   const stored = await storeSuccessor(context, storage, successor, reserved).catch((error: unknown) => {
     throw tokenLost(record, error)
   })
-  if (await isReplaced(attempt)) {
-    await removeSecrets(context, locationsOf(storage))
-    throw replacedMeanwhile(record)
-  }
+  const replaced = await discardIfReplaced(attempt)
+  if (replaced !== undefined) throw replaced
   // From here on the session is safe: the next command makes up for whatever fails.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = await cacheAccessToken(paths, token)
@@ -80,10 +78,18 @@ export async function storeRenewed(
   return token
 }
 
-/** Whether somebody has signed in since this refresh began, which takes a lock file that was deleted. */
-async function isReplaced({ paths, record }: RefreshAttempt): Promise<boolean> {
+/**
+ * Removes the secrets of the session if somebody has signed in since its refresh began, which takes a lock file that was
+ * deleted: everything else belongs to the new session.
+ *
+ * @returns the error to report if so.
+ */
+async function discardIfReplaced(attempt: RefreshAttempt): Promise<CliError | undefined> {
+  const { context, paths, record, storage } = attempt
   const current = await readRecord(paths).catch(() => undefined)
-  return current !== undefined && current.id !== record.id
+  if (current === undefined || current.id === record.id) return undefined
+  await removeSecrets(context, locationsOf(storage))
+  return replacedMeanwhile(record)
 }
 
 /** @param received when the request left: the answer is no older. */
@@ -147,10 +153,8 @@ export async function endSession(
   description: string | undefined,
 ): Promise<CliError> {
   const { context, paths, record, storage, guard, secret, sha256, resend } = attempt
-  if (await isReplaced(attempt)) {
-    await removeSecrets(context, locationsOf(storage))
-    return replacedMeanwhile(record)
-  }
+  const replaced = await discardIfReplaced(attempt)
+  if (replaced !== undefined) return replaced
   const now = context.clock.now()
   const expired = now - secret.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
   const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'

@@ -11,7 +11,13 @@ import type { ProxySettings } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { replaceSession } from '../../src/session/replace.ts'
-import { createFakeContext, type FakeClock, type FakeContext, fakeSettings } from '../fake-context.ts'
+import {
+  createFakeContext,
+  createFakeOutput,
+  type FakeClock,
+  type FakeContext,
+  fakeSettings,
+} from '../fake-context.ts'
 import { expireAccessToken, withEffects } from '../session/sandbox-session.ts'
 
 /** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */
@@ -135,8 +141,8 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
   return {
     context,
     async run(words, terminal) {
-      const stdout = collector(terminal)
-      const stderr = collector(terminal)
+      const stdout = createFakeOutput(terminal)
+      const stderr = createFakeOutput(terminal)
       const began = performance.now()
       const code = await run(words, { ...context, stdout, stderr })
       return { words, code, stdout: stdout.text, stderr: stderr.text, ms: performance.now() - began }
@@ -168,20 +174,6 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
         }
       }
       return found
-    },
-  }
-}
-
-function collector(terminal: { columns: number } | undefined) {
-  let text = ''
-  return {
-    isTTY: terminal !== undefined,
-    columns: terminal?.columns,
-    get text() {
-      return text
-    },
-    async write(piece: string) {
-      text += piece
     },
   }
 }
