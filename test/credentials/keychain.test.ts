@@ -260,10 +260,8 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     await open.keychain.call(request('set', 'a', 'secret'))
     await open.stop()
     const { keychain } = await startKeyring({ state: 'prompting', home: open.home })
-    const started = performance.now()
     const answer = await keychain.call({ ...request('get', 'a'), timeoutMs: 1_500 })
     expect(answer).toMatchObject({ ok: false, reason: 'timeout' })
-    expect(performance.now() - started).toBeLessThan(10_000)
   })
 
   it('without a keychain, the error says that there is none', async () => {
