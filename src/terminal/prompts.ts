@@ -22,10 +22,11 @@ export function createPrompts({
   ): Promise<T> {
     interrupts.signal.throwIfAborted()
     const input = stdin.stream
-    // At the end of the input (Ctrl-D) the library closes its reader, which pauses the stream, and waits forever.
+    // At the end of the input (Ctrl-D) the library closes its reader, which pauses the stream, and waits forever. A
+    // terminal that hangs up is an error.
     const ended = new AbortController()
-    const onPause = () => setImmediate(() => ended.abort())
-    input.once('pause', onPause)
+    const onEnd = () => setImmediate(() => ended.abort())
+    for (const event of ['pause', 'error']) input.once(event, onEnd)
     try {
       const signal = AbortSignal.any([interrupts.signal, ended.signal])
       return await question({ input, output: promptOutput(stderr), signal })
@@ -36,7 +37,7 @@ export function createPrompts({
       if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
       throw error
     } finally {
-      input.off('pause', onPause)
+      for (const event of ['pause', 'error']) input.off(event, onEnd)
       // Otherwise the open stream keeps the process alive.
       input.pause()
     }
