@@ -29,17 +29,19 @@ export function watchTerminals(): () => void {
 
 /** Standard input, as a command gets it. */
 export function realInput(): Input {
-  let listening = false
   return {
     get isTTY() {
       return isTerminal(0)
     },
     // Opened only to read from it, because that keeps the process alive.
     get stream() {
-      // Without a listener, a terminal that hangs up (EIO) would be an uncaught exception.
-      if (!listening) process.stdin.on('error', () => {})
-      listening = true
-      return process.stdin
+      const { stdin } = process
+      if (isTerminal(0) && !Object.hasOwn(stdin, 'setRawMode')) {
+        const { setRawMode } = stdin
+        // A terminal that has hung up has no mode. Node would emit an error where nobody can catch it.
+        stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
+      }
+      return stdin
     },
   }
 }

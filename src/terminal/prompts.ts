@@ -22,11 +22,10 @@ export function createPrompts({
   ): Promise<T> {
     interrupts.signal.throwIfAborted()
     const input = stdin.stream
-    // At the end of the input (Ctrl-D) the library closes its reader, which pauses the stream, and waits forever. A
-    // terminal that hangs up is an error.
+    // At the end of the input (Ctrl-D) the library closes its reader, which pauses the stream, and waits forever.
     const ended = new AbortController()
-    const onEnd = () => setImmediate(() => ended.abort())
-    for (const event of ['pause', 'error']) input.once(event, onEnd)
+    const onPause = () => setImmediate(() => ended.abort())
+    input.once('pause', onPause)
     try {
       const signal = AbortSignal.any([interrupts.signal, ended.signal])
       return await question({ input, output: promptOutput(stderr), signal })
@@ -37,7 +36,7 @@ export function createPrompts({
       if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
       throw error
     } finally {
-      for (const event of ['pause', 'error']) input.off(event, onEnd)
+      input.off('pause', onPause)
       // Otherwise the open stream keeps the process alive.
       input.pause()
     }
