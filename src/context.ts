@@ -239,6 +239,8 @@ export interface KeychainRequest {
   /** For `set`. */
   readonly secret?: string
   readonly timeoutMs: number
+  /** Ends the call early, as a timeout. */
+  readonly signal?: AbortSignal
 }
 
 /**

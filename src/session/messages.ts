@@ -1,6 +1,7 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
+import { REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
 type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 
@@ -8,9 +9,6 @@ type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 export function signInAgain({ profile, store }: SignedIn): string {
   return loginCommand({ profile, store })
 }
-
-/** The refresh token lives this long from when it was issued (interface, section 8). */
-export const REFRESH_TOKEN_DAYS = 60
 
 function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`

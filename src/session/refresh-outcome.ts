@@ -17,7 +17,6 @@ import {
   accessTokenNotStored,
   accessTokenUnusable,
   notRecorded,
-  REFRESH_TOKEN_DAYS,
   replacedMeanwhile,
   sessionOver,
   signInAgain,
@@ -26,6 +25,7 @@ import {
 import type { SessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, writeRecord } from './record.ts'
 import type { RefreshAttempt } from './refresh-task.ts'
+import { hasExpired } from './refresh-token.ts'
 
 /**
  * Step 9: stores the refresh token, then the access token, then closes the journal.
@@ -49,6 +49,7 @@ export async function storeRenewed(
   })
   const replaced = await discardIfReplaced(attempt)
   if (replaced !== undefined) throw replaced
+  const isGone = !isThere(paths.session)
   // From here on the session is safe: the next command makes up for whatever fails.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = await cacheAccessToken(paths, token)
@@ -58,7 +59,7 @@ export async function storeRenewed(
     if (areGone) closeJournalQuietly(guard.journals, sha256)
   } else {
     // Even with --quiet: the secret is where nobody chose to keep it.
-    const then = isThere(paths.session)
+    const then = !isGone
       ? 'goes back at the next refresh'
       : `is of no use without the record of the session, which is gone: run ${signInAgain(record)}`
     await context.stderr.write(
@@ -66,7 +67,8 @@ export async function storeRenewed(
     )
   }
   if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')
-  if (failure !== undefined) {
+  // Without its record the session doesn't continue, as was just said.
+  if (failure !== undefined && !isGone) {
     // A person who narrowed the token must not hand out a wider one.
     if (options.reason === 'asked') throw failure
     await warn(
@@ -156,7 +158,7 @@ export async function endSession(
   const replaced = await discardIfReplaced(attempt)
   if (replaced !== undefined) return replaced
   const now = context.clock.now()
-  const expired = now - secret.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
+  const expired = hasExpired(record.id, secret, await readAccessToken(paths), context.clock)
   const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'
   const ended: OAuthRecord = {
     ...record,

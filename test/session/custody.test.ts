@@ -518,6 +518,32 @@ describe('the secrets of earlier sign-ins', () => {
   })
 })
 
+describe('a session directory that is deleted during a refresh', () => {
+  it('one warning says what is true', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    world.expire()
+    const context = beforeStoring(world, () => rmSync(world.paths.directory, { recursive: true }))
+    await renew(context, world.settings, { reason: 'stale' })
+    const { text } = world.context.stderr
+    expect(text.match(/^warning: /gm)).toHaveLength(1)
+    expect(text).toContain('is of no use without the record of the session, which is gone')
+    expect(text).not.toContain('next command renews')
+  })
+})
+
+describe('a wall clock that jumped', () => {
+  it.each([-70, 70])('(by %s days) makes no session look expired', async (days) => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    world.expire()
+    const { clock } = world.context
+    clock.setWall(clock.now() + days * 24 * 3600 * 1000)
+    expect((await describeSession(world.context, world.settings)).state).toBe('needs_refresh')
+    expect(await endOf(() => renew(world.context, world.settings, { reason: 'stale' }))).toBe('ok')
+  })
+})
+
 describe('a record that cannot be used', () => {
   it('logout and login remove the keychain item even if the record cannot be used', async () => {
     const keychain = createFakeKeychain()
