@@ -140,8 +140,9 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
 }
 
 /**
- * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk, far
- * more strings than real zones have. If the records of a truncated answer can't be read, it comes without records: its header is enough to go on.
+ * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk, far more
+ * strings than real zones have. If the records of a truncated answer can't be read, it comes without records: its header is
+ * enough to go on.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   if (wire.length < 12) return undefined
