@@ -404,6 +404,15 @@ describe('the fix', () => {
     expect(fix.startsWith('Check from another network first')).toBe(elsewhere)
   })
 
+  test('of a record at the name without its underscore says what is missing', () => {
+    const name = '_verify.example.com'
+    const [finding] = diagnosed(
+      observations({ name, servers: [observation()], probes: recordAt('verify.example.com') }),
+    ).findings
+    expect(finding).toMatchObject({ code: 'other_name' })
+    expect(finding?.message).toContain(`instead of ${name}: the underscore is missing`)
+  })
+
   test.each([
     ['refused', 'is closed', 'Allow TCP port 53'],
     ['closed', 'closes the connection without an answer', 'Allow TCP port 53'],
