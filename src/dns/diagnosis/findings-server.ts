@@ -180,6 +180,14 @@ function lameServers(observations: Observations, servers: readonly Observation[]
   }
 }
 
+/** Why an answer that needs TCP couldn't be read, as the rest of "TCP port 53 …". */
+const TCP_FAILURES: Readonly<Record<string, string>> = {
+  timeout: "doesn't answer",
+  closed: 'closes the connection without an answer',
+  'other-answers': 'answers other queries than the one it was sent',
+  'no-route': "can't be reached from this machine",
+}
+
 function tcpBlocked(
   observations: Observations,
   truncated: readonly Observation[],
@@ -192,17 +200,23 @@ function tcpBlocked(
   const resolversFailed =
     !readable &&
     observations.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
-  const closed = truncated.some((server) => server.tcpFailure !== 'timeout')
+  // A connection that this machine couldn't open says nothing about the server.
+  const closed = truncated.find(({ tcpFailure }) => tcpFailure !== 'timeout' && tcpFailure !== 'no-route')
+  const failure = (closed ?? truncated[0] ?? concerned[0])?.tcpFailure
   const harmless = withRecord.length > 0 || someAnswered || readable
   // If it is closed at the server, or to a resolver elsewhere as well, it isn't this network.
-  const certain = !harmless && (closed || resolversFailed)
+  const certain = !harmless && (closed !== undefined || resolversFailed)
+  const remedy =
+    failure === 'other-answers'
+      ? 'Have TCP on these name servers, or the filter in front of them, repaired'
+      : 'Allow TCP port 53 to the name servers'
   return {
     code: 'tcp_blocked',
     severity: harmless ? 'warning' : 'error',
-    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${closed || truncated.length === 0 ? 'is closed' : "doesn't answer"}${readable ? '; the resolver can read it' : ''}`,
+    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${TCP_FAILURES[failure ?? ''] ?? 'is closed'}${readable ? '; the resolver can read it' : ''}`,
     fix: readable
       ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
-      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}Allow TCP port 53 to the name servers (required by RFC 7766), or remove TXT records at this name that you no longer need`,
+      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}${remedy} (required by RFC 7766), or remove TXT records at this name that you no longer need`,
     certain,
     details: {
       servers: concerned.map((server) => ({
