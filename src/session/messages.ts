@@ -111,6 +111,16 @@ export function accessTokenNotStored(cause: unknown, oldStays: boolean): CliErro
   return withSentence(cause, `The session is renewed, but its new access token is lost: ${then}`, cause)
 }
 
+/** The session is renewed, but nothing on this machine says so any more. */
+export function recordDeleted(session: SignedIn): CliError {
+  return new CliError(
+    'session_deleted',
+    Exit.notSignedIn,
+    `the session of profile ${session.profile} was renewed, but its files were deleted meanwhile, so no other command can use it`,
+    { hint: `run ${signInAgain(session)}` },
+  )
+}
+
 /** The session is renewed, but the access token that came with it is missing or unusable. */
 export function accessTokenUnusable(profile: string, why: string): CliError {
   return new CliError(

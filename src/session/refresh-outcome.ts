@@ -17,9 +17,9 @@ import {
   accessTokenNotStored,
   accessTokenUnusable,
   notRecorded,
+  recordDeleted,
   replacedMeanwhile,
   sessionOver,
-  signInAgain,
   tokenLost,
 } from './messages.ts'
 import type { SessionPaths } from './paths.ts'
@@ -59,24 +59,20 @@ export async function storeRenewed(
     if (areGone) closeJournalQuietly(guard.journals, sha256)
   } else {
     // Even with --quiet: the secret is where nobody chose to keep it.
-    const then = !isGone
-      ? 'goes back at the next refresh'
-      : `is of no use without the record of the session, which is gone: run ${signInAgain(record)}`
+    const then = isGone ? '' : ' and goes back at the next refresh'
     await context.stderr.write(
-      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.location.name}) and ${then}`)}\n`,
+      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.location.name})${then}`)}\n`,
     )
   }
   if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')
-  // Without its record the session doesn't continue, as was just said.
-  if (failure !== undefined && !isGone) {
-    // A person who narrowed the token must not hand out a wider one.
-    if (options.reason === 'asked') throw failure
-    await warn(
-      `the new access token could not be stored, so the next command renews it again: ${failure.message}`,
-      context,
-      settings,
-    )
-  }
+  const loss = isGone ? recordDeleted(record) : failure
+  if (loss === undefined) return token
+  // A person who narrowed the token must not hand out a wider one.
+  if (options.reason === 'asked') throw loss
+  const what = isGone
+    ? `${loss.message}; ${loss.hint}`
+    : `the new access token could not be stored, so the next command renews it again: ${loss.message}`
+  await warn(what, context, settings)
   return token
 }
 
