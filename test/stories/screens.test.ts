@@ -358,6 +358,18 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     },
   )
 
+  test('an answer that arrives together with Enter leaves the hint on the screen', async () => {
+    const world = serve()
+    await world.login()
+    await world.control('POST', 'faults', { kind: 'drop', path: '/oauth/token', count: 1 })
+    await world.run(['auth', 'refresh'])
+    const terminal = openTerminal(world, 'mailclaim auth refresh', { columns: 100 })
+    await terminal.until(/Send it once more/)
+    terminal.type('n\r')
+    expect(await terminal.exit()).toBe(4)
+    expect(terminal.screen()).toContain('hint: sign in again')
+  })
+
   async function requestsArrived(world: ServedWorld, path: string): Promise<void> {
     await expect
       .poll(async () => JSON.stringify(await world.control('GET', 'faults')), { timeout: 20_000 })
