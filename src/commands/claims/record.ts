@@ -1,4 +1,4 @@
-import { knownClaim } from '../../claims/known-claim.ts'
+import { claimWithRecord, warnIfSettled } from '../../claims/known-claim.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import {
   PROVIDER_NAMES,
@@ -6,6 +6,7 @@ import {
   providerSnippet,
   replacesRecordSet,
 } from '../../claims/record-providers.ts'
+import { resolveClaim } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { observeTxtSet, type TxtSet } from '../../dns/observation/observe-txt-set.ts'
 import { findZone } from '../../dns/resolution/find-zone.ts'
@@ -68,7 +69,8 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
   },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable, Exit.notYet],
   async run({ arguments: [argument], options }, context, settings) {
-    const claim = await knownClaim(argument, context, settings)
+    const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
+    await warnIfSettled(claim, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
