@@ -66,7 +66,7 @@ export function stateOf(claim: DomainClaim): ClaimState {
         `the newer claim has a different TXT record; if it's known on this machine: mailclaim claims record${asArgument(claim)}`,
       )
     case 'canceled':
-      return ended('the claim was canceled: its placeholder domain was deleted')
+      return ended('the claim was canceled')
     case 'failed':
       return ended(`the claim failed${failure}`)
   }
@@ -97,6 +97,12 @@ export function expiredAt(claim: DomainClaim, now: number): string | undefined {
 export function isOpen(claim: DomainClaim, now: number): boolean {
   const { phase } = stateOf(claim)
   return phase !== 'completed' && phase !== 'ended' && expiredAt(claim, now) === undefined
+}
+
+/** Says that a new claim was made although an earlier one was open when it was last seen. */
+export function besideWarning({ name, region, created_at }: DomainClaim): string {
+  const details = [region && `region ${region}`, created_at && `created ${created_at}`].filter(Boolean)
+  return `${name} already had an open claim${details.length > 0 ? ` (${details.join(', ')})` : ''}: the service may end it in favor of this new one, which needs its own TXT record`
 }
 
 /** The error of a command whose claim ended unsuccessfully or is blocked: exit 9. */
