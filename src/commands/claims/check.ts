@@ -93,7 +93,7 @@ export const command = defineCommand<Options>({
     await writeReport(report, request, context, settings)
     const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
-    if (report.expected === null)
+    if (report.expected === null && settings.format === 'table')
       await hint(
         `to check for a value: mailclaim claims check ${report.name} --value prefix=token`,
         context,
