@@ -109,7 +109,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     const world = signedIn()
     const domain = `c${String(columns).padStart(3, '0')}.example`
     const terminal = openTerminal(world, `mailclaim claim ${domain}`, { columns, rows: 60 })
-    await terminal.until(/isn't in\s+DNS\s+yet/)
+    await terminal.until(/next check in \d+ second[^]*isn't in\s+DNS\s+yet/)
     const waiting = terminal.screen()
     expect(terminal.cursorIsShown()).toBe(false)
     const value = await recordValue(world, domain)
@@ -128,6 +128,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
         step,
       ).toHaveLength(1)
     expect(terminal.screen()).not.toMatch(/[○⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/)
+    expect(terminal.screen().replaceAll('\n', '').split(value), 'the record once').toHaveLength(2)
     await expect(
       [waiting, watching, terminal.screen()].map((screen) => `${still(screen, value)}\n`).join('\n────\n\n'),
     ).toMatchFileSnapshot(`screens/claim-${columns}.txt`)
