@@ -5,7 +5,10 @@ import type { Settings } from '../settings/settings.ts'
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
 /** The DNS check for a record. */
-export function checkRequest(record: { name: string; value: string }, settings: DnsSettings): CheckRequest {
+export function checkRequest(
+  record: { name: string; value: string | null },
+  settings: DnsSettings,
+): CheckRequest {
   return {
     name: record.name,
     expected: record.value,

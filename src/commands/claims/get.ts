@@ -1,10 +1,9 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import { writeClaim } from '../../claims/write-claim.ts'
 import { Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
 import { connect } from '../../session/connect.ts'
-import { writeObject } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
@@ -21,6 +20,6 @@ export const command = defineCommand({
     const { domainId } = await resolveClaim(argument, context, settings)
     const claim = await getClaim(connect(context, settings), domainId)
     await recordClaim(claim, context, settings)
-    await writeObject(context, settings, claim, CLAIM_COLUMNS)
+    await writeClaim(claim, context, settings)
   },
 })

@@ -1,10 +1,10 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
@@ -15,7 +15,6 @@ import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
-import { writeObject } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 import { WATCH_OPTIONS, type WatchFlags } from './watch.ts'
 
@@ -57,14 +56,14 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     if (state.phase === 'ended') throw endedError(before, state)
     if (state.phase === 'completed') {
       await note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
-      return writeObject(context, settings, before, CLAIM_COLUMNS)
+      return writeClaim(before, context, settings)
     }
     if (options.check !== false) await precheck(before, options.force === true, context, settings)
 
     const claim = await verifyClaim(client, domainId)
     await recordClaim(claim, context, settings)
     if (!options.wait) {
-      await writeObject(context, settings, claim, CLAIM_COLUMNS)
+      await writeClaim(claim, context, settings)
       return hint(
         `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`,
         context,
