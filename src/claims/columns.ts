@@ -1,12 +1,7 @@
-import { relativeTimestamp } from '../service/timestamps.ts'
+import { readableTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import type { Column, Item, RenderContext } from '../terminal/columns.ts'
+import type { Column, Item } from '../terminal/columns.ts'
 import { stateOf } from './lifecycle.ts'
-
-function relativeAndFull(value: unknown, context: RenderContext): string | undefined {
-  const relative = relativeTimestamp(value, context)
-  return relative === undefined ? undefined : `${relative} (${value})`
-}
 
 /** The columns of a claim. */
 export const CLAIM_COLUMNS: readonly Column[] = [
@@ -29,9 +24,9 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'record.name', title: 'Record name', only: 'programs' },
   { field: 'record.value', title: 'Record value', only: 'programs' },
   { field: 'record', title: 'Record', only: 'people', value: (claim) => recordText(claim as DomainClaim) },
-  { field: 'created_at', title: 'Created', text: relativeAndFull },
+  { field: 'created_at', title: 'Created', text: readableTimestampInFull },
   { field: 'expires_at', only: 'programs' },
-  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: relativeAndFull },
+  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: readableTimestampInFull },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 

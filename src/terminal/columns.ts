@@ -31,7 +31,7 @@ export interface Column {
   readonly text?: (value: unknown, context: RenderContext) => string | undefined
   /** The color of the cell. */
   readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
-  /** Left out of a table that would otherwise have to break words. */
+  /** Left out of a table that would otherwise have to break words, the last such column first. */
   readonly optional?: true
   /** A column that only people, or only programs, need; the others do not get it. */
   readonly only?: 'people' | 'programs'

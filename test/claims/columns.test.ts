@@ -17,7 +17,7 @@ async function card(status: string): Promise<string> {
 test.each(['pending', 'verified', 'blocked', 'expired', 'under_review'])(
   'a claim that is %s shows when it expires',
   async (status) => {
-    expect(await card(status)).toMatch(/^Expires +in 7 days \(2026-11-28/m)
+    expect(await card(status)).toMatch(/^Expires +in 8 days \(2026-11-28 04:30:02 UTC\)/m)
   },
 )
 

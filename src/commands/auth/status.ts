@@ -1,11 +1,12 @@
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
+import { readableTimestamp } from '../../service/timestamps.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
 import { issuerOf } from '../../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
-import { formatDuration, relativeTime } from '../../terminal/duration.ts'
+import { formatDuration } from '../../terminal/duration.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand } from '../definition.ts'
 
@@ -114,8 +115,6 @@ function columnsFor(status: ReturnType<typeof statusOf>): Column[] {
 }
 
 function columns(): Column[] {
-  const when: NonNullable<Column['text']> = (value, look) =>
-    look.now === undefined ? undefined : relativeTime(Date.parse(String(value)), look.now)
   return [
     { field: 'profile' },
     {
@@ -130,9 +129,9 @@ function columns(): Column[] {
     { field: 'resource' },
     { field: 'store', text: (value) => (value === 'keychain' ? "the system's keychain" : 'a file') },
     { field: 'secret_at', title: 'Secret at', kind: 'id' },
-    { field: 'signed_in_at', title: 'Signed in', text: when },
-    { field: 'refreshed_at', title: 'Renewed', text: when },
-    { field: 'refresh_by', title: 'Expires if unused', text: when },
+    { field: 'signed_in_at', title: 'Signed in', text: readableTimestamp },
+    { field: 'refreshed_at', title: 'Renewed', text: readableTimestamp },
+    { field: 'refresh_by', title: 'Expires if unused', text: readableTimestamp },
     {
       field: 'access_token',
       title: 'Access token',
