@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { Exit, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
-import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
+import { scopeDifference } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
 import { proveStore } from '../session/prove-store.ts'
 import { replaceSession, storeApiKey } from '../session/replace.ts'
@@ -72,7 +72,7 @@ as well; if the browser runs on another machine, paste the address of its last p
     const store = settingValue('store', settings)
     const issuer = issuerOfLogin(settings)
     if (options.withApiKey) return storeKey(store, issuer, context, settings)
-    const scopes = splitScopes(settingValue('scope', settings) ?? [])
+    const scopes = settingValue('scope', settings) ?? []
     const resource = settingValue('resource', settings)
     const target = redirectTarget(options.redirectUri, options.port)
     // What could fail after the browser's part is tried before it.

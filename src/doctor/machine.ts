@@ -52,10 +52,13 @@ export async function examineDirectories(
     }
     const exposed = context.platform === 'win32' ? [] : await accessibleToOthers([config, state])
     if (exposed.length > 0) {
+      const exposedDirectories = [config, state].filter((path) =>
+        exposed.some((found) => found === path || found.startsWith(join(path, '/'))),
+      )
       return warning(
         check,
         `other users of this machine may have access to ${exposed.slice(0, 3).join(', ')}${exposed.length > 3 ? ` and ${exposed.length - 3} more` : ''}`,
-        `chmod -R go= ${[config, state].map((path) => shellQuote(path, context.platform)).join(' ')}`,
+        `chmod -R go= ${exposedDirectories.map((path) => shellQuote(path, context.platform)).join(' ')}`,
       )
     }
     if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)

@@ -40,15 +40,15 @@ export async function examineNetwork(
     const ms = context.clock.monotonic() - started.at
     const proxy = proxyOf(base, context.environment)
     const via = proxy === undefined ? '' : `; the environment names the proxy ${proxy}`
-    const responds = `${base.origin} responds (HTTP ${response.status}, ${Math.round(ms)} ms${via})`
+    const reachable = `${base.origin} is reachable (${Math.round(ms)} ms${via})`
     return [
       context.environment.tlsRejectUnauthorized === '0'
         ? warning(
             'network',
-            `${responds}, but with NODE_TLS_REJECT_UNAUTHORIZED=0 no certificate is checked, so anyone could impersonate it`,
+            `${reachable}, but with NODE_TLS_REJECT_UNAUTHORIZED=0 no certificate is checked, so anyone could impersonate it`,
             'unset NODE_TLS_REJECT_UNAUTHORIZED; for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
           )
-        : ok('network', responds),
+        : ok('network', reachable),
       compareClocks(response.headers['date'], started.wall + ms / 2),
     ]
   } catch (error) {

@@ -36,6 +36,21 @@ export function parseChoice<T extends string>(text: string, name: string, choice
   throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
 }
 
+/**
+ * Reads scopes, separated by spaces. A comma doesn't separate: it may be part of a scope (RFC 6749 section 3.3). An empty
+ * list is refused, because to a service it means the whole scope.
+ *
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseScopes(text: string, name: string): string[] {
+  const scopes = text.split(/\s+/).filter((scope) => scope !== '')
+  if (scopes.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} names no scope`)
+  const wrong = scopes.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
+  if (wrong !== undefined)
+    throw usageError(`${name}: ${JSON.stringify(wrong)} is not a scope (RFC 6749 section 3.3)`)
+  return scopes
+}
+
 /** The words of a list, separated by spaces or commas. */
 export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((part) => part !== '')

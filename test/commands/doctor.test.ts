@@ -141,6 +141,46 @@ describe('doctor', () => {
   })
 })
 
+describe('what doctor tells people', () => {
+  test('a service that answers anything at all is reachable', async () => {
+    const context = createSetup({ respond: () => textResponse(404, 'no', { date: NOW }) })
+    expect((await doctor(context)).of('network')).toMatchObject({
+      status: 'ok',
+      message: 'https://api.example.com is reachable (0 ms)',
+    })
+  })
+
+  test('a remedy is shown once: beside its problem', async () => {
+    const context = createSetup({ terminal: { columns: 200 }, environment: { noColor: true } })
+    expect(await run(['doctor'], context)).toBe(3)
+    expect(context.stdout.text).toContain('→ give --base-url')
+    expect(context.stderr.text).toBe('error: 2 problems found: configuration, session\n')
+    const piped = createSetup({ environment: {} })
+    await run(['doctor'], piped)
+    expect(piped.stderr.text).toContain('hint: give --base-url')
+  })
+
+  test.runIf(needs('posix'))(
+    'the remedy for exposed files names only the directory that has some',
+    async () => {
+      const context = createSetup()
+      writeFileSync(join(context.directories.config, 'config.json'), '{"version":1}')
+      chmodSync(join(context.directories.config, 'config.json'), 0o644)
+      expect((await doctor(context)).of('folders')?.remedy).toBe(`chmod -R go= ${context.directories.config}`)
+    },
+  )
+
+  test('an API key in the environment that no request can carry is a problem', async () => {
+    const context = createSetup({ environment: { ...READY, apiKey: 'a b' } })
+    const { code, of } = await doctor(context)
+    expect(code).toBe(4)
+    expect(of('session')).toMatchObject({
+      status: 'problem',
+      message: expect.stringContaining('MAILCLAIM_API_KEY is not an API key'),
+    })
+  })
+})
+
 describe('the first problem decides the exit code', () => {
   test('doctor ends with exit 3 if nothing is configured', async () => {
     const { code, of, stderr } = await doctor(createSetup({ environment: {} }))

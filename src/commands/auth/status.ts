@@ -29,7 +29,8 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     const status = statusOf(description, online, settings)
     await writeObject(context, settings, status, columnsFor(status))
     if (online !== undefined && online !== 'accepted') throw online
-    if (description.problem !== undefined && !description.apiKeyActive) throw description.problem
+    const problem = description.apiKeyActive ? description.apiKeyProblem : description.problem
+    if (problem !== undefined) throw problem
   },
 })
 
@@ -67,7 +68,7 @@ function statusOf(
   return {
     profile: description.profile,
     state: description.state,
-    message: description.problem?.message ?? null,
+    message: (description.apiKeyProblem ?? description.problem)?.message ?? null,
     in_force: description.apiKeyActive
       ? 'MAILCLAIM_API_KEY'
       : record === undefined
