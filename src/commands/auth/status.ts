@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
+import { tryCredential } from '../../service/grants.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
@@ -34,10 +35,9 @@ tries the credential with the service. Exit code 0 means that commands have a cr
   },
 })
 
-/** Lists one grant: the cheapest request that needs a credential and changes nothing. */
 async function tryOnline(context: Context, settings: Settings): Promise<'accepted' | CliError> {
   try {
-    await connect(context, settings).get('/oauth/grants', { limit: 1 })
+    await tryCredential(connect(context, settings))
     return 'accepted'
   } catch (error) {
     if (error instanceof CliError && !context.interrupts.signal.aborted) return error
