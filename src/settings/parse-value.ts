@@ -15,11 +15,16 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
   throw usageError(`${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`)
 }
 
-/** Reads a whole number. @throws CliError `usage`, exit 2, if it is less than `least`. */
+const MOST = 999_999_999
+
+/** Reads a whole number. @throws CliError `usage`, exit 2, if it is not between `least` and 999,999,999. */
 export function parseCount(text: string, name: string, least: number, hint?: string): number {
-  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (count >= least) return count
-  throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number, ${least} or more`, hint)
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (count >= least && count <= MOST) return count
+  throw usageError(
+    `${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${MOST}`,
+    hint,
+  )
 }
 
 /** Reads a port. @throws CliError `usage`, exit 2, if it is not between `lowest` and 65535. */

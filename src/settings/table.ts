@@ -114,7 +114,7 @@ export const SETTINGS = {
   },
   http_timeout: {
     flags: '--http-timeout <seconds>',
-    description: 'how long an HTTP response may take',
+    description: 'how long an HTTP response may take, for each try',
     default: '30',
     parse: (text, name) => parseSeconds(text, name),
   },

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { nextCommand } from '../../src/commands/lists.ts'
 import { createTransport } from '../../src/service/transport.ts'
@@ -175,6 +175,13 @@ describe('bad input', () => {
     expect(result.out).toBe('')
     expect(result.err).toMatch(/^error: /)
   })
+})
+
+test('a number that is too large is refused with the largest one', async () => {
+  const { type } = await sandboxWith({})
+  expect((await type('imports list --limit 9999999999')).err).toContain(
+    '"9999999999" is not a whole number between 1 and 999999999',
+  )
 })
 
 describe('a service that misbehaves', () => {
