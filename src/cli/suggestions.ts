@@ -33,7 +33,6 @@ export const OTHER_COMMANDS: Readonly<Record<string, readonly string[]>> = {
 
 /** The same for options. */
 export const OTHER_OPTIONS: Readonly<Record<string, readonly string[]>> = {
-  '--colour': ['--no-color'],
   '--debug': ['--verbose'],
   '--domain': ['--name'],
   '--endpoint': ['--base-url'],
@@ -41,7 +40,6 @@ export const OTHER_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   '--host': ['--base-url'],
   '--max': ['--limit'],
   '--nameserver': ['--resolver'],
-  '--no-colour': ['--no-color'],
   '--output': ['--format'],
   '--silent': ['--quiet'],
   '--trace': ['--verbose'],

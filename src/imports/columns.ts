@@ -21,8 +21,8 @@ export const IMPORT_COLUMNS: readonly Column[] = [
         : {}),
     }),
   ),
-  { field: 'created_at', title: 'Created at', text: readableTimestamp },
-  { field: 'completed_at', title: 'Completed at', text: readableTimestamp },
+  { field: 'created_at', title: 'Created at', kind: 'time', text: readableTimestamp },
+  { field: 'completed_at', title: 'Completed at', kind: 'time', text: readableTimestamp },
 ]
 
 const IN_EVERY_LIST = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']

@@ -23,8 +23,8 @@ export interface Column {
   readonly field: string
   /** Heading for people; made from the field if absent. */
   readonly title?: string
-  /** An `id` is never wrapped or cut; a `number` is aligned to the right. */
-  readonly kind?: 'id' | 'number' | 'text'
+  /** An `id` is never wrapped or cut; a `number` or a `time` not in a table, and a number is aligned to the right. */
+  readonly kind?: 'id' | 'number' | 'time' | 'text'
   /** Where the value comes from if it isn't simply the field. */
   readonly value?: (item: Item) => unknown
   /** What a person reads instead of the plain value; undefined to show the plain value. */

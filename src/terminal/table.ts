@@ -134,7 +134,7 @@ function layOut(
 }
 
 /**
- * The width of each column, 0 for one that is left out; undefined if no table fits. Ids and numbers keep what they need.
+ * The width of each column, 0 for one that is left out; undefined if no table fits. Ids, numbers and times keep what they need.
  * The widest of the others give way first, until words would break; then optional columns go, the last one first; then
  * words break.
  */
@@ -159,7 +159,7 @@ function fitWidths(
     const shown = columns.map((column, index) => !column.optional || index < end)
     const needed = columns.map((_, index) => (shown[index] ? widest(index, widthOf) : 0))
     const least = columns.map(({ kind }, index) =>
-      kind === 'id' || kind === 'number'
+      kind !== undefined && kind !== 'text'
         ? (needed[index] ?? 0)
         : Math.min(needed[index] ?? 0, longest, widest(index, longestWord)),
     )

@@ -59,7 +59,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     const { terminal, code } = await screenOf(signedIn(), line, { columns: 120 })
     expect(code).toBe(0)
     expect(terminal.screen()).toMatch(
-      /^Id +Status +Total +Failed +Created at\n[\da-f-]{36} +\w+ +\d+ +\d+ +\S/,
+      /^Id +Status +Total +Created +Updated +Skipped +Failed +Created at +Completed at\n[\da-f-]{36} +\w+ +\d+ +\d+ +\S/,
     )
   })
 

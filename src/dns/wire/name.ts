@@ -40,8 +40,8 @@ export function checkName(input: string): NameCheck {
   if (isIP(text.replace(/^\[|\]$/g, '')) !== 0)
     return refuse(`"${text}" is an IP address`, 'Give the domain name itself, such as example.com')
   if (/:\d+$/.test(text)) return refuse(`"${text}" has a port`, meant(text.replace(/:\d+$/, '')))
-  // The IDN rules drop these without a word, and the name that is left isn't the one that was shown. Joiners are judged by
-  // those rules (RFC 5892 appendix A).
+  // The IDN rules drop these without a word, and the name that is left isn't the one that was shown. They decide about joiners
+  // themselves (RFC 5892 appendix A).
   const visible = text.replace(INVISIBLE, '')
   if (visible !== text) return refuse(`"${text}" has an invisible character`, meant(visible))
   if (/\s/.test(text))
