@@ -123,6 +123,7 @@ describe('login', () => {
 
   it.each<[string, Options, RegExp]>([
     ['a scope with a quote', { scope: ['a"b'] }, /--scope/],
+    ['an empty scope, which would mean every scope', { scope: [''] }, /--scope/],
     ['a redirect URI that is not an address', { redirectUri: 'callback' }, /--redirect-uri/],
     ['a resource that is not an address', { resource: 'mail' }, /resource/],
   ])('login refuses %s before anything is sent: exit 2', async (_what, options, says) => {
@@ -172,6 +173,8 @@ describe('login', () => {
   describe('the scopes that are granted', () => {
     it.each([
       ['are those that were requested', ['b:c', 'a:b'], 'a:b b:c', []],
+      ['are those that were requested, with commas between', ['b:c', 'a:b'], 'a:b,b:c', []],
+      ['have a comma in them, as those that were requested', ['a,b', 'c'], 'c a,b', []],
       [
         'are fewer, and others',
         ['a:b', 'b:c', 'c:d'],
