@@ -40,15 +40,17 @@ export async function examineNetwork(
     const ms = context.clock.monotonic() - started.at
     const proxy = proxyOf(base, context.environment)
     const via = proxy === undefined ? '' : `; the environment names the proxy ${proxy}`
-    const reachable = `${base.origin} is reachable (${Math.round(ms)} ms${via})`
+    // Any other status is normal for the bare address of an API.
+    const failure = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
+    const responds = `${base.origin} responds in ${Math.round(ms)} ms${failure}${via}`
     return [
       context.environment.tlsRejectUnauthorized === '0'
         ? warning(
             'network',
-            `${reachable}, but with NODE_TLS_REJECT_UNAUTHORIZED=0 no certificate is checked, so anyone could impersonate it`,
+            `${responds}, but with NODE_TLS_REJECT_UNAUTHORIZED=0 no certificate is checked, so anyone could impersonate it`,
             'unset NODE_TLS_REJECT_UNAUTHORIZED; for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
           )
-        : ok('network', reachable),
+        : ok('network', responds),
       compareClocks(response.headers['date'], started.wall + ms / 2),
     ]
   } catch (error) {

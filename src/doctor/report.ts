@@ -37,12 +37,9 @@ export function problem(check: string, error: CliError): Diagnosis {
 /**
  * The error of the command, undefined if there is no problem; the first problem decides the exit code.
  *
- * @param remediesAreShown whether a person has just read the remedies, and needs no hint that repeats one
+ * @param areShown whether people have just read the remedies
  */
-export function problemsError(
-  diagnoses: readonly Diagnosis[],
-  remediesAreShown: boolean,
-): CliError | undefined {
+export function problemsError(diagnoses: readonly Diagnosis[], areShown: boolean): CliError | undefined {
   const problems = diagnoses.filter(({ status }) => status === 'problem')
   const [first] = problems
   if (first === undefined) return undefined
@@ -51,6 +48,6 @@ export function problemsError(
     'problems_found',
     first.exit,
     `${problems.length === 1 ? 'a problem' : `${problems.length} problems`} found: ${names}`,
-    { hint: remediesAreShown ? undefined : (first.remedy ?? undefined) },
+    { hint: areShown ? undefined : (first.remedy ?? undefined) },
   )
 }
