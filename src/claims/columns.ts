@@ -1,4 +1,4 @@
-import { readableTimestampInFull } from '../service/timestamps.ts'
+import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column, Item } from '../terminal/columns.ts'
 import { stateOf } from './lifecycle.ts'
@@ -34,7 +34,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
   (column) => column.field !== 'record',
 ).map((column) => {
-  if (column.field === 'expires') return { ...column, optional: true }
+  if (column.field === 'expires') return { ...column, optional: true, text: readableTimestamp }
   return ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
     ? { ...column, only: 'programs' }
     : column

@@ -34,6 +34,18 @@ test('TSV has the expiry of a completed claim', async () => {
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
+test('a list of claims has each on one line of 100 columns, with a relative expiry', async () => {
+  const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
+  const settings = await fakeSettings(context)
+  const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
+  await writer.page({ items: [claim('pending')], envelope: {}, finalHasMore: false })
+  expect(context.stdout.text).toMatchInlineSnapshot(`
+    "Domain                 Status   Meaning                     Expires
+    xn--bcher-kva.example  pending  waiting for the TXT record  in 8 days
+    "
+  `)
+})
+
 test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (columns) => {
   const context = createFakeContext({ terminal: { columns }, environment: { noColor: true } })
   const settings = await fakeSettings(context)
