@@ -7,6 +7,7 @@ import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
+import { warn } from '../terminal/notices.ts'
 import { environmentVariables, exitCodes, helpAfter, helpLayout, helpWidth, reflow, wrapped } from './help.ts'
 import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
 import { addOptions, givenOptions } from './options.ts'
@@ -152,12 +153,12 @@ function buildProgram(
     command.addHelpText('after', () => helpAfter(definition, command))
     command.action(async () => {
       const options = givenOptions(command)
-      const settings = await resolveSettings(
-        options as GlobalOptions,
-        argv,
-        context,
-        definition.toleratesDamagedConfig === true,
-      )
+      const { toleratesDamagedConfig: tolerates } = definition
+      const tolerance = typeof tolerates === 'function' ? tolerates(options) : tolerates
+      const settings = await resolveSettings(options as GlobalOptions, argv, context, tolerance !== undefined)
+      if (settings.configProblem !== undefined && tolerance === 'with a warning') {
+        await warn(`${settings.configProblem.message}; going on without it`, context, settings)
+      }
       await definition.run({ arguments: command.args, options }, context, settings)
     })
   }

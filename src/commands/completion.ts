@@ -15,6 +15,7 @@ script.`,
       'PowerShell; add the line to $PROFILE to keep it',
   },
   exits: [],
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [shell = ''] }, context) {
     if (!isShell(shell)) {
       throw usageError(

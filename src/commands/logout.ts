@@ -20,6 +20,7 @@ the service stays active until it is revoked there.`,
     'mailclaim logout --all': 'remove all secrets of this program from this machine',
   },
   exits: [Exit.notSignedIn, Exit.unavailable],
+  toleratesDamagedConfig: 'with a warning',
   async run({ options }, context, settings) {
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]
     const forgotten: Forgotten[] = []

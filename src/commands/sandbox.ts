@@ -72,6 +72,7 @@ export const command = defineCommand<Options>({
     'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
   },
   exits: [Exit.terminated],
+  toleratesDamagedConfig: 'silently',
 
   async run({ options }, context, settings) {
     const { exitWithStdin, ...rest } = options

@@ -13,6 +13,7 @@ export const command = defineCommand({
     'mailclaim auth switch default': 'use the first profile again',
   },
   exits: [Exit.notFound],
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
     const profile = parseProfileName(name)
     const known = [DEFAULT_PROFILE, ...Object.keys(settings.config.profiles), ...profilesWithSession(context)]

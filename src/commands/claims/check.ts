@@ -74,6 +74,8 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
   },
   exits: [Exit.notFound, Exit.unavailable, Exit.notYet],
+  // With a value, it needs no account.
+  toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: [claim], options }, context, settings) {
     if (options.timeout !== undefined && options.wait === undefined)
       throw usageError('--timeout needs --wait')

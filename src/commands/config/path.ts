@@ -10,7 +10,7 @@ the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCL
     'mailclaim config path --json': 'the file, and the directory of sessions',
   },
   exits: [],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run(_input, context, settings) {
     const path = configPath(context)
     if (settings.format === 'json' || settings.format === 'jsonl') {

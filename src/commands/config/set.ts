@@ -22,7 +22,7 @@ MAILCLAIM_API_KEY.`,
     'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
   },
   exits: [],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = '', text = ''] }, context, settings) {
     const key = settingKey(name)
     const value = parse(key, text)

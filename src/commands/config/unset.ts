@@ -13,7 +13,7 @@ error.`,
     'mailclaim config unset base-url --profile staging': 'of another profile',
   },
   exits: [],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
     const key = settingKey(name)
     const profile = settings.profile.value
