@@ -28,8 +28,8 @@ export async function knownClaim(
 /** Warns if the claim no longer needs its record, so that nobody works on DNS in response to the findings. */
 export async function warnIfSettled(
   claim: DomainClaim,
-  context: Pick<Context, 'stderr'>,
-  settings: Pick<Settings, 'quiet'>,
+  context: Pick<Context, 'stderr' | 'environment'>,
+  settings: Pick<Settings, 'quiet' | 'colorOption'>,
 ): Promise<void> {
   const state = stateOf(claim)
   if (state.phase === 'completed')

@@ -2,14 +2,17 @@ import { CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf } from '../claims/lifecycle.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
-import { runWorkflow, type WorkflowEvent } from '../claims/workflow.ts'
+import { runWorkflow, WORKFLOW_EVENTS, type WorkflowEvent, type WorkflowResult } from '../claims/workflow.ts'
 import type { Context } from '../context.ts'
+import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
+import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { drain } from '../service/polling.ts'
+import { drain, timedOutAfter } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
-import type { Settings } from '../settings/settings.ts'
+import { isProgramFormat, type Settings } from '../settings/settings.ts'
+import { commandLine } from '../shell-quote.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
@@ -35,7 +38,7 @@ const STEPS = [
 export const command = defineCommand<Flags>({
   description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
 in DNS, asks the service to verify, follows the claim until it ends and shows what is left to do. It can be interrupted at
-any point and run again.`,
+any point and run again. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
   arguments: [{ syntax: '[domain]', description: 'the domain to claim', completion: 'domains' }],
   options: [
     ...CREATE_OPTIONS,
@@ -48,6 +51,7 @@ any point and run again.`,
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     { flags: '--no-check', description: "don't wait for DNS before asking the service to verify" },
   ],
+  events: WORKFLOW_EVENTS,
   examples: {
     'mailclaim claim example.com': 'from the start to the completed claim',
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
@@ -62,10 +66,11 @@ any point and run again.`,
   ],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
+    const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
     const events = runWorkflow(
       request,
       {
-        timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+        timeoutMs,
         throughBlocked: options.throughBlocked === true,
         check: options.check !== false,
       },
@@ -77,10 +82,15 @@ any point and run again.`,
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, event))
         : asChecklist(events, context, settings)
-    const claim = await finished.catch((error: unknown) => {
+    const result = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error
     })
-    if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
+    const { claim, error, missing } = result
+    // For people the record is above, and the claim is as it was.
+    if (settings.format !== 'jsonl' && (error === undefined || settings.format !== 'table'))
+      await writeObject(context, settings, documentOf(result), CLAIM_COLUMNS)
+    if (error !== undefined)
+      throw missing ? timeoutError({ claim, error, missing }, timeoutMs, context, settings) : error
     await writeNextSteps(claim, context, settings)
   },
 })
@@ -92,9 +102,41 @@ function resumable({ code, exit, message }: InterruptedError): CliError {
   })
 }
 
-type Events = AsyncGenerator<WorkflowEvent, DomainClaim, void>
+type TimedOut = Required<WorkflowResult> & { readonly error: CliError }
 
-async function asChecklist(events: Events, context: Context, settings: Settings): Promise<DomainClaim> {
+/** The claim, and if the time is up, what is missing. */
+function documentOf({ claim, error, missing }: WorkflowResult): DomainClaim {
+  if (missing === undefined) return claim
+  const { step, report } = missing
+  const details = { step, message: error?.message, ...(report && { report: reportJson(report) }) }
+  return { ...claim, missing: details } as DomainClaim
+}
+
+/** Says that the time is up. People have read the cause above; with --quiet and in JSON, the error has it. */
+function timeoutError(
+  { claim, error, missing }: TimedOut,
+  timeoutMs: number,
+  context: Context,
+  settings: Settings,
+): CliError {
+  const isShown = !settings.quiet && !isProgramFormat(settings)
+  const { report } = missing
+  const short =
+    report === undefined ? `${nameOf(claim)} is still in progress` : exitErrorOf(report, true)?.message
+  const hints = [
+    isShown ? undefined : error.hint,
+    `nothing is lost; to continue, run again: ${commandLine(settings.argv, context.platform)}`,
+    report === undefined ? undefined : 'to ask the service without checking DNS first, add --no-check',
+  ]
+  const cause = isShown ? short : error.message
+  return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs)}: ${cause}`, {
+    hint: hints.filter(Boolean).join('\n'),
+  })
+}
+
+type Events = AsyncGenerator<WorkflowEvent, WorkflowResult, void>
+
+async function asChecklist(events: Events, context: Context, settings: Settings): Promise<WorkflowResult> {
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
   const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette)
   try {
@@ -112,7 +154,9 @@ function recordLines(claim: DomainClaim): string[] {
 async function show(event: WorkflowEvent, list: Checklist): Promise<void> {
   switch (event.event) {
     case 'warning':
-      return list.say(`warning: ${event.message}`)
+      return list.warn(event.message)
+    case 'ended':
+      return // The error says it.
     case 'waiting': {
       const fix = event.report?.findings[0]?.fix
       return list.waiting([event.message, ...(fix === undefined ? [] : [`→ ${fix}`])])

@@ -49,7 +49,7 @@ export async function callKeychain(
 }
 
 /** The profile that an item belongs to: the first word of its account. */
-function profileOf(account: string): string {
+export function profileOf(account: string): string {
   return account.split(' ', 1)[0] ?? account
 }
 
