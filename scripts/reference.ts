@@ -3,6 +3,7 @@ import { everyCommand } from '../src/cli/line.ts'
 import type { ArgumentDefinition, CommandDefinition, OptionDefinition } from '../src/commands/definition.ts'
 import {
   ENVIRONMENT,
+  EVENTS_TITLE,
   EXIT_MEANINGS,
   GLOBAL_OPTIONS,
   globalOptions,
@@ -90,6 +91,18 @@ export async function commandsPage(): Promise<string> {
         .join('\n\n'),
       '```',
       '',
+      ...(definition.events === undefined
+        ? []
+        : [
+            `${EVENTS_TITLE} See [events](scripting.md#events).`,
+            '',
+            '| | |',
+            '|---|---|',
+            ...Object.entries(definition.events).map(
+              ([name, meaning]) => `| \`${name}\` | ${cell(meaning)} |`,
+            ),
+            '',
+          ]),
       `Exit codes: ${exits(command)
         .map((code) => `${code} (${EXIT_MEANINGS[code]})`)
         .join(', ')}. See [exit codes](exit-codes.md).`,
@@ -162,6 +175,13 @@ export async function manualPage(version: string): Promise<string> {
       '.RE',
       '.fi',
     ]),
+    ...(command.definition.events === undefined
+      ? []
+      : [
+          '.PP',
+          roff(EVENTS_TITLE),
+          ...Object.entries(command.definition.events).flatMap(([name, meaning]) => item(name, meaning)),
+        ]),
     '.PP',
     `Exit codes: ${exits(command).join(', ')}.`,
   ]

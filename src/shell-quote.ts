@@ -7,6 +7,11 @@ export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)
 }
 
+/** The command line of this program with these words, to be pasted into a shell. */
+export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
+  return ['mailclaim', ...words].map((word) => shellQuote(word, platform)).join(' ')
+}
+
 /**
  * For POSIX shells (section 2.2.2 of the Shell Command Language), in which nothing is special inside '…', and for fish, in
  * which a backslash before a quote or a backslash is: so both are written outside of the quotes.

@@ -4,7 +4,7 @@ import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
-import { endedError, nameOf } from './lifecycle.ts'
+import { nameOf } from './lifecycle.ts'
 import { writeNextSteps } from './next-steps.ts'
 import type { DnsSettings } from './precheck.ts'
 import { findPlace, type PlaceContext } from './record-place.ts'
@@ -13,13 +13,16 @@ import { writeClaim } from './write-claim.ts'
 
 export interface FollowFlags extends PollFlags {
   readonly throughBlocked?: true
+  /** Whether the service has been asked to verify. */
+  readonly isVerifying?: true
 }
 
 /**
  * Watches a claim and shows its progress: with `--format jsonl` as JSON lines on stdout, else as text on stderr, with the
  * claim on stdout at the end. Returns when the claim is completed.
  *
- * @throws CliError exit 9 if the claim ended unsuccessfully, exit 8 when the time is up, and what `watchClaim` throws
+ * @throws CliError exit 9 if the claim ended unsuccessfully, exit 8 when the time is up, both with the claim on stdout;
+ *   what `watchClaim` throws
  */
 export async function followClaim(
   domainId: string,
@@ -30,13 +33,17 @@ export async function followClaim(
 ): Promise<void> {
   const events = watchClaim(
     () => getClaim(client, domainId, { maxAttempts: 1 }),
-    { ...pollTimes(flags), throughBlocked: flags.throughBlocked === true },
+    {
+      ...pollTimes(flags),
+      throughBlocked: flags.throughBlocked === true,
+      isVerifying: flags.isVerifying === true,
+    },
     context,
   )
-  const { claim, state } = await drain(events, (event) => show(event, context, settings))
+  const { claim, error } = await drain(events, (event) => show(event, context, settings))
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
-  if (state.phase !== 'completed') throw endedError(claim, state)
+  if (error !== undefined) throw error
   if (settings.quiet) return
   await writeNextSteps(
     claim,

@@ -27,8 +27,8 @@ export async function claimWithRecord(
 /** Warns if the claim no longer needs its record, so that nobody works on DNS in response to the findings. */
 export async function warnIfSettled(
   claim: DomainClaim,
-  context: Pick<Context, 'clock' | 'stderr'>,
-  settings: Pick<Settings, 'quiet'>,
+  context: Pick<Context, 'clock' | 'stderr' | 'environment'>,
+  settings: Pick<Settings, 'quiet' | 'colorOption'>,
 ): Promise<void> {
   const state = stateOf(claim)
   const expired = expiredAt(claim, context.clock.now())

@@ -17,8 +17,8 @@ import { isOpen } from './lifecycle.ts'
 /** Characters; a claim has about a thousand. */
 const MAX_ENTRY_LENGTH = 1024 * 1024
 
-export type LedgerContext = Pick<Context, 'clock' | 'directories' | 'stderr'>
-export type LedgerSettings = Pick<Settings, 'baseUrl' | 'profile' | 'quiet'>
+export type LedgerContext = Pick<Context, 'clock' | 'directories' | 'stderr' | 'environment'>
+export type LedgerSettings = Pick<Settings, 'baseUrl' | 'profile' | 'quiet' | 'colorOption'>
 
 /** A claim created or seen on this machine, as it was then. */
 export interface LedgerEntry {

@@ -1,19 +1,29 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { type PollTimes, poll, retryMessage } from '../service/polling.ts'
+import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { formatTime } from '../terminal/relative-time.ts'
-import { asArgument, type ClaimState, nameOf, stateOf } from './lifecycle.ts'
+import { asArgument, type ClaimState, endedError, nameOf, stateOf } from './lifecycle.ts'
 
 export interface WatchOptions extends PollTimes {
   /** Whether to go on while the claim is blocked. */
   readonly throughBlocked: boolean
+  /** Whether the service has been asked to verify; only then is a pending claim not waiting for the record alone. */
+  readonly isVerifying?: boolean
 }
+
+/** The events of `claims watch --format jsonl`, and of `claims verify --wait`. */
+export const WATCH_EVENTS = {
+  status: 'the status of the claim at the start, and whenever it changes',
+  waiting: 'still the same: the claim is blocked (with --through-blocked), or a minute has passed',
+  warning: 'a failed poll, which is repeated, or a status that this version does not know',
+  done: 'the claim is completed, blocked or ended; the exit code says which',
+} as const
 
 /** What `claims watch --format jsonl` writes, one per line. */
 export interface WatchEvent {
-  readonly event: 'status' | 'waiting' | 'warning' | 'done'
+  readonly event: keyof typeof WATCH_EVENTS
   /** ISO 8601. */
   readonly at: string
   readonly message: string
@@ -25,6 +35,11 @@ export interface WatchEvent {
 export interface WatchResult {
   readonly claim: DomainClaim
   readonly state: ClaimState
+  /**
+   * Why the claim isn't completed: `claim_in_flight`, exit 8, after `timeoutMs`; `claim_expired`, exit 9, once `expires_at`
+   * has passed although the service still calls the claim in progress; else exit 9, as `endedError` says.
+   */
+  readonly error: CliError | undefined
 }
 
 /** Milliseconds between polls. */
@@ -35,11 +50,10 @@ const SKEW_MS = 30_000
 
 /**
  * Watches a claim until it is settled: completed, ended, or blocked (unless `throughBlocked`). Yields each change and each
- * problem, and returns the settled claim.
+ * problem, once a minute that nothing has changed, and returns the claim at the end.
  *
  * @param fetch gets the claim
- * @throws CliError `claim_in_flight`, exit 8, after `timeoutMs`; `claim_expired`, exit 9, once `expires_at` has passed
- *   although the service still calls the claim in progress; what `poll` throws
+ * @throws CliError what `poll` throws
  */
 export async function* watchClaim(
   fetch: () => Promise<DomainClaim>,
@@ -47,7 +61,8 @@ export async function* watchClaim(
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<WatchEvent, WatchResult, void> {
   const { clock } = context
-  let last: { claim: DomainClaim; state: ClaimState; shown: string } | undefined
+  const news = newsOnly(clock)
+  let last: { claim: DomainClaim; state: ClaimState; status: string } | undefined
   let skewEnd: number | undefined
   const eventOf = (event: WatchEvent['event'], message: string, claim: DomainClaim): WatchEvent => ({
     event,
@@ -59,23 +74,27 @@ export async function* watchClaim(
   for await (const polled of poll(fetch, { ...options, delays: DELAYS }, context)) {
     if (polled.kind === 'timeout') break
     if (polled.kind === 'failure') {
-      if (last !== undefined) yield eventOf('warning', retryMessage(polled), last.claim)
+      const text = retryMessage(polled)
+      const message = last && news(text, text)
+      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last.claim)
       continue
     }
     const claim = polled.value
-    const state = stateOf(claim)
+    const state = describedState(claim, options)
     const { phase, description } = state
-    const shown = `${claim.status} ${claim.blocked_reason} ${claim.failure_reason}`
-    const isChanged = shown !== last?.shown
-    last = { claim, state, shown }
+    const status = `${claim.status} ${claim.blocked_reason} ${claim.failure_reason}`
+    const isChanged = status !== last?.status
+    last = { claim, state, status }
     if (phase === 'completed' || phase === 'ended' || (phase === 'blocked' && !options.throughBlocked)) {
       yield eventOf('done', description, claim)
-      return { claim, state }
+      return { claim, state, error: phase === 'completed' ? undefined : endedError(claim, state) }
     }
-    if (isChanged) {
-      if (phase === 'unknown') yield eventOf('warning', `${description}; still waiting`, claim)
-      else if (phase === 'blocked') yield eventOf('waiting', `${description}; waiting until it lifts`, claim)
-      else yield eventOf('status', description, claim)
+    const suffix =
+      phase === 'unknown' ? '; still waiting' : phase === 'blocked' ? '; waiting until it lifts' : ''
+    const message = news(status, `${description}${suffix}`)
+    if (message !== undefined) {
+      const kind = phase === 'unknown' ? 'warning' : phase === 'blocked' ? 'waiting' : 'status'
+      yield eventOf(isChanged ? kind : 'waiting', message, claim)
     }
     // Only an unverified claim expires, not a transfer in progress.
     const expiry =
@@ -92,25 +111,37 @@ export async function* watchClaim(
         claim,
       )
     }
-    if (clock.now() >= skewEnd) throw expiredError(claim, expiry)
+    if (clock.now() >= skewEnd) return { claim, state, error: expiredError(claim, expiry) }
   }
-  throw timeoutError(last)
+  // The first poll gives a claim or throws.
+  const { claim, state } = last as NonNullable<typeof last>
+  return { claim, state, error: timeoutError(claim, state, options) }
 }
 
-function timeoutError(last: WatchResult | undefined): CliError {
-  const name = last === undefined ? '' : asArgument(last.claim)
+function describedState(claim: DomainClaim, { isVerifying }: WatchOptions): ClaimState {
+  const state = stateOf(claim)
+  return isVerifying && claim.status === 'pending' && !claim.failure_reason
+    ? { phase: 'in_flight', description: 'waiting for the service to check the TXT record' }
+    : state
+}
+
+function timeoutError(
+  claim: DomainClaim,
+  { description }: ClaimState,
+  { timeoutMs = 0, isVerifying }: WatchOptions,
+): CliError {
+  const name = asArgument(claim)
   // The service doesn't say whether verification was requested, and without it the claim stays pending.
   const verify =
-    last?.claim.status === 'pending'
+    claim.status === 'pending' && !isVerifying
       ? `; if verification hasn't been requested yet: mailclaim claims verify${name}`
       : ''
-  const message =
-    last === undefined
-      ? 'timed out'
-      : `timed out: ${nameOf(last.claim)} is still in progress (${last.state.description})`
-  return new CliError('claim_in_flight', Exit.notYet, message, {
-    hint: `the claim continues; to keep watching: mailclaim claims watch${name}${verify}`,
-  })
+  return new CliError(
+    'claim_in_flight',
+    Exit.notYet,
+    `${timedOutAfter(timeoutMs)}: ${nameOf(claim)} is still in progress (${description})`,
+    { hint: `the claim continues; to keep watching: mailclaim claims watch${name}${verify}` },
+  )
 }
 
 /** @param expiry milliseconds since 1970 */

@@ -1,15 +1,16 @@
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
-import type { CheckReportJson } from '../dns/diagnosis/report.ts'
+import type { CheckReport, CheckReportJson } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit } from '../errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
-import { besideWarning, endedError, isOpen, nameOf, stateOf } from './lifecycle.ts'
+import { besideWarning, isOpen, nameOf, stateOf } from './lifecycle.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
@@ -17,9 +18,22 @@ import { watchClaim } from './watch.ts'
 /** The steps, in order. */
 export type Step = 'created' | 'record' | 'dns' | 'verification' | 'completed'
 
+/** The events of `claim --format jsonl`. */
+export const WORKFLOW_EVENTS = {
+  created: 'the claim exists: a new one, or the one in progress',
+  record: 'the TXT record to add to DNS',
+  waiting:
+    'what the program waits for, when that changes or a minute has passed; while it waits for DNS, with the report of the check',
+  warning: 'a problem that does not stop it, such as a failed poll, which is repeated',
+  dns: 'the record is visible in DNS',
+  verification: 'the service was asked to verify, or is already past that',
+  completed: 'the domain is yours',
+  ended: 'the claim is blocked or ended unsuccessfully: exit code 9',
+} as const
+
 /** What `claim --format jsonl` writes, one per line: a step that is done, a wait, or a warning. */
 export interface WorkflowEvent {
-  readonly event: Step | 'waiting' | 'warning'
+  readonly event: keyof typeof WORKFLOW_EVENTS
   /** ISO 8601. */
   readonly at: string
   readonly message: string
@@ -38,15 +52,24 @@ export interface WorkflowOptions {
   readonly onCheck?: (nextInMs: number) => void
 }
 
+/** The claim at the end of the workflow. */
+export interface WorkflowResult {
+  readonly claim: DomainClaim
+  /** Why the claim isn't completed: exit 8 when the time is up, exit 9 if it ended unsuccessfully. */
+  readonly error?: CliError | undefined
+  /** When the time is up: the step that is missing and, for DNS, the last check. */
+  readonly missing?: { readonly step: 'dns' | 'completed'; readonly report?: CheckReport }
+}
+
 type WorkflowContext = LedgerContext & Pick<Context, 'random' | 'interrupts' | 'dns'>
 type WorkflowSettings = LedgerSettings & DnsSettings
 
 /**
  * Runs a claim from start to finish: creates it or resumes the one in progress, waits until DNS has the record, asks the
  * service to verify, and follows the claim until it is settled. It can be interrupted and run again at any point: the
- * ledger and the service know how far it got. Returns the completed claim.
+ * ledger and the service know how far it got.
  *
- * @throws CliError exit 9 if the claim ended unsuccessfully, exit 8 when the time is up, and what the operations throw
+ * @throws CliError what the operations throw
  */
 export async function* runWorkflow(
   request: ClaimRequest,
@@ -54,7 +77,7 @@ export async function* runWorkflow(
   client: ServiceClient,
   context: WorkflowContext,
   settings: WorkflowSettings,
-): AsyncGenerator<WorkflowEvent, DomainClaim, void> {
+): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
   const end = context.clock.monotonic() + options.timeoutMs
   const timeLeft = () => Math.max(1, end - context.clock.monotonic())
   const eventOf = (event: WorkflowEvent['event'], message: string, claim: DomainClaim): WorkflowEvent => ({
@@ -70,7 +93,7 @@ export async function* runWorkflow(
   const state = stateOf(started)
   if (state.phase === 'completed') {
     yield eventOf('completed', state.description, started)
-    return started
+    return { claim: started }
   }
   const record = recordOf(started)
   yield eventOf('record', `TXT  ${record.name}  ${record.value}`, started)
@@ -79,14 +102,13 @@ export async function* runWorkflow(
   // Once the service has accepted the record or blocked the claim, DNS no longer matters.
   if (started.status === 'pending' || state.phase === 'unknown') {
     if (options.check) {
-      for await (const { event, message, report } of waitForDns(
-        record,
-        { ...options, timeoutMs: timeLeft() },
-        context,
-        settings,
-      )) {
+      const checks = waitForDns(record, { ...options, timeoutMs: timeLeft() }, context, settings)
+      let step = await checks.next()
+      for (; !step.done; step = await checks.next()) {
+        const { event, message, report } = step.value
         yield { ...eventOf(event, message, started), ...(report === undefined ? {} : { report }) }
       }
+      if (step.value !== undefined) return { claim: started, ...step.value }
     }
     const claim = await verifyClaim(client, domainId)
     await recordClaim(claim, context, settings)
@@ -98,7 +120,12 @@ export async function* runWorkflow(
 
   const watch = watchClaim(
     () => getClaim(client, domainId, { maxAttempts: 1 }),
-    { intervalMs: undefined, timeoutMs: timeLeft(), throughBlocked: options.throughBlocked },
+    {
+      intervalMs: undefined,
+      timeoutMs: timeLeft(),
+      throughBlocked: options.throughBlocked,
+      isVerifying: true,
+    },
     context,
   )
   for (;;) {
@@ -108,11 +135,18 @@ export async function* runWorkflow(
       if (event !== 'done') yield eventOf(event === 'warning' ? 'warning' : 'waiting', message, claim)
       continue
     }
-    const { claim, state } = step.value
+    const { claim, state, error } = step.value
     await recordClaim(claim, context, settings)
-    if (state.phase !== 'completed') throw endedError(claim, state)
-    yield eventOf('completed', state.description, claim)
-    return claim
+    if (error?.exit === Exit.notYet) {
+      const message = `${nameOf(claim)} is still in progress: ${state.description}`
+      return {
+        claim,
+        error: new CliError(error.code, error.exit, message),
+        missing: { step: 'completed' },
+      }
+    }
+    yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim)
+    return { claim, error }
   }
 }
 
@@ -163,7 +197,12 @@ async function* waitForDns(
   { timeoutMs, onCheck }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
-): AsyncGenerator<Pick<WorkflowEvent, 'event' | 'message' | 'report'>, void, void> {
+): AsyncGenerator<
+  Pick<WorkflowEvent, 'event' | 'message' | 'report'>,
+  Pick<WorkflowResult, 'error' | 'missing'> | undefined,
+  void
+> {
+  const news = newsOnly(context.clock)
   const checks = waitForRecord(checkRequest(record, settings), timeoutMs, dnsEffects(context))
   const lagEnd = context.clock.monotonic() + Math.min(MAX_LAG_MS, timeoutMs / 2)
   for (;;) {
@@ -172,23 +211,27 @@ async function* waitForDns(
     const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', message: `the record is visible at ${report.name}` }
-      return
+      return undefined
     }
     if (report.verdict === 'unknown') {
       // The service may still see DNS.
       yield { event: 'warning', message: `couldn't query DNS from here: ${failure.message}` }
-      return
+      return undefined
     }
     if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {
       yield { event: 'warning', message: failure.message }
-      return
+      return undefined
     }
-    if (step.done) {
-      throw new CliError(failure.code, failure.exit, failure.message, {
-        hint: [failure.hint, 'to ask the service without this check: --no-check'].filter(Boolean).join('\n'),
-      })
-    }
+    if (failure.exit !== Exit.notYet) throw failure
+    if (step.done) return { error: failure, missing: { step: 'dns', report } }
     onCheck?.(step.value.nextInMs ?? 0)
-    yield { event: 'waiting', message: failure.message, report: reportJson(report) }
+    const message = news(stateInDns(report), failure.message)
+    if (message !== undefined) yield { event: 'waiting', message, report: reportJson(report) }
   }
+}
+
+/** What of a check counts as a change: neither counters nor times. */
+function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
+  const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
+  return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
 }

@@ -1,6 +1,6 @@
 import { type Command, Help } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
-import { ENVIRONMENT, EXIT_MEANINGS } from '../commands/program.ts'
+import { ENVIRONMENT, EVENTS_TITLE, EXIT_MEANINGS } from '../commands/program.ts'
 import type { Output } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
@@ -90,8 +90,19 @@ export function helpAfter(definition: CommandDefinition, command: Command): stri
     helper.styleTitle('Examples:'),
     examples.join('\n\n'),
     '',
+    ...(definition.events === undefined ? [] : [events(definition.events, command), '']),
     exitCodes('Exit codes (for all of them: mailclaim --help):', [Exit.done, ...definition.exits], command),
   ].join('\n')
+}
+
+/** The events of a command whose JSON lines are events. */
+function events(meanings: Readonly<Record<string, string>>, command: Command): string {
+  const { helper, width } = layoutOf(command)
+  const termWidth = Math.max(...Object.keys(meanings).map((name) => name.length))
+  const items = Object.entries(meanings).map(([name, meaning]) =>
+    helper.formatItem(name, termWidth, meaning, helper),
+  )
+  return [helper.styleTitle(helper.boxWrap(EVENTS_TITLE, width)), ...items].join('\n')
 }
 
 /** A list of exit codes with what they mean. */

@@ -1,21 +1,24 @@
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
-import { sanitizeLine, sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
+import { writeLabeled } from '../terminal/notices.ts'
+import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
 
 /** Prints an error as JSON or for people, and returns its exit code. */
 export async function report(
   error: unknown,
   argv: readonly string[],
-  { stderr }: Pick<Context, 'stderr'>,
+  context: Pick<Context, 'stderr' | 'environment'>,
 ): Promise<ExitCode> {
   if (error instanceof OutputClosedError) return Exit.done
+  const { stderr } = context
   const expected = error instanceof CliError
   const failure = expected ? error : bug(error)
   try {
     if (asksForJson(argv)) await stderr.write(`${stringifyJson(failure)}\n`)
     else {
-      const hint = failure.hint === undefined ? '' : `hint: ${sanitizeLines(failure.hint)}\n`
-      await stderr.write(`error: ${sanitizeLine(failure.message)}\n${hint}`)
+      const colorOption = argv.includes('--no-color') ? false : undefined
+      await writeLabeled('error', failure.message, context, colorOption)
+      if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)
       if (!expected && argv.includes('--verbose') && error instanceof Error) {
         await stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
       }

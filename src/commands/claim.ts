@@ -2,15 +2,18 @@ import { nameOf } from '../claims/lifecycle.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
 import { findPlace, hostText, type RecordPlace } from '../claims/record-place.ts'
-import { runWorkflow, type WorkflowEvent } from '../claims/workflow.ts'
+import { runWorkflow, WORKFLOW_EVENTS, type WorkflowEvent, type WorkflowResult } from '../claims/workflow.ts'
 import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
+import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
+import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { drain } from '../service/polling.ts'
+import { drain, timedOutAfter } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
-import type { Settings } from '../settings/settings.ts'
+import { isProgramFormat, type Settings } from '../settings/settings.ts'
+import { commandLine } from '../shell-quote.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { formatDuration } from '../terminal/duration.ts'
@@ -37,7 +40,7 @@ const STEPS = [
 export const command = defineCommand<Flags>({
   description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
 in DNS, asks the service to verify, follows the claim until it ends and shows what is left to do. It can be interrupted at
-any point and run again.`,
+any point and run again. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
   arguments: [{ syntax: '[domain]', description: 'the domain to claim', completion: 'domains' }],
   options: [
     ...CREATE_OPTIONS,
@@ -50,6 +53,7 @@ any point and run again.`,
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     { flags: '--no-check', description: "don't wait for DNS before asking the service to verify" },
   ],
+  events: WORKFLOW_EVENTS,
   examples: {
     'mailclaim claim example.com': 'from the start to the completed claim',
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
@@ -87,10 +91,15 @@ any point and run again.`,
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, event))
         : asChecklist(events, progress.text, findPlaceOnce, context, settings)
-    const claim = await finished.catch((error: unknown) => {
+    const result = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error
     })
-    if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
+    const { claim, error, missing } = result
+    // For people the record is above, and the claim is as it was.
+    if (settings.format !== 'jsonl' && (error === undefined || settings.format !== 'table'))
+      await writeClaim(documentOf(result), context, settings)
+    if (error !== undefined)
+      throw missing ? timeoutError({ claim, error, missing }, timeoutMs, context, settings) : error
     if (!settings.quiet) await writeNextSteps(claim, await findPlaceOnce(claim), context, settings)
   },
 })
@@ -120,7 +129,39 @@ function resumable({ code, exit, message }: InterruptedError): CliError {
   })
 }
 
-type Events = AsyncGenerator<WorkflowEvent, DomainClaim, void>
+type TimedOut = Required<WorkflowResult> & { readonly error: CliError }
+
+/** The claim, and if the time is up, what is missing. */
+function documentOf({ claim, error, missing }: WorkflowResult): DomainClaim {
+  if (missing === undefined) return claim
+  const { step, report } = missing
+  const details = { step, message: error?.message, ...(report && { report: reportJson(report) }) }
+  return { ...claim, missing: details } as DomainClaim
+}
+
+/** Says that the time is up. People have read the cause above; with --quiet and in JSON, the error has it. */
+function timeoutError(
+  { claim, error, missing }: TimedOut,
+  timeoutMs: number,
+  context: Context,
+  settings: Settings,
+): CliError {
+  const isShown = !settings.quiet && !isProgramFormat(settings)
+  const { report } = missing
+  const short =
+    report === undefined ? `${nameOf(claim)} is still in progress` : exitErrorOf(report, true)?.message
+  const hints = [
+    isShown ? undefined : error.hint,
+    `nothing is lost; to continue, run again: ${commandLine(settings.argv, context.platform)}`,
+    report === undefined ? undefined : 'to ask the service without checking DNS first, add --no-check',
+  ]
+  const cause = isShown ? short : error.message
+  return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs)}: ${cause}`, {
+    hint: hints.filter(Boolean).join('\n'),
+  })
+}
+
+type Events = AsyncGenerator<WorkflowEvent, WorkflowResult, void>
 
 type FindPlace = (claim: DomainClaim) => Promise<RecordPlace | undefined>
 
@@ -130,7 +171,7 @@ async function asChecklist(
   placeOf: FindPlace,
   context: Context,
   settings: Settings,
-): Promise<DomainClaim> {
+): Promise<WorkflowResult> {
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
   const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette, progress)
   try {
@@ -143,7 +184,9 @@ async function asChecklist(
 async function show(event: WorkflowEvent, list: Checklist, placeOf: FindPlace): Promise<void> {
   switch (event.event) {
     case 'warning':
-      return list.say(`warning: ${event.message}`)
+      return list.warn(event.message)
+    case 'ended':
+      return // The error says it.
     case 'waiting':
       return list.waiting(reasonLines(event))
     case 'record': {

@@ -47,6 +47,8 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly options?: readonly OptionDefinition[]
   /** Formats of this command besides table, json, jsonl, csv and tsv. */
   readonly formats?: readonly string[]
+  /** The events of `--format jsonl`, by the value of `event`, with what each means. */
+  readonly events?: Readonly<Record<string, string>>
   /** What each command line does. */
   readonly examples: Readonly<Record<string, string>>
   /** The exit codes that a script has to expect besides 0, 1, 2 and 130. */

@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 import { idOf, type PageFetcher, pages } from '../service/paging.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
-import { shellQuote } from '../shell-quote.ts'
+import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createListWriter } from '../terminal/list-writer.ts'
 import { hint } from '../terminal/notices.ts'
@@ -125,5 +125,5 @@ export function nextCommand(
     if (word === option) at++
     else if (!word.startsWith(`${option}=`)) words.push(word)
   }
-  return ['mailclaim', ...words, option, id].map((word) => shellQuote(word, platform)).join(' ')
+  return commandLine([...words, option, id], platform)
 }

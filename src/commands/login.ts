@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
-import { Exit, usageError } from '../errors.ts'
+import { CliError, Exit, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference } from '../oauth/scopes.ts'
@@ -12,10 +12,16 @@ import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import { parsePort, parseSeconds } from '../settings/parse-value.ts'
-import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
+import {
+  isProgramFormat,
+  requireBaseUrl,
+  requireClientId,
+  type Settings,
+  settingValue,
+} from '../settings/settings.ts'
 import { SETTINGS, type StoreKind } from '../settings/table.ts'
-import { note, warn } from '../terminal/notices.ts'
-import { writeObject } from '../terminal/output.ts'
+import { hint, note, warn } from '../terminal/notices.ts'
+import { writeJsonLine, writeObject } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
 import { settingOptions } from './program.ts'
@@ -28,10 +34,17 @@ interface LoginFlags {
   readonly authorizationEndpoint?: string
   readonly withApiKey?: true
   readonly check?: boolean
-  readonly input?: boolean
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 300
+/** What `--json` and `--format jsonl` write before the result. */
+const LOGIN_EVENTS = {
+  authorization: 'the address (url) that a person has to open and approve; the command waits for that',
+} as const
+
+/** The errors of a store that say that this machine has no keychain, however long one waits. */
+const NO_KEYCHAIN: readonly string[] = ['keychain_no_module', 'keychain_no_bus', 'keychain_no_service']
+
 /** Bytes; longer than any key. */
 const LONGEST_KEY = 64 * 1024
 
@@ -39,6 +52,9 @@ export const command = defineCommand<LoginFlags>({
   description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and stores the session. The refresh
 token goes to the system's keychain, or with --store file to a file that only you can read. The address is always printed
 as well; if the browser runs on another machine, paste the address of its last page.
+
+With --json or --format jsonl, a program drives it: the address comes first, as one line of JSON, no browser is opened, and the
+result follows. With --no-input it doesn't start, because somebody has to approve: sign in with an API key instead.
 
 An API key is tried with the service before it is stored; if the service refuses it, nothing changes.`,
   options: [
@@ -64,6 +80,7 @@ An API key is tried with the service before it is stored; if the service refuses
     { flags: '--with-api-key', description: 'read an API key from stdin, or ask for it, instead' },
     { flags: '--no-check', description: 'store the API key without trying it with the service' },
   ],
+  events: LOGIN_EVENTS,
   examples: {
     'mailclaim login': 'sign in with the browser',
     'mailclaim login --no-browser': 'over SSH: open the address elsewhere, then paste that of the last page',
@@ -73,10 +90,11 @@ An API key is tried with the service before it is stored; if the service refuses
   },
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
   async run({ options }, context, given) {
+    if (given.noInput && !options.withApiKey) throw needsPerson(given)
     const settings = await askForMissing(given, options.withApiKey === true, context)
-    const store = settingValue('store', settings)
+    const chosenStore = settingValue('store', settings)
     const issuer = issuerOfLogin(settings)
-    if (options.withApiKey) return storeKey(store, issuer, options.check !== false, context, settings)
+    if (options.withApiKey) return storeKey(chosenStore, issuer, options.check !== false, context, settings)
     if (options.check === false) throw usageError('--no-check needs --with-api-key')
     const scopes = settingValue('scope', settings) ?? []
     const resource = settingValue('resource', settings)
@@ -84,7 +102,7 @@ An API key is tried with the service before it is stored; if the service refuses
     // What could fail after the browser's part is tried before it.
     requireBaseUrl(settings)
     requireClientId(settings)
-    await proveStore(context, settings, store)
+    const store = await usableStore(chosenStore, 'refresh_token', context, settings)
     const again = loginOptions(store, issuer, settings)
 
     const session = await login(
@@ -92,7 +110,7 @@ An API key is tried with the service before it is stored; if the service refuses
         scopes,
         resource,
         target,
-        openBrowser: options.browser !== false && !context.environment.ssh,
+        openBrowser: opensBrowser(options, settings) && !context.environment.ssh,
         readInput: canPaste(options, context, settings),
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
         issuer,
@@ -100,7 +118,7 @@ An API key is tried with the service before it is stored; if the service refuses
         again,
       },
       (code) => storeSession(code, scopes, resource, store, loginCommand(again), context, settings),
-      reporter(context),
+      reporter(context, settings),
       context,
       settings,
     )
@@ -152,11 +170,52 @@ async function compareScopes(
   if (extra.length > 0) await note(`Granted without being requested: ${extra.join(' ')}`, context, settings)
 }
 
-/** Whether the redirect can be pasted: on a terminal that allows questions, or in a pipe with `--no-browser`. */
+/** A program that asks for JSON decides itself where the address is opened. */
+function opensBrowser(options: LoginFlags, settings: Settings): boolean {
+  return options.browser !== false && !isProgramFormat(settings)
+}
+
+/** Whether the redirect can be pasted: on a terminal that allows questions, or in a pipe where no browser is opened. */
 function canPaste(options: LoginFlags, context: Context, settings: Settings): boolean {
-  return (
-    settings.interactive || (options.browser === false && !context.stdin.isTTY && options.input !== false)
+  return settings.interactive || (!opensBrowser(options, settings) && !context.stdin.isTTY)
+}
+
+function needsPerson(settings: Settings): CliError {
+  const again = loginCommand(loginOptions(settingValue('store', settings), undefined, settings))
+  return usageError(
+    'a sign-in with the browser needs a person, which --no-input or MAILCLAIM_NO_INPUT rules out',
+    `pipe in an API key: ${again} --with-api-key < key.txt, or set MAILCLAIM_API_KEY; if a person can approve, allow input`,
   )
+}
+
+/**
+ * Tries the store before the browser's part. Where there is no keychain and nobody has chosen one, a person may choose a
+ * file instead.
+ *
+ * @throws CliError as `proveStore` does.
+ */
+async function usableStore(
+  store: StoreKind,
+  secret: 'refresh_token' | 'api_key',
+  context: Context,
+  settings: Settings,
+): Promise<StoreKind> {
+  try {
+    await proveStore(context, settings, store, secret)
+    return store
+  } catch (error) {
+    const isOffered =
+      settings.interactive &&
+      settings.chosen.store?.source === 'default' &&
+      error instanceof CliError &&
+      NO_KEYCHAIN.includes(error.code)
+    if (!isOffered) throw error
+    await note(error.message, context, settings)
+    const message = 'Keep the secret in a file that only you can read instead?'
+    if (!(await context.prompts.confirm({ message, default: false }))) throw error
+    await proveStore(context, settings, 'file', secret)
+    return 'file'
+  }
 }
 
 /** Asks a person for what is not configured; a script gets an error later. */
@@ -229,14 +288,14 @@ type StoredOAuthSession = Awaited<ReturnType<typeof replaceSession>>
 type StoredSession = StoredOAuthSession | Awaited<ReturnType<typeof storeApiKey>>
 
 async function storeKey(
-  store: StoreKind,
+  chosenStore: StoreKind,
   issuer: string | undefined,
   isTried: boolean,
   context: Context,
   settings: Settings,
 ): Promise<void> {
   const base = isTried || settings.baseUrl !== undefined ? requireBaseUrl(settings) : undefined
-  await proveStore(context, settings, store, 'api_key')
+  const store = await usableStore(chosenStore, 'api_key', context, settings)
   const value = context.stdin.isTTY
     ? await askForKey(context, settings)
     : (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
@@ -324,10 +383,15 @@ async function announce(
 }
 
 /** Everything here is needed to continue, so --quiet doesn't silence it. */
-function reporter(context: Context): LoginReporter {
+function reporter(context: Context, settings: Settings): LoginReporter {
+  const always = { ...settings, quiet: false }
   const say = (text: string) => context.stderr.write(`${text}\n`)
   return {
     async ready(url, browser, readsInput) {
+      if (isProgramFormat(settings)) {
+        const at = new Date(context.clock.now()).toISOString()
+        await writeJsonLine(context, { event: 'authorization', at, message: 'open this address', url })
+      }
       await say(
         browser === 'opening'
           ? 'Opening the browser. If nothing opens, go to:'
@@ -341,9 +405,9 @@ function reporter(context: Context): LoginReporter {
     async browserFailed() {
       await say('No browser could be opened. Open the address above yourself.')
     },
-    async ignored(why, hint) {
-      await say(`warning: an answer was ignored: ${sanitizeLine(why)}`)
-      if (hint !== undefined) await say(`hint: ${sanitizeLine(hint)}`)
+    async ignored(why, next) {
+      await warn(`an answer was ignored: ${why}`, context, always)
+      if (next !== undefined) await hint(next, context, always)
     },
   }
 }

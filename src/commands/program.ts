@@ -19,6 +19,9 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [Exit.terminated]: 'terminated',
 }
 
+/** Above the events of a command. */
+export const EVENTS_TITLE = 'Events of --format jsonl:'
+
 export const PROGRAM = {
   description:
     "Sign in, claim a domain that another team has verified, and find out why a claim isn't verifying.",

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { dirname, isAbsolute, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { loginCommand } from '../settings/login-command.ts'
 import { ensurePrivateDirectory, removeTree } from '../storage/private-directory.ts'
+import { profileOf } from './keychain.ts'
 import type { SecretLocation } from './store.ts'
 
 /**
@@ -31,7 +33,7 @@ export async function prepareGuard(
       Exit.notSignedIn,
       `the keychain cannot be used: its lock belongs in the home directory that the system knows for this user, and ${why}`,
       {
-        hint: 'keep the secret in a file that only you can read (mailclaim login --store file), or use an API key (MAILCLAIM_API_KEY)',
+        hint: `keep the secret in a file that only you can read (${loginCommand({ profile: profileOf(location.name), store: 'file' })}), or use an API key (MAILCLAIM_API_KEY)`,
         cause,
       },
     )

@@ -58,9 +58,10 @@ export async function callKeychain(
  * a signal ends them immediately.
  */
 export function limitKeychain(
-  { keychain, clock, interrupts, stderr }: Pick<Context, 'keychain' | 'clock' | 'interrupts' | 'stderr'>,
-  settings: Pick<Settings, 'quiet'>,
+  context: Pick<Context, 'keychain' | 'clock' | 'interrupts' | 'stderr' | 'environment'>,
+  settings: Pick<Settings, 'quiet' | 'colorOption'>,
 ): Keychain {
+  const { keychain, clock, interrupts } = context
   let left = REMOVAL_MS
   return {
     async call(request) {
@@ -68,7 +69,7 @@ export function limitKeychain(
       const timeoutMs = Math.min(request.timeoutMs, left)
       const answer = keychain.call({ ...request, timeoutMs, signal: interrupts.signal })
       try {
-        return await withWaitingNote('Waiting for the keychain …', { stderr, clock }, settings, answer)
+        return await withWaitingNote('Waiting for the keychain …', context, settings, answer)
       } finally {
         left = Math.max(0, left - (clock.monotonic() - start))
       }
@@ -77,7 +78,7 @@ export function limitKeychain(
 }
 
 /** The profile that an item belongs to: the first word of its account. */
-function profileOf(account: string): string {
+export function profileOf(account: string): string {
   return account.split(' ', 1)[0] ?? account
 }
 

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { describeSession } from '../session/describe.ts'
+import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Diagnosis, ok, problem, warning } from './report.ts'
 
@@ -20,7 +21,8 @@ export async function examineSession(context: Context, settings: Settings): Prom
     return warning(
       check,
       `using MAILCLAIM_API_KEY; the stored session doesn't work: ${failure.message}`,
-      failure.hint ?? 'sign in again: mailclaim login',
+      failure.hint ??
+        `sign in again: ${loginCommand({ profile: settings.profile.value, store: record?.store })}`,
     )
   }
   if (failure !== undefined) return problem(check, failure)

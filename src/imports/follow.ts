@@ -1,17 +1,24 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { getImport } from '../service/imports.ts'
-import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
+import { drain, newsOnly, type PollFlags, pollTimes } from '../service/polling.ts'
 import type { ContactImport } from '../service/types.ts'
 import { formatDuration } from '../terminal/duration.ts'
-import { warn } from '../terminal/notices.ts'
+import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine, writeObject } from '../terminal/output.ts'
 import { type Progress, startProgress } from '../terminal/progress.ts'
 import { renderBar } from '../terminal/progress-bar.ts'
 import { canAnimate } from '../terminal/spinner.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
-import { type ImportEvent, processed, statusText, summary, total, watchImport } from './watch.ts'
+import {
+  type ImportEvent,
+  type ImportResult,
+  processed,
+  statusText,
+  summary,
+  total,
+  watchImport,
+} from './watch.ts'
 
 /** Without a terminal, a line is written for each such fraction of the import. */
 const LINE_STEP = 0.1
@@ -22,7 +29,8 @@ type FollowContext = OutputContext & Pick<Context, 'random' | 'interrupts'>
  * Watches an import and shows its progress: with `--format jsonl` as events, else as a bar on a terminal or as lines, with
  * the import on stdout at the end.
  *
- * @throws CliError `import_failed`, exit 9, and what `watchImport` throws
+ * @throws CliError `import_failed`, exit 9, and `import_in_flight`, exit 8, both with the import on stdout; what
+ *   `watchImport` throws
  */
 export async function followImport(
   id: string,
@@ -31,17 +39,13 @@ export async function followImport(
   context: FollowContext,
   settings: OutputSettings,
 ): Promise<void> {
-  const events = watchImport(() => getImport(client, id, { maxAttempts: 1 }), pollTimes(flags), context)
-  const ended =
+  const events = watchImport(id, () => getImport(client, id, { maxAttempts: 1 }), pollTimes(flags), context)
+  const { import: ended, error } =
     settings.format === 'jsonl'
       ? await drain(events, (event) => writeJsonLine(context, event))
-      : await showProgress(events, context, settings)
+      : await showProgress(id, events, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, ended, IMPORT_COLUMNS)
-  if (ended.status === 'failed') {
-    throw new CliError('import_failed', Exit.negativeEnd, `the import failed (${summary(ended)})`, {
-      hint: 'the API gives no reason; check the import in the web application, then start a new one',
-    })
-  }
+  if (error !== undefined) throw error
   const failed = ended.counts?.failed
   if (typeof failed === 'number' && failed > 0) {
     await warn(`couldn't import ${failed} of the contacts`, context, settings)
@@ -49,20 +53,24 @@ export async function followImport(
 }
 
 async function showProgress(
-  events: AsyncGenerator<ImportEvent, ContactImport, void>,
+  id: string,
+  events: AsyncGenerator<ImportEvent, ImportResult, void>,
   context: FollowContext,
   settings: OutputSettings,
-): Promise<ContactImport> {
-  const render = canAnimate(context) ? barRenderer(context) : lineRenderer()
+): Promise<ImportResult> {
+  const render = canAnimate(context) ? barRenderer(context) : lineRenderer(context)
   let progress: Progress | undefined
   try {
+    let isNamed = false
     return await drain(events, async ({ event, message, import: seen }) => {
+      if (!isNamed) await note(`Watching import ${id}`, context, settings)
+      isNamed = true
       if (event === 'warning') {
         await progress?.end()
         progress = undefined
         return warn(message, context, settings)
       }
-      const text = render(seen, event)
+      const text = render(seen)
       if (text === undefined) return
       if (progress === undefined) progress = await startProgress(text, context, settings)
       else await progress.update(text)
@@ -72,16 +80,14 @@ async function showProgress(
   }
 }
 
-/** Renders a line for each new status and each tenth of the import. */
-function lineRenderer(): (seen: ContactImport, event: ImportEvent['event']) => string | undefined {
-  let shown = 0
-  return (seen, event) => {
+/** Renders a line for each new status, each tenth of the import, and once a minute. */
+function lineRenderer({ clock }: Pick<Context, 'clock'>): (seen: ContactImport) => string | undefined {
+  const news = newsOnly(clock)
+  return (seen) => {
     const all = total(seen)
     const done = processed(seen)
     const fraction = all !== undefined && all > 0 && done !== undefined ? done / all : 0
-    if (event === 'waiting' && fraction < shown + LINE_STEP) return undefined
-    shown = Math.floor(fraction / LINE_STEP) * LINE_STEP
-    return summary(seen)
+    return news(`${seen.status} ${Math.floor(fraction / LINE_STEP)}`, summary(seen))
   }
 }
 

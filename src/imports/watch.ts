@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { type PollTimes, poll, retryMessage } from '../service/polling.ts'
+import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
@@ -10,9 +10,17 @@ const DELAYS = { first: 1000, max: 10_000 } as const
 /** Characters of a status in a message: far more than a real one has. */
 const MAX_STATUS_LENGTH = 80
 
-/** What `imports watch --format jsonl` writes, one per line; `waiting` means that the counts changed. */
+/** The events of `imports watch --format jsonl`. */
+export const IMPORT_EVENTS = {
+  status: 'the status of the import at the start, and whenever it changes',
+  waiting: 'the counts have changed, or a minute has passed',
+  warning: 'a failed poll, which is repeated, or a status that this version does not know',
+  done: 'the import is completed or failed; the exit code says which',
+} as const
+
+/** What `imports watch --format jsonl` writes, one per line. */
 export interface ImportEvent {
-  readonly event: 'status' | 'waiting' | 'warning' | 'done'
+  readonly event: keyof typeof IMPORT_EVENTS
   /** ISO 8601. */
   readonly at: string
   readonly message: string
@@ -20,18 +28,28 @@ export interface ImportEvent {
   readonly import: ContactImport
 }
 
+/** The import when the watch ended. */
+export interface ImportResult {
+  readonly import: ContactImport
+  /** Why it isn't completed: `import_in_flight`, exit 8, after `timeoutMs`; `import_failed`, exit 9. */
+  readonly error: CliError | undefined
+}
+
 /**
- * Watches an import until it is completed or failed. Yields each change and each problem, and returns the import at its
- * end.
+ * Watches an import until it is completed or failed. Yields each change and each problem, and once a minute that nothing
+ * has changed.
  *
+ * @param id names the import in messages
  * @param fetch gets the import
- * @throws CliError `import_in_flight`, exit 8, after `timeoutMs`; what `poll` throws
+ * @throws CliError what `poll` throws
  */
 export async function* watchImport(
+  id: string,
   fetch: () => Promise<ContactImport>,
   times: PollTimes,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
-): AsyncGenerator<ImportEvent, ContactImport, void> {
+): AsyncGenerator<ImportEvent, ImportResult, void> {
+  const news = newsOnly(context.clock)
   let last: ContactImport | undefined
   const eventOf = (event: ImportEvent['event'], message: string, seen: ContactImport): ImportEvent => ({
     event,
@@ -43,29 +61,41 @@ export async function* watchImport(
   for await (const polled of poll(fetch, { ...times, delays: DELAYS }, context)) {
     if (polled.kind === 'timeout') break
     if (polled.kind === 'failure') {
-      if (last !== undefined) yield eventOf('warning', retryMessage(polled), last)
+      const text = retryMessage(polled)
+      const message = last && news(text, text)
+      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last)
       continue
     }
     const previous = last
     last = polled.value
     if (last.status === 'completed' || last.status === 'failed') {
       yield eventOf('done', summary(last), last)
-      return last
+      return { import: last, error: last.status === 'failed' ? failedError(id, last) : undefined }
     }
-    if (previous === undefined || previous.status !== last.status) {
-      const isKnown = (IMPORT_STATUSES as readonly unknown[]).includes(last.status)
-      yield isKnown
-        ? eventOf('status', summary(last), last)
-        : eventOf('warning', `${summary(last)}: unknown status; still waiting`, last)
-    } else if (processed(previous) !== processed(last) || total(previous) !== total(last)) {
-      yield eventOf('waiting', summary(last), last)
-    }
+    const isKnown = (IMPORT_STATUSES as readonly unknown[]).includes(last.status)
+    const text = isKnown ? summary(last) : `${summary(last)}: unknown status; still waiting`
+    const message = news(`${last.status} ${processed(last)} ${total(last)}`, text)
+    if (message === undefined) continue
+    const kind = previous?.status === last.status ? 'waiting' : isKnown ? 'status' : 'warning'
+    yield eventOf(kind, message, last)
   }
-  throw new CliError(
+  // The first poll gives an import or throws.
+  const seen = last as ContactImport
+  return { import: seen, error: timeoutError(id, seen, times) }
+}
+
+function failedError(id: string, seen: ContactImport): CliError {
+  return new CliError('import_failed', Exit.negativeEnd, `the import ${id} failed (${summary(seen)})`, {
+    hint: 'the API gives no reason; check the import in the web application, then start a new one',
+  })
+}
+
+function timeoutError(id: string, seen: ContactImport, { timeoutMs = 0 }: PollTimes): CliError {
+  return new CliError(
     'import_in_flight',
     Exit.notYet,
-    last === undefined ? 'timed out' : `timed out: the import is still ${statusText(last)}`,
-    { hint: 'the import continues; to keep watching: mailclaim imports watch' },
+    `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}`,
+    { hint: `the import continues; to keep watching: mailclaim imports watch ${id}` },
   )
 }
 

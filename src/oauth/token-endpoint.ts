@@ -155,7 +155,7 @@ export async function exchangeCode(context: TokenContext, request: CodeExchange)
   }
   const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
   if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
-  if (access !== undefined) throw noRefreshToken()
+  if (access !== undefined) throw noRefreshToken(request.login)
   if (answer.error !== undefined) throw exchangeRefused(answer.error, answer, request.login)
   if (answer.truncatedBy !== undefined) throw exchangeUnanswered(answer.truncatedBy, request.login)
   throw exchangeUnusable(answer, why, request.login)

@@ -95,13 +95,14 @@ export function exchangeRefused(error: string, answer: TokenAnswer, login: strin
 }
 
 /** The service exchanged the code, but the session would end with the access token. */
-export function noRefreshToken(): CliError {
+/** @param login the command that signs in again. */
+export function noRefreshToken(login: string): CliError {
   return new CliError(
     'no_refresh_token',
     Exit.refused,
     'the sign-in was approved, but the service issued no refresh token, so there is no session to store',
     {
-      hint: 'check that the client is registered for the refresh token grant; some services also want a scope for it, often --scope offline_access. An API key needs none: mailclaim login --with-api-key',
+      hint: `check that the client is registered for the refresh token grant; some services also want a scope for it, often --scope offline_access. An API key needs none: ${login} --with-api-key`,
     },
   )
 }

@@ -5,7 +5,7 @@ import { formatDuration } from '../terminal/duration.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import type { Credential } from './authorizer.ts'
-import { parseRetryAfter } from './retry.ts'
+import { isTemporary, parseRetryAfter } from './retry.ts'
 
 /** Far more than a page of 100 items. */
 export const MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -161,15 +161,26 @@ function parseProblem(body: Body, secrets: readonly string[]): ServiceProblem {
   }
 }
 
-/**
- * The error for a response whose status is not 2xx, with its exit code.
- *
- * @param request.operation "GET /contacts/imports", for the message
- */
+/** What was asked, for the error. */
+export interface AskedOperation {
+  /** "GET /contacts/imports" */
+  readonly operation: string
+  /** Whether the path has an id in it, which may be wrong. */
+  readonly namesItem: boolean
+  /** The base URL. */
+  readonly base: string
+  readonly credential: Credential
+  readonly profile: string
+}
+
+/** Names of errors that are about the credential and not about what was asked. */
+const ABOUT_CREDENTIAL = /scope|permission|forbidden|access_denied|api_key|token|credential|unauthori[sz]ed/i
+
+/** The error for a response whose status is not 2xx, with its exit code. */
 export function responseError(
   response: HttpResponse,
   body: Body,
-  request: { readonly operation: string; readonly credential: Credential; readonly profile: string },
+  request: AskedOperation,
   now: number,
 ): CliError {
   const { status } = response
@@ -198,19 +209,23 @@ export function responseError(
     )
   }
   if (status === 403) {
+    // A reason of the service's own is better than a guess.
+    const isExplained = details !== '' && !ABOUT_CREDENTIAL.test(name ?? '')
     return new CliError(code ?? 'forbidden', Exit.refused, `the service does not allow this (403)${suffix}`, {
       status,
-      hint: `${sent} may lack a scope or belong to another team`,
+      hint: isExplained ? undefined : `${sent} may lack a scope or belong to another team`,
     })
   }
   if (status === 404) {
     return new CliError(code ?? 'not_found', Exit.notFound, `not found: ${operation}${suffix}`, {
       status,
-      hint: 'check the id, and that it belongs to the team of this profile',
+      hint: request.namesItem
+        ? 'check the id, and that it belongs to the team of this profile'
+        : `check the base URL: ${request.base} may not be the address of the service`,
     })
   }
   if (status === 429) return rateLimitError(response, suffix, now)
-  if (status >= 500) {
+  if (isTemporary(status)) {
     return new CliError('service_unavailable', Exit.unavailable, `the service failed (${status})${suffix}`, {
       status,
       hint: 'try again in a moment',
@@ -235,8 +250,12 @@ function rateLimitError(response: HttpResponse, suffix: string, now: number): Cl
   })
 }
 
+/** A redirect, or a status that answers no request of this program, such as 304. */
 function redirectError(response: HttpResponse, operation: string, secrets: readonly string[]): CliError {
-  const target = sanitizeLine(redact(response.headers['location'] ?? '', secrets).slice(0, 300))
+  const { location } = response.headers
+  if (location === undefined && ![301, 302, 303, 307, 308].includes(response.status))
+    return unexpectedAnswer(`HTTP status ${response.status} to ${operation}`, response.status)
+  const target = sanitizeLine(redact(location ?? '', secrets).slice(0, 300))
   return new CliError(
     'redirected',
     Exit.unavailable,

@@ -12,7 +12,7 @@ export async function createClaim(
   client: ServiceClient,
   request: ClaimRequest,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
-  const answer = await client.post('/domains/claim', request)
+  const answer = await client.post('/domains/claim', request, { namesItem: false })
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 

@@ -14,7 +14,7 @@ import {
 } from './answers.ts'
 import { type Authorizer, type Credential, isBearerToken } from './authorizer.ts'
 import { logExchanges } from './exchange-log.ts'
-import { backoff, MAX_ATTEMPTS, MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
+import { backoff, isTemporary, MAX_ATTEMPTS, MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
 export interface ServiceAnswer {
   /** 2xx. */
@@ -28,6 +28,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
   readonly maxAttempts?: number
+  /** Whether the path or the query has an id in it, as most do: then a 404 may mean that the id is wrong. */
+  readonly namesItem?: boolean
 }
 
 /** Undefined values are left out. */
@@ -69,7 +71,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
 
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
-      const outcome = await attempt(request, credential, signal)
+      const outcome = await attempt({ ...request, namesItem: options.namesItem ?? true }, credential, signal)
       if ('answer' in outcome) return outcome.answer
       const { failure, isRetryable } = outcome
       if (failure.status === 401 && !isRenewed) {
@@ -93,7 +95,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   }
 
   async function attempt(
-    { method, path, query = {}, body }: ServiceRequest,
+    { method, path, query = {}, body, namesItem }: ServiceRequest & { readonly namesItem: boolean },
     credential: Credential,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
@@ -128,8 +130,18 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       }))
       signal.throwIfAborted()
       const now = context.clock.now()
-      const sent = { operation: `${method} ${path}`, credential, profile: settings.profile.value }
-      const failure = responseError(response, text, sent, now)
+      const failure = responseError(
+        response,
+        text,
+        {
+          operation: `${method} ${path}`,
+          namesItem,
+          base: base.href,
+          credential,
+          profile: settings.profile.value,
+        },
+        now,
+      )
       return { failure, isRetryable: isRetryableResponse(response, isIdempotent, now) }
     } catch (error) {
       if (signal.aborted) throw signal.reason
@@ -200,7 +212,7 @@ function isRetryableError({ kind, sent }: TransportError, idempotent: boolean): 
 }
 
 function isRetryableResponse(response: HttpResponse, idempotent: boolean, now: number): boolean {
-  if (idempotent) return response.status === 429 || response.status >= 500
+  if (idempotent) return isTemporary(response.status)
   // With Retry-After the service says that it has done nothing yet.
   const hasRetryAfter = parseRetryAfter(response.headers['retry-after'], now) !== undefined
   return hasRetryAfter && (response.status === 429 || response.status === 503)

@@ -9,7 +9,11 @@ export async function listPage<T>(
   query: Readonly<Record<string, string | number | undefined>>,
   signal: AbortSignal | undefined,
 ): Promise<ListEnvelope<T>> {
-  const { body } = await client.get(path, query, signal === undefined ? {} : { signal })
+  const { body } = await client.get(path, query, {
+    ...(signal === undefined ? {} : { signal }),
+    // A cursor is the id of an item.
+    namesItem: (query['after'] ?? query['before']) !== undefined,
+  })
   const { data } = body
   if (!Array.isArray(data)) {
     throw unexpectedAnswer(`"data" of the list should be an array, but is ${nameOfType(data)}`)

@@ -86,6 +86,32 @@ export async function* poll<T>(
   }
 }
 
+/** A watch without news says after this long that it continues: some CI systems end a job that is silent. */
+const HEARTBEAT_MS = 60_000
+
+/**
+ * Picks what a log of a watch needs: each change and, while nothing changes, a line every minute.
+ *
+ * @returns a function of a state and its message: the message if the state is new, with the time since the start if it is
+ *   the same after a minute, undefined if there is nothing to say
+ */
+export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
+  const started = clock.monotonic()
+  let last: { state: string; at: number } | undefined
+  return (state: string, message: string): string | undefined => {
+    const now = clock.monotonic()
+    const isNew = state !== last?.state
+    if (!isNew && now - (last?.at ?? now) < HEARTBEAT_MS) return undefined
+    last = { state, at: now }
+    return isNew ? message : `${message} (${formatDuration((now - started) / 1000)} so far)`
+  }
+}
+
+/** "timed out after 10 minutes" */
+export function timedOutAfter(ms: number): string {
+  return `timed out after ${formatDuration(ms / 1000)}`
+}
+
 export function retryMessage({ error, retryInMs }: PollFailure): string {
   return `${error.message}; retrying in ${formatDuration(retryInMs / 1000)}`
 }

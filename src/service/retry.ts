@@ -8,6 +8,14 @@ const MAX_DELAY_MS = 8000
 export const MAX_RETRY_AFTER_MS = 60_000
 
 /**
+ * Whether the same request may succeed later: a timeout or "too early" (RFC 9110 section 15.5.9, RFC 8470 section 5.2),
+ * too many requests, or a failure of the service.
+ */
+export function isTemporary(status: number): boolean {
+  return [408, 425, 429].includes(status) || status >= 500
+}
+
+/**
  * The delay before the next attempt: exponential with full jitter, so that clients that failed together don't retry
  * together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *

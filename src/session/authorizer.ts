@@ -40,7 +40,7 @@ export async function currentCredential(
   // Only a sign-in leaves an access token. With one, however old, the record needn't be read before the lock is held.
   if (token === undefined) {
     const record = await readRecord(paths)
-    if (record === undefined) throw notSignedIn(paths.profile)
+    if (record === undefined) throw notSignedIn(settings)
     if (record.kind === 'api_key') return storedKey(context, settings, paths, record)
   }
   const { renew } = await import('./refresh.ts')

@@ -66,7 +66,7 @@ const LOCK_WAIT_MS = 1_500
 /** Describes the session of the profile. Reads the secret from its store, with the store's time limits; no network. */
 export async function describeSession(
   context: DescribeContext,
-  settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId'>,
+  settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId' | 'chosen'>,
 ): Promise<SessionDescription> {
   const profile = settings.profile.value
   const paths = sessionPaths(context, profile)
@@ -85,7 +85,7 @@ export async function describeSession(
     if (!(error instanceof CliError)) throw error
     return { ...nothing, state: 'unusable', problem: error }
   }
-  if (record === undefined) return { ...nothing, state: 'none', problem: notSignedIn(profile) }
+  if (record === undefined) return { ...nothing, state: 'none', problem: notSignedIn(settings) }
   const token = await readAccessToken(paths)
   const classified = await classify(context, settings, paths, record, token)
   return {
@@ -126,7 +126,7 @@ const UNKNOWN = {
 
 async function classify(
   context: DescribeContext,
-  settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId'>,
+  settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId' | 'chosen'>,
   paths: SessionPaths,
   record: SessionRecord,
   token: AccessToken | undefined,

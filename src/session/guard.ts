@@ -8,7 +8,7 @@ import type { Settings } from '../settings/settings.ts'
 import { type HeldLock, type LockContext, type LockOptions, withLock } from '../storage/lock.ts'
 
 /** What it takes to read and replace a session. */
-export type SessionContext = LockContext & ProvingContext & Pick<Context, 'directories'>
+export type SessionContext = LockContext & ProvingContext & Pick<Context, 'directories' | 'environment'>
 
 /** How long a refresh is tried again while the service refuses in a way that passes. */
 export const RETRY_LIMIT_MS = 30_000

@@ -1,5 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import type { Settings } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
 import { REFRESH_TOKEN_DAYS } from './refresh-token.ts'
@@ -15,9 +16,12 @@ function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
 }
 
-export function notSignedIn(profile: string): CliError {
-  return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile} is not signed in`, {
-    hint: `run ${loginCommand({ profile })}, or set MAILCLAIM_API_KEY`,
+/** Nobody has signed in to the profile. The store that settings choose may be only a variable of this shell. */
+export function notSignedIn({ profile, chosen }: Pick<Settings, 'profile' | 'chosen'>): CliError {
+  const store = chosen.store?.value === 'file' ? 'file' : undefined
+  const login = loginCommand({ profile: profile.value, store })
+  return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile.value} is not signed in`, {
+    hint: `run ${login}, or set MAILCLAIM_API_KEY`,
   })
 }
 

@@ -6,10 +6,19 @@ import type { SessionPaths } from './paths.ts'
 import type { OAuthRecord } from './record.ts'
 
 /** What a refresh takes from the context and the settings. */
-export type RefreshContext = SessionContext & Pick<Context, 'program' | 'platform' | 'http' | 'prompts'>
+export type RefreshContext = SessionContext &
+  Pick<Context, 'program' | 'platform' | 'http' | 'prompts' | 'environment'>
 export type RefreshSettings = Pick<
   Settings,
-  'profile' | 'baseUrl' | 'clientId' | 'chosen' | 'httpTimeoutMs' | 'interactive' | 'quiet' | 'verbose'
+  | 'profile'
+  | 'baseUrl'
+  | 'clientId'
+  | 'chosen'
+  | 'httpTimeoutMs'
+  | 'interactive'
+  | 'quiet'
+  | 'verbose'
+  | 'colorOption'
 >
 
 export interface RenewOptions {

@@ -58,7 +58,7 @@ export async function renew(
   const paths = sessionPaths(context, settings.profile.value)
   const task: RefreshTask = { context, settings, options, paths }
   // A profile that never signed in has no directory for a lock.
-  if (!isThere(paths.directory)) throw notSignedIn(paths.profile)
+  if (!isThere(paths.directory)) throw notSignedIn(settings)
   let agreed: Undecided | undefined
   for (let attempt = 1; attempt <= LOCK_TRIES; attempt++) {
     const result = await withLock<Result>(paths.lock, context, lockOptions(task), (lock) =>
@@ -103,7 +103,7 @@ async function renewUnderLock(
   const adopted = await adopt(task)
   if (adopted !== undefined) return adopted
   const record = await readRecord(paths)
-  if (record === undefined) throw notSignedIn(paths.profile)
+  if (record === undefined) throw notSignedIn(settings)
   if (record.kind === 'api_key') {
     throw usageError(`profile ${paths.profile} holds an API key, which is never renewed`)
   }

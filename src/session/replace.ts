@@ -24,7 +24,7 @@ import {
 } from './record.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
-type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs' | 'quiet'>
+type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs' | 'quiet' | 'colorOption'>
 
 export interface NewSession {
   readonly base: URL

@@ -5,6 +5,7 @@ import { type Config, readConfig, readUsableConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
 import {
+  NO_INPUT,
   PROFILE,
   type ProfileConfig,
   SETTING_KEYS,
@@ -66,7 +67,12 @@ export interface Settings {
   readonly csvSafe: boolean
   readonly quiet: boolean
   readonly verbose: boolean
-  /** Whether a question may be asked: stdin and stderr are terminals and `--no-input` was not given. */
+  /** Whether a person rules out questions, with `--no-input` or `MAILCLAIM_NO_INPUT`. */
+  readonly noInput: boolean
+  /**
+   * Whether a question may be asked: stdin and stderr are terminals, nobody rules it out, and no program reads the answer
+   * (`--json`, `--format jsonl`, `CI`). Only this decides; what is missing otherwise is exit 2.
+   */
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
   readonly httpTimeoutMs: number
@@ -103,6 +109,8 @@ export async function resolveSettings(
   const chosen = Object.fromEntries(
     SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
   ) as ChosenSettings
+  const output = resolveFormat(options, stdout.isTTY)
+  const noInput = options.input === false || NO_INPUT.parse(environment.settings['no_input'] ?? '')
   return {
     profile,
     config,
@@ -111,14 +119,16 @@ export async function resolveSettings(
     chosen,
     baseUrl: chosen.base_url,
     clientId: chosen.client_id,
-    ...resolveFormat(options, stdout.isTTY),
+    ...output,
     fields: options.fields === undefined ? undefined : parseFields(options.fields),
     csvSafe: options.csvSafe === true,
     quiet: options.quiet === true,
     verbose: options.verbose === true,
+    noInput,
     // Few commands need it, and some systems are slow to answer.
     get interactive() {
-      return options.input !== false && stdin.isTTY && stderr.isTTY
+      const isForProgram = environment.ci || isProgramFormat(output)
+      return !noInput && !isForProgram && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
     httpTimeoutMs: settingValue('http_timeout', { chosen }) * 1000,
@@ -163,6 +173,11 @@ export function settingValue<Key extends SettingKey>(
   const from =
     found.source === 'flag' ? `--${name}` : found.source === 'environment' ? (variable ?? name) : name
   return SETTINGS[key].parse(found.value, from) as SettingResult<Key>
+}
+
+/** Whether the output is JSON, so that a program reads it. */
+export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
+  return format === 'json' || format === 'jsonl'
 }
 
 function resolveFormat(

@@ -130,6 +130,13 @@ export const PROFILE = {
   parse: parseProfileName,
 } as const satisfies Setting<string>
 
+/** Whether questions are ruled out, as by --no-input: for a machine or a job, not for a profile. */
+export const NO_INPUT = {
+  variable: 'MAILCLAIM_NO_INPUT',
+  description: '1: never ask a question, as with --no-input',
+  parse: (text) => !/^(0|false|no|off)?$/i.test(text),
+} as const satisfies Setting<boolean>
+
 export type SettingKey = keyof typeof SETTINGS
 export type SettingValue<Key extends SettingKey> = ReturnType<(typeof SETTINGS)[Key]['parse']>
 /** What `settingValue` gives: never undefined if there is a default value. */
@@ -148,6 +155,7 @@ export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: Set
   Object.entries({
     profile: PROFILE,
     ...SETTINGS,
+    no_input: NO_INPUT,
   })
 
 /** A setting's name as it is typed: `base-url`. */

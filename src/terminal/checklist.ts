@@ -17,7 +17,9 @@ export interface Checklist {
   waiting(lines: readonly string[]): Promise<void>
   /** Lines that stay above the list, never cut, so that they can be copied. */
   say(...lines: string[]): Promise<void>
-  /** Leaves the list as it is and shows the cursor again. Safe to call twice. */
+  /** A warning that stays above the list. */
+  warn(text: string): Promise<void>
+  /** Leaves the list, and what it was waiting for, and shows the cursor again. Safe to call twice. */
   end(): Promise<void>
 }
 
@@ -51,6 +53,7 @@ function plainChecklist(items: readonly ChecklistItem[], { stderr }: Pick<Contex
       if (lines.length > 0) await line(lines.map(sanitizeLine).join('\n'))
     },
     say: (...lines) => line(lines.map(sanitizeLine).join('\n')),
+    warn: (text) => line(`warning: ${sanitizeLine(text)}`),
     end: async () => {},
   }
 }
@@ -82,10 +85,8 @@ async function liveChecklist(
     const left = width() - widthOf(active?.title ?? '') - 4
     return active === undefined || left < 1 ? '' : palette.faint(truncate(` ${progress()}`, left))
   }
-  const underneath = () => [
-    ...pending().slice(1).map(open),
-    ...below.flatMap((text) => wrap(text, width() - 2)).map((text) => palette.warning(`  ${text}`)),
-  ]
+  const reason = () => below.flatMap((text) => wrap(text, width() - 2)).map((text) => `  ${text}`)
+  const underneath = () => [...pending().slice(1).map(open), ...reason()]
   /** The spinner turns in front of the first open step. The steps above it are part of its frames. */
   const drawing = () => {
     const [active] = pending()
@@ -123,11 +124,15 @@ async function liveChecklist(
     async say(...lines) {
       stream.write(lines.map((text) => `${sanitizeLine(text)}\n`).join(''))
     },
+    async warn(text) {
+      stream.write(`${palette.strong(palette.warning('warning:'))} ${sanitizeLine(text)}\n`)
+    },
     async end() {
       if (ended) return
       ended = true
       spinner.stop()
-      await stderr.write([...ticked(), ...pending().map(open)].map((line) => `${line}\n`).join(''))
+      const lines = [...ticked(), ...pending().map(open), ...reason()]
+      await stderr.write(lines.map((line) => `${line}\n`).join(''))
     },
   }
 }

@@ -1,18 +1,23 @@
 import type { Context } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
+import { colorLevel, createPalette, type Paint, type Palette } from './color.ts'
 import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 
-type Stderr = Pick<Context, 'stderr'>
-type Quiet = Pick<Settings, 'quiet'>
+type Stderr = Pick<Context, 'stderr' | 'environment'>
+type Quiet = Pick<Settings, 'quiet' | 'colorOption'>
 
 /** Reports on stderr; nothing with `--quiet`. Line feeds in the text stay. */
-export async function note(text: string, context: Stderr, settings: Quiet): Promise<void> {
+export async function note(
+  text: string,
+  context: Pick<Context, 'stderr'>,
+  settings: Pick<Settings, 'quiet'>,
+): Promise<void> {
   if (!settings.quiet) await context.stderr.write(`${sanitizeLines(text)}\n`)
 }
 
 /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
 export async function warn(text: string, context: Stderr, settings: Quiet): Promise<void> {
-  if (!settings.quiet) await context.stderr.write(`warning: ${sanitizeLine(text)}\n`)
+  if (!settings.quiet) await writeLabeled('warning', text, context, settings.colorOption)
 }
 
 /** How long a person waits before a message says what for. */
@@ -35,5 +40,62 @@ export async function withWaitingNote<T>(
 
 /** Suggests a next step on stderr; nothing with `--quiet`. */
 export async function hint(text: string, context: Stderr, settings: Quiet): Promise<void> {
-  if (!settings.quiet) await context.stderr.write(`hint: ${sanitizeLine(text)}\n`)
+  if (!settings.quiet) await writeLabeled('hint', text, context, settings.colorOption)
+}
+
+const LABELS = {
+  error:
+    ({ strong, bad }) =>
+    (label) =>
+      strong(bad(label)),
+  warning:
+    ({ strong, warning }) =>
+    (label) =>
+      strong(warning(label)),
+  hint: ({ accent }) => accent,
+} as const satisfies Readonly<Record<string, (palette: Palette) => Paint>>
+
+/**
+ * Writes `error: …`, `warning: …` or `hint: …` to stderr. On a terminal the label is colored, and the text wrapped at words.
+ * Line feeds in a hint stay.
+ */
+export async function writeLabeled(
+  label: keyof typeof LABELS,
+  text: string,
+  { stderr, environment }: Stderr,
+  colorOption: boolean | undefined,
+): Promise<void> {
+  const clean = `${label}: ${label === 'hint' ? sanitizeLines(text) : sanitizeLine(text)}`
+  const lines: string[] = []
+  for (const line of clean.split('\n')) lines.push(...(await fitted(line, stderr.columns)))
+  const palette = await createPalette(colorLevel(environment, colorOption, stderr))
+  const colored = `${LABELS[label](palette)(`${label}:`)}${lines.join('\n').slice(label.length + 1)}`
+  await stderr.write(`${colored}\n`)
+}
+
+/** A command with its arguments, up to where prose goes on, or a word. */
+const PIECE = /\(?\bmailclaim [^;,()]*[^;,():\s]\S*|\S+/g
+
+/** The indent of a line that continues: no text from outside may look like a line of our own. */
+const INDENT = '  '
+
+/** The line wrapped at words. A command that fits into a line stays in one, to be copied. */
+async function fitted(line: string, width = Number.POSITIVE_INFINITY): Promise<string[]> {
+  if (line.length <= width / 2) return [line]
+  const { widthOf, wrap } = await import('./measure.ts')
+  if (widthOf(line) <= width) return [line]
+  const lines: string[] = []
+  let current = ''
+  for (const piece of line.match(PIECE) ?? []) {
+    const longer = current === '' ? piece : `${current} ${piece}`
+    if (widthOf(longer) <= width) {
+      current = longer
+      continue
+    }
+    if (current !== '') lines.push(current)
+    const parts = wrap(piece, width - INDENT.length).map((part) => INDENT + part)
+    current = parts.pop() ?? ''
+    lines.push(...parts)
+  }
+  return [...lines, current]
 }

@@ -99,7 +99,7 @@ describe('watching a claim', () => {
     async (status) => {
       const { kinds, end } = await watch([claim(), claim({ status })])
       expect(kinds).toEqual(['status', 'done'])
-      expect(end).toMatchObject({ state: { phase: 'ended' } })
+      expect(end).toMatchObject({ state: { phase: 'ended' }, error: { exit: Exit.negativeEnd } })
     },
   )
 
@@ -129,7 +129,15 @@ describe('watching a claim', () => {
 
   it('watching times out with exit 8', async () => {
     const { end, slept } = await watch([claim()], { timeoutMs: 6000 })
-    expect(end).toMatchObject({ code: 'claim_in_flight', exit: Exit.notYet })
+    expect(end).toMatchObject({
+      claim: { status: 'pending' },
+      error: {
+        code: 'claim_in_flight',
+        exit: Exit.notYet,
+        message:
+          'timed out after 6 seconds: example.com is still in progress (waiting for the TXT record to be verified)',
+      },
+    })
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBe(6000)
   })
 
@@ -140,15 +148,49 @@ describe('watching a claim', () => {
     ],
     ['verified', 'the claim continues; to keep watching: mailclaim claims watch example.com'],
   ])('after a timeout the hint for a %s claim names the next command', async (status, hint) => {
-    expect((await watch([claim({ status })], { timeoutMs: 6000 })).end).toMatchObject({ hint })
+    expect((await watch([claim({ status })], { timeoutMs: 6000 })).end).toMatchObject({
+      error: { hint },
+    })
+  })
+
+  it('watching says once a minute that nothing has changed, and never the same twice', async () => {
+    const { events, slept } = await watch([claim()], { timeoutMs: 300_000 })
+    expect(events[0]).toMatchObject({ event: 'status', message: 'waiting for the TXT record to be verified' })
+    const heartbeats = events.slice(1)
+    expect(heartbeats.length).toBeGreaterThanOrEqual(3)
+    expect(heartbeats.length).toBeLessThanOrEqual(5)
+    expect(slept.length).toBeGreaterThan(heartbeats.length * 2)
+    expect(heartbeats[0]?.message).toMatch(
+      /^waiting for the TXT record to be verified \(\d+ seconds so far\)$/,
+    )
+    expect(new Set(heartbeats.map(({ event }) => event))).toEqual(new Set(['waiting']))
+    expect(new Set(events.map(({ message }) => message)).size).toBe(events.length)
+  })
+
+  it('the same failure of each poll is reported once, and so is its end', async () => {
+    const failing = Array.from({ length: 4 }, () => unavailable())
+    const { kinds } = await watch([claim(), ...failing, claim(), claim({ status: 'completed' })], {
+      intervalMs: 5000,
+    })
+    expect(kinds).toEqual(['status', 'warning', 'waiting', 'done'])
+  })
+
+  it('a pending claim waits for the service once verification was requested', async () => {
+    const { events, end } = await watch([claim()], { timeoutMs: 6000, isVerifying: true })
+    expect(events[0]?.message).toBe('waiting for the service to check the TXT record')
+    expect(end).toMatchObject({
+      error: { hint: 'the claim continues; to keep watching: mailclaim claims watch example.com' },
+    })
   })
 
   it('watching ends with exit 9 when the claim expires meanwhile', async () => {
     const { kinds, end, slept } = await watch([claim({ expires_at: '2026-11-20 12:00:10.5+00' })])
     expect(end).toMatchObject({
-      code: 'claim_expired',
-      exit: Exit.negativeEnd,
-      message: expect.stringContaining('expired at 2026-11-20 12:00:10 UTC before'),
+      error: {
+        code: 'claim_expired',
+        exit: Exit.negativeEnd,
+        message: expect.stringContaining('expired at 2026-11-20 12:00:10 UTC before'),
+      },
     })
     expect(kinds).toEqual(['status'])
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(10_500)
@@ -157,7 +199,7 @@ describe('watching a claim', () => {
   it('a claim that had expired before is watched for half a minute, since clocks differ', async () => {
     const over = claim({ expires_at: '2026-11-20 11:59:00+00' })
     const { kinds, end, slept } = await watch([over])
-    expect(end).toMatchObject({ code: 'claim_expired' })
+    expect(end).toMatchObject({ error: { code: 'claim_expired' } })
     expect(kinds).toEqual(['status', 'warning'])
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(30_000)
     expect((await watch([over, over, claim({ status: 'completed' })])).end).toMatchObject({

@@ -84,7 +84,7 @@ describe('the workflow', () => {
       states: [claim({ status: 'verified' }), claim({ status: 'completed' })],
     })
     expect(steps).toEqual(['created', 'record', 'verification', 'waiting', 'completed'])
-    expect(end).toMatchObject({ status: 'completed' })
+    expect(end).toEqual({ claim: expect.objectContaining({ status: 'completed' }) })
     expect(asked).toEqual([
       'POST /domains/claim',
       'POST /domains/d1/claim/verify',
@@ -110,7 +110,7 @@ describe('the workflow', () => {
       ]) {
         const { asked, end } = await run({}, {}, known)
         expect(asked).toEqual(['GET /domains/live/claim'])
-        expect(end).toMatchObject({ status: 'completed' })
+        expect(end).toMatchObject({ claim: { status: 'completed' } })
       }
     })
 
@@ -152,7 +152,7 @@ describe('the workflow', () => {
   it('the workflow starts a new claim if the service no longer has the known one', async () => {
     const { end, asked } = await run({ states: [undefined, claim({ status: 'completed' })] }, {}, claim())
     expect(asked.slice(0, 2)).toEqual(['GET /domains/d1/claim', 'POST /domains/claim'])
-    expect(end).toMatchObject({ status: 'completed' })
+    expect(end).toEqual({ claim: expect.objectContaining({ status: 'completed' }) })
   })
 
   it('the workflow ends at once if the claim is completed', async () => {
@@ -178,21 +178,28 @@ describe('the workflow', () => {
 
   it('the workflow ends with exit 9 at a block, unless --through-blocked', async () => {
     const blocked = claim({ status: 'blocked', blocked_reason: 'grace_period' })
-    expect((await run({ states: [blocked] })).end).toMatchObject({
-      code: 'claim_blocked',
-      exit: Exit.negativeEnd,
-    })
+    const stopped = await run({ states: [blocked] })
+    expect(stopped.end).toMatchObject({ error: { code: 'claim_blocked', exit: Exit.negativeEnd } })
+    expect(stopped.events.at(-1)).toMatchObject({ event: 'ended', claim: { status: 'blocked' } })
     const waited = await run({ states: [blocked, claim({ status: 'completed' })] }, { throughBlocked: true })
     expect(waited.steps).toContain('waiting')
-    expect(waited.end).toMatchObject({ status: 'completed' })
+    expect(waited.end).toMatchObject({ claim: { status: 'completed' } })
   })
 
   it.each(['failed', 'expired'])('the workflow ends with exit 9 when the claim is %s', async (status) => {
-    expect((await run({ states: [claim({ status })] })).end).toMatchObject({ exit: Exit.negativeEnd })
+    expect((await run({ states: [claim({ status })] })).end).toMatchObject({
+      error: { exit: Exit.negativeEnd },
+    })
   })
 
   it('the workflow times out with exit 8', async () => {
-    expect((await run({ states: [claim()] }, { timeoutMs: 5000 })).end).toMatchObject({ exit: Exit.notYet })
+    const { end, events } = await run({ states: [claim()] }, { timeoutMs: 5000 })
+    expect(end).toMatchObject({
+      claim: { status: 'pending' },
+      error: { code: 'claim_in_flight', exit: Exit.notYet },
+      missing: { step: 'completed' },
+    })
+    expect(events.at(-1)?.message).toBe('waiting for the service to check the TXT record')
   })
 
   it('the workflow fails without a placeholder domain id', async () => {

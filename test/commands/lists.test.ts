@@ -153,7 +153,7 @@ describe('the columns of imports list', () => {
     const narrow = await type('imports list --no-color', 80)
     expect(lines(narrow.out)[0]).not.toContain('Skipped')
     expect(narrow.err).toBe(
-      'hint: not shown, for lack of space: counts.created, counts.updated, counts.skipped, completed_at; --fields or a wider window shows them\n',
+      'hint: not shown, for lack of space: counts.created, counts.updated,\n  counts.skipped, completed_at; --fields or a wider window shows them\n',
     )
     expect((await type('imports list --no-color --quiet', 80)).err).toBe('')
   })

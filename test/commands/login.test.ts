@@ -161,6 +161,124 @@ describe('login', () => {
     await expect(ended).rejects.toMatchObject({ exit: 130 })
   })
 
+  it.each<[string, Options, Record<string, string>]>([
+    ['--no-input', { input: false }, {}],
+    ['--no-input, even with --json', { input: false, json: true }, {}],
+    ['--no-input, even with --no-browser', { input: false, browser: false }, {}],
+    ['MAILCLAIM_NO_INPUT=1', {}, { no_input: '1' }],
+  ])(
+    'login with %s opens no browser and waits for nobody: exit 2, with the ways out',
+    async (_what, options, environment) => {
+      const context = contextWith({ terminal: { columns: 80 }, environment: { settings: environment } })
+      const given = await fakeSettings(context, { profile: 'work', store: 'file', ...options })
+      await expect(command.run({ arguments: [], options }, context, given)).rejects.toMatchObject({
+        exit: Exit.usage,
+        hint: expect.stringMatching(
+          /mailclaim login --profile work --store file .*--with-api-key < key\.txt, or set MAILCLAIM_API_KEY/,
+        ),
+      })
+      expect(context.opened).toEqual([])
+      expect(context.requests).toEqual([])
+    },
+  )
+
+  it('login --with-api-key --no-input still reads the key from a pipe', async () => {
+    const context = contextWith()
+    context.stdin.stream.end('key_0123456789\n')
+    const given = await fakeSettings(context, { store: 'file', input: false })
+    await command.run({ arguments: [], options: { withApiKey: true, check: false } }, context, given)
+    expect(context.stderr.text).toContain('API key stored')
+  })
+
+  it.each(['json', 'jsonl'])(
+    'login --format %s gives a program the address as a line of JSON, opens no browser, and then gives the result',
+    async (format) => {
+      const context = contextWith({ terminal: { columns: 80 } })
+      const { ended, asked } = await signIn(context, { store: 'file', format })
+      await ended
+      expect(context.opened).toEqual([])
+      const [first = '', ...rest] = context.stdout.text.split('\n')
+      const event = JSON.parse(first)
+      expect(Object.keys(event)).toEqual(['event', 'at', 'message', 'url'])
+      expect(event).toMatchObject({ event: 'authorization', at: '2026-11-20T12:00:00.000Z' })
+      expect(new URL(event.url).searchParams.get('state')).toBe(asked.get('state'))
+      expect(JSON.parse(rest.join('\n'))).toMatchObject({ profile: 'default', kind: 'oauth', store: 'file' })
+    },
+  )
+
+  it('a program can answer login --json on stdin with the address of the last page', async () => {
+    const context = contextWith()
+    const options: Options = { store: 'file', json: true }
+    const ended = command.run({ arguments: [], options }, context, await fakeSettings(context, options))
+    await expect.poll(() => context.stdout.text).toContain('\n')
+    const { url } = JSON.parse(context.stdout.text)
+    const asked = new URL(url).searchParams
+    context.stdin.stream.write(`${asked.get('redirect_uri')}?code=code-1&state=${asked.get('state')}\n`)
+    await ended
+    expect(context.stderr.text).toContain('Signed in')
+  })
+
+  describe('on a machine without a keychain', () => {
+    /** The settings of a person who has chosen no store. */
+    async function without(trouble: string, options: FakeContextOptions, answer?: boolean) {
+      const questions: { message: string; default: boolean }[] = []
+      const context = contextWith({
+        ...options,
+        prompts: {
+          confirm: async (question) => {
+            if (answer === undefined) throw new Error('the test did not expect a question')
+            questions.push(question)
+            return answer
+          },
+        },
+      })
+      ;(context.keychain as { trouble?: string }).trouble = trouble
+      return { context, questions }
+    }
+    const terminal = { columns: 80 }
+
+    it.each(['no_bus', 'no_service', 'no_module'])(
+      'login offers a person to keep the session in a file (%s), and the default is no',
+      async (trouble) => {
+        const { context, questions } = await without(trouble, { terminal }, true)
+        await (await signIn(context, {})).ended
+        expect(questions).toEqual([
+          { message: 'Keep the secret in a file that only you can read instead?', default: false },
+        ])
+        expect(await readRecord(sessionPaths(context, 'default'))).toMatchObject({ store: 'file' })
+      },
+    )
+
+    it('login ends with the alternatives if the person declines', async () => {
+      const { context } = await without('no_bus', { terminal }, false)
+      const run = command.run({ arguments: [], options: {} }, context, await fakeSettings(context))
+      await expect(run).rejects.toMatchObject({
+        code: 'keychain_no_bus',
+        exit: Exit.notSignedIn,
+        hint: expect.stringContaining('mailclaim login --store file'),
+      })
+      expect(context.opened).toEqual([])
+    })
+
+    it.each<[string, string, FakeContextOptions, Options]>([
+      ['without a terminal', 'no_bus', {}, {}],
+      ['with --json', 'no_bus', { terminal }, { json: true }],
+      ['if the keychain was chosen', 'no_bus', { terminal }, { store: 'keychain' }],
+      ['if there is a keychain and it is locked', 'timeout', { terminal }, {}],
+    ])('login asks nothing %s: the hint names --store file', async (_what, trouble, options, given) => {
+      const { context } = await without(trouble, options)
+      const run = command.run(
+        { arguments: [], options: given },
+        context,
+        await fakeSettings(context, { profile: 'work', ...given }),
+      )
+      await expect(run).rejects.toMatchObject({
+        exit: Exit.notSignedIn,
+        hint: expect.stringContaining('mailclaim login --profile work --store file'),
+      })
+    })
+  })
+
   it('login asks nothing without a terminal: exit 3', async () => {
     const context = contextWith()
     const settings = await resolveSettings({}, [], context)

@@ -41,7 +41,7 @@ describe('imports watch', () => {
     ])
     expect(exit).toBe(0)
     expect(err).toBe(
-      'queued\nin progress, 10 of 1000 (1%)\nin progress, 300 of 1000 (30%)\ncompleted, 1000 of 1000 (100%)\n',
+      'Watching import i-1\nqueued\nin progress, 10 of 1000 (1%)\nin progress, 300 of 1000 (30%)\ncompleted, 1000 of 1000 (100%)\n',
     )
     expect(out.split('\n')[1]).toContain('i-1\tcompleted\t1000\t1000')
   })
@@ -83,8 +83,32 @@ describe('imports watch', () => {
   it('imports watch times out with exit 8', async () => {
     const { exit, err, context } = await watch([at('in_progress', 1)], ['--timeout', '60'])
     expect(exit).toBe(8)
-    expect(err).toContain('error: timed out: the import is still in progress')
+    expect(err).toContain('error: timed out after 60 seconds: the import i-1 is still in progress')
+    expect(err).toContain('hint: the import continues; to keep watching: mailclaim imports watch i-1')
     expect(context.clock.monotonic()).toBe(60_000)
+  })
+
+  it('imports watch leaves the import on stdout when the time is up', async () => {
+    const { exit, out } = await watch([at('in_progress', 1)], ['--timeout', '60', '--json'])
+    expect(exit).toBe(8)
+    expect(JSON.parse(out)).toMatchObject({ id: 'i-1', status: 'in_progress' })
+  })
+
+  it('imports watch writes a line once a minute, however little changes', async () => {
+    const slow = Array.from({ length: 30 }, (_, n) => at('in_progress', n))
+    const { err } = await watch([...slow, at('completed', 1000)], ['--interval', '10'])
+    expect(err.match(/so far\)$/gm)).toHaveLength(4)
+    const { out } = await watch([at('queued', 0)], ['--timeout', '200', '--format', 'jsonl'])
+    const messages = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).message)
+    expect(messages.slice(1)).toEqual([
+      expect.stringContaining('so far)'),
+      expect.stringContaining('so far)'),
+      expect.stringContaining('so far)'),
+    ])
+    expect(new Set(messages).size).toBe(messages.length)
   })
 
   it('imports watch --interval polls at a fixed interval', async () => {

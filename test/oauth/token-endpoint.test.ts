@@ -146,7 +146,8 @@ describe('the exchange of a code', () => {
       (thrown: unknown) => thrown,
     )
     expect((error as CliError).hint).toMatch(/registered for the refresh token grant.*offline_access/)
-    expect((error as CliError).hint).not.toMatch(/login (again|--profile)/)
+    expect((error as CliError).hint).toMatch(/mailclaim login.* --with-api-key$/)
+    expect((error as CliError).hint).not.toContain('sign in again')
   })
 
   it('the error of an exchange quotes the service, but not a secret that the service quotes', async () => {

@@ -294,6 +294,59 @@ describe('a refused credential', () => {
   })
 })
 
+describe('the hint after a refusal', () => {
+  it.each<[string, unknown, string | undefined]>([
+    ['nothing', {}, 'the API key may lack a scope or belong to another team'],
+    [
+      'a name about the credential',
+      { name: 'insufficient_scope', message: 'claims:write is missing' },
+      'the API key may lack a scope or belong to another team',
+    ],
+    [
+      'a reason of its own',
+      { name: 'claim_not_allowed', message: 'The domain already belongs to your team.' },
+      undefined,
+    ],
+  ])('a 403 with %s', async (_what, body, hint) => {
+    const { client } = await clientWith([jsonResponse(403, body)])
+    expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
+  })
+
+  it('a 404 of a list or of a new claim points to the base URL, because there is no id', async () => {
+    const { client } = await clientWith([jsonResponse(404, { message: 'Not here' })])
+    const hint = 'check the base URL: http://127.0.0.1:1/ may not be the address of the service'
+    expect((await failed(importPages(client)({ limit: 1 }))).hint).toBe(hint)
+    expect((await failed(grantPages(client)({ limit: 1 }))).hint).toBe(hint)
+    expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({ hint, exit: 5 })
+  })
+
+  it('a 404 of an item or of a cursor points to the id', async () => {
+    const { client } = await clientWith([jsonResponse(404, { message: 'Not here' })])
+    const hint = 'check the id, and that it belongs to the team of this profile'
+    expect((await failed(getImport(client, 'i-1'))).hint).toBe(hint)
+    expect((await failed(verifyClaim(client, 'd-1'))).hint).toBe(hint)
+    expect((await failed(grantPages(client)({ limit: 1, after: 'g-1' }))).hint).toBe(hint)
+  })
+
+  it.each([408, 425])('a %i is sent again, and then is exit 7: it may succeed later', async (status) => {
+    const { client, context } = await clientWith([jsonResponse(status, {})])
+    expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, hint: 'try again in a moment' })
+    expect(context.requests).toHaveLength(4)
+    const once = await clientWith([jsonResponse(status, {})])
+    expect((await failed(createClaim(once.client, { name: 'example.com' }))).exit).toBe(7)
+    expect(once.context.requests).toHaveLength(1)
+  })
+
+  it.each([300, 304])('a %i without a Location is an unexpected response, not a redirect', async (status) => {
+    const { client } = await clientWith([textResponse(status, '')])
+    expect(await failed(getImport(client, 'i-1'))).toMatchObject({
+      code: 'unexpected_answer',
+      exit: 7,
+      message: `unexpected response: HTTP status ${status} to GET /contacts/imports/i-1`,
+    })
+  })
+})
+
 describe('a response', () => {
   it.each<[string, HttpResponse, number, RegExp]>([
     ['403', jsonResponse(403, { message: 'scope missing' }), 6, /does not allow.*scope missing/],

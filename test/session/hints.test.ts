@@ -36,6 +36,15 @@ it('the hint after the end of a session names only the profile and the store', a
   expect((failure as CliError).hint).toBe('run mailclaim login --store file')
 })
 
+it('the hint for a profile that is not signed in names the profile and the store that settings choose', async () => {
+  const world = await createSandboxSession()
+  const settings = await world.settingsWith({ profile: 'work', store: 'file' })
+  const failure = await currentCredential(world.context, settings).catch((error) => error)
+  expect((failure as CliError).hint).toBe(
+    'run mailclaim login --profile work --store file, or set MAILCLAIM_API_KEY',
+  )
+})
+
 it.each(['no_bus', 'locked', 'refused'] as const)(
   'the hint for the keychain error %s names the profile',
   async (trouble) => {

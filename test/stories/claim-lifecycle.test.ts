@@ -182,7 +182,7 @@ describe('how a claim ends', () => {
       'unheard',
       { outcome: 'status', status: 'under_review' },
       8,
-      /warning: .*under_review.*\n.*error: timed out: .*/s,
+      /warning: .*under_review.*\n.*error: timed out after 1 second: .*/s,
     ],
   ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, message) => {
     const world = keyed()

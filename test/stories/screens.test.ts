@@ -189,7 +189,9 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(await terminal.exit()).toBe(0)
     expect(terminal.cursorIsShown()).toBe(true)
     expect(terminal.screen()).not.toMatch(/[█░%]/)
-    expect(terminal.screen()).toMatch(/^Id +[0-9a-f-]{36}\nStatus +completed\n/)
+    expect(terminal.screen()).toMatch(
+      /^Watching import [0-9a-f-]{36}\nId +[0-9a-f-]{36}\nStatus +completed\n/,
+    )
   })
 
   describe('questions', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Output } from '../../src/context.ts'
 import { createChecklist } from '../../src/terminal/checklist.ts'
-import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
+import { createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
 
 const STEPS = [
   { key: 'one', title: 'First step' },
@@ -64,6 +64,27 @@ describe('a checklist on a terminal', () => {
     await list.end()
     await list.end()
     expect(takeWritten()).toBe('\r\u001b[1A\u001b[J\u001b[?25h✔ First step  done\n○ Second step\n')
+  })
+
+  it('leaves what it was waiting for below the list', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.tick('one', 'done')
+    await list.waiting(['for an answer'])
+    takeWritten()
+    await list.end()
+    expect(takeWritten()).toMatch(/✔ First step {2}done\n○ Second step\n {2}for an answer\n$/)
+  })
+
+  it('colors the label of a warning, but not the text that it waits with', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const palette = await createPalette(1)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, palette)
+    await list.warn('it may fail')
+    expect(takeWritten()).toContain('\u001b[33mwarning:\u001b[39m\u001b[22m it may fail\n')
+    await list.waiting(['for an answer'])
+    expect(takeWritten()).toContain('\n  for an answer')
+    await list.end()
   })
 
   it('clears every row that it takes after the window became narrower', async () => {

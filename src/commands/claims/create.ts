@@ -8,6 +8,7 @@ import { createClaim } from '../../service/claims.ts'
 import { type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
+import { commandLine } from '../../shell-quote.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { defineCommand } from '../definition.ts'
 
@@ -90,7 +91,10 @@ function nextStep(claim: DomainClaim, known: string): string {
 /** Asks a person for the missing domain. @throws CliError exit 2 if nobody can be asked. */
 export async function askForDomain(context: Context, settings: Settings): Promise<string> {
   if (!settings.interactive)
-    throw usageError('the domain is missing', 'give it as in: mailclaim claims create example.com')
+    throw usageError(
+      'the domain is missing',
+      `give it as in: ${commandLine([...settings.argv, 'example.com'], context.platform)}`,
+    )
   return context.prompts.input({
     message: 'Domain to claim:',
     validate: (text) => {

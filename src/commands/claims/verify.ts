@@ -4,6 +4,7 @@ import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import { WATCH_EVENTS } from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
@@ -34,6 +35,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
     ...WATCH_OPTIONS,
   ],
+  events: WATCH_EVENTS,
   examples: {
     'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
     'mailclaim claims verify example.com --no-check': 'only ask the service',
@@ -71,7 +73,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
       )
     }
     await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
-    await followClaim(domainId, options, client, context, settings)
+    await followClaim(domainId, { ...options, isVerifying: true }, client, context, settings)
   },
 })
 

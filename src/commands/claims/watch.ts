@@ -1,5 +1,6 @@
 import { followClaim } from '../../claims/follow.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import { WATCH_EVENTS } from '../../claims/watch.ts'
 import { Exit } from '../../errors.ts'
 import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
@@ -33,6 +34,7 @@ export const command = defineCommand<WatchFlags>({
 renews an expired access token. --format jsonl prints a line for each change and each problem.`,
   arguments: [CLAIM_ARGUMENT],
   options: WATCH_OPTIONS,
+  events: WATCH_EVENTS,
   examples: {
     'mailclaim claims watch example.com': 'follow a claim until it ends',
     'mailclaim claims watch example.com --timeout 600 --format jsonl': 'for ten minutes at most, as events',

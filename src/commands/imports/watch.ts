@@ -1,5 +1,6 @@
 import { Exit } from '../../errors.ts'
 import { followImport } from '../../imports/follow.ts'
+import { IMPORT_EVENTS } from '../../imports/watch.ts'
 import type { PollFlags } from '../../service/polling.ts'
 import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
@@ -24,6 +25,7 @@ failures and renews an expired access token. --format jsonl prints a line for ea
       parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
   ],
+  events: IMPORT_EVENTS,
   examples: {
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76': 'follow an import until it ends',
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl':

@@ -124,7 +124,8 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
   const paint = { error: palette.bad, warning: palette.warning, info: palette.faint }[finding.severity]
   const symbol = SYMBOLS[finding.severity]
   return (
-    paragraph(`${capitalize(finding.message)}. [${finding.code}]`, `${symbol} `, layout, paint) +
+    // Only the symbol is red: a paragraph in red is hard to read.
+    paragraph(`${capitalize(finding.message)}. [${finding.code}]`, `${symbol} `, layout, undefined, paint) +
     markedDifference(report, finding, layout) +
     paragraph(withFullStop(finding.fix, report.expected), '  → ', layout)
   )
@@ -172,11 +173,19 @@ function marked(expected: string, seen: string, palette: Palette) {
 }
 
 /** Text after a symbol, wrapped with a hanging indent. */
-function paragraph(text: string, symbol: string, layout: Layout, paint = (line: string) => line): string {
+function paragraph(
+  text: string,
+  symbol: string,
+  layout: Layout,
+  paint = (line: string) => line,
+  paintSymbol = paint,
+): string {
   const width = Math.max(20, layout.width - widthOf(symbol))
   const lines = wrap(sanitizeLine(text), width)
   return lines
-    .map((line, index) => `${index === 0 ? paint(symbol) : ' '.repeat(widthOf(symbol))}${paint(line)}\n`)
+    .map(
+      (line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(widthOf(symbol))}${paint(line)}\n`,
+    )
     .join('')
 }
 

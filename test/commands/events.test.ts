@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { everyCommand } from '../../src/cli/line.ts'
+import { run } from '../../src/cli.ts'
+import { TransportError } from '../../src/context.ts'
+import { createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+
+interface Event {
+  readonly event: string
+  readonly at: string
+}
+
+const page = readFileSync(new URL('../../docs/scripting.md', import.meta.url), 'utf8')
+const section = page.slice(page.indexOf('\n## Events'), page.indexOf('\n## Signing in from a program'))
+
+/** The rows of the tables in the documentation, by the paragraph that is above each. */
+const documented = new Map(
+  [...section.matchAll(/^(.+):$\n\n((?:\|.*\n)+)/gm)].map(([, heading = '', table = '']) => [
+    heading,
+    Object.fromEntries(
+      [...table.matchAll(/^\| `(\w+)` \| (.+) \|$/gm)].map(([, name, meaning]) => [name, meaning]),
+    ),
+  ]),
+)
+const documentedFor = (command: string) =>
+  [...documented].find(([heading]) => heading.includes(`\`${command}\``) || heading.includes(`\`${command} `))
+const keys = [...section.matchAll(/^\| `(\w+)` \|/gm)].slice(0, 7).map(([, key]) => key)
+
+async function definedFor(command: string) {
+  const found = [...everyCommand()].find(({ words }) => words.join(' ') === command)
+  return (await found?.leaf.load())?.events ?? {}
+}
+
+/** What was sent, checked for what holds for each event. */
+function sent(...outputs: readonly string[]): Event[] {
+  return outputs.flatMap((text) => {
+    const events = text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Event)
+      .filter(({ event }) => event !== undefined)
+    events.forEach((event, at) => {
+      expect(event.at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      expect(keys).toEqual(expect.arrayContaining(Object.keys(event)))
+      const { at: _one, ...content } = event
+      const { at: _other, ...before } = events[at - 1] ?? { at: '' }
+      expect(content).not.toEqual(before)
+    })
+    return events
+  })
+}
+
+const namesOf = (events: readonly Event[]) => [...new Set(events.map(({ event }) => event))].sort()
+
+/** A sandbox that decides quickly, and a client of it with an API key. */
+async function world() {
+  const sandbox = await sandboxForTest({ checkSeconds: 0.05, transferSeconds: 0.05, autoApprove: true })
+  const client = createClient(sandbox, { apiKey: true, clock: createRealClock() })
+  const publish = (domain: string) => control(sandbox, 'POST', `claims/${domain}/publish`, {})
+  return { sandbox, client, publish }
+}
+
+const outputOf = async (client: Client, ...words: string[]) =>
+  (await client.run([...words, '--format', 'jsonl'])).stdout
+
+describe('the events of --format jsonl', () => {
+  it('the documentation has the events of each command, as its help has them', async () => {
+    const withEvents: string[] = []
+    for (const { words } of everyCommand()) {
+      const command = words.join(' ')
+      const events = await definedFor(command)
+      if (Object.keys(events).length === 0) continue
+      withEvents.push(command)
+      expect(documentedFor(command)?.[1], command).toEqual(events)
+    }
+    expect(withEvents).toEqual(['login', 'imports watch', 'claims verify', 'claims watch', 'claim'])
+    expect(keys).toEqual(['event', 'at', 'message', 'claim', 'report', 'import', 'url'])
+  })
+
+  it('claim sends the events that are documented, and no other', async () => {
+    const { client, publish } = await world()
+    const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
+    await publish('usual.example.com')
+    outputs.push(await outputOf(client, 'claim', 'usual.example.com'))
+    await client.run(['claims', 'create', 'failed.example.com'])
+    await publish('failed.example.com')
+    // Nothing answers there: the program warns that it couldn't look, and goes on.
+    outputs.push(await outputOf(client, 'claim', 'failed.example.com', '--resolver', '127.0.0.1:1'))
+    const events = sent(...outputs)
+    expect(namesOf(events)).toEqual(Object.keys(await definedFor('claim')).sort())
+    for (const event of events) expect(event).toHaveProperty('claim.domain_id')
+    expect(events.find(({ event }) => event === 'waiting')).toHaveProperty('report.verdict', 'fix')
+  }, 20_000)
+
+  it('claims watch sends the events that are documented, and no other', async () => {
+    const { sandbox, client } = await world()
+    const domain = 'usual.example.com'
+    await client.run(['claims', 'create', domain])
+    const outputs: string[] = []
+    const watch = async () =>
+      outputs.push(await outputOf(client, 'claims', 'watch', domain, '--timeout', '0.2', '--through-blocked'))
+    await watch()
+    for (const outcome of ['status', 'block', 'complete']) {
+      await control(sandbox, 'POST', `claims/${domain}/outcome`, { outcome })
+      await watch()
+    }
+    const events = sent(...outputs)
+    expect(namesOf(events)).toEqual(Object.keys(await definedFor('claims watch')).sort())
+    for (const event of events) expect(event).toHaveProperty('claim.domain_id')
+  })
+
+  it('claims verify --wait sends events of claims watch', async () => {
+    const { client, publish } = await world()
+    await client.run(['claims', 'create', 'usual.example.com'])
+    await publish('usual.example.com')
+    const events = sent(await outputOf(client, 'claims', 'verify', 'usual.example.com', '--wait'))
+    // The service may have finished before the first poll.
+    expect(['done', 'done,status']).toContain(namesOf(events).join())
+    expect(await definedFor('claims verify')).toEqual(await definedFor('claims watch'))
+  })
+
+  it('imports watch sends the events that are documented, and no other', async () => {
+    const steps = ['queued', 'in_progress', 'in_progress', 'failure', 'completed']
+    let turn = 0
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
+      respond: () => {
+        const status = steps[turn++]
+        if (status === 'failure') throw new TransportError('reset', 'maybe', 'the connection was closed')
+        return jsonResponse(200, { id: 'i-1', status, counts: { total: 9, created: turn } })
+      },
+    })
+    expect(await run(['imports', 'watch', 'i-1', '--format', 'jsonl'], context)).toBe(0)
+    const events = sent(context.stdout.text)
+    expect(namesOf(events)).toEqual(Object.keys(await definedFor('imports watch')).sort())
+    for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
+  })
+
+  it.each(['json', 'jsonl'])('login --format %s sends the event that is documented', async (format) => {
+    const { client } = await world()
+    const stdout = createFakeOutput()
+    const ended = run(['login', '--store', 'file', '--format', format], { ...client.context, stdout })
+    await expect.poll(() => stdout.text).toContain('\n')
+    const [event] = sent(stdout.text) as (Event & { url: string })[]
+    await (await fetch(event?.url ?? '')).text()
+    expect(await ended).toBe(0)
+    expect(namesOf(sent(stdout.text))).toEqual(Object.keys(await definedFor('login')))
+    expect(JSON.parse(stdout.text.split('\n')[1] ?? '')).toMatchObject({ profile: 'default', kind: 'oauth' })
+  })
+})

@@ -1,0 +1,78 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { hint, note, warn, writeLabeled } from '../../src/terminal/notices.ts'
+import { createFakeContext, fakeSettings } from '../fake-context.ts'
+
+const at = (columns: number) => createFakeContext({ terminal: { columns }, environment: { noColor: true } })
+
+describe('what the program says on stderr', () => {
+  it('on a terminal the label has a color, and the text has none', async () => {
+    const context = createFakeContext({ terminal: { columns: 80 }, environment: { term: 'xterm' } })
+    const settings = await fakeSettings(context)
+    await writeLabeled('error', 'it failed', context, undefined)
+    await warn('it may fail', context, settings)
+    await hint('try again', context, settings)
+    expect(context.stderr.text.split('\n')).toEqual([
+      '\x1b[1m\x1b[31merror:\x1b[39m\x1b[22m it failed',
+      '\x1b[1m\x1b[33mwarning:\x1b[39m\x1b[22m it may fail',
+      '\x1b[36mhint:\x1b[39m try again',
+      '',
+    ])
+  })
+
+  it.each([
+    ['elsewhere', {}, []],
+    ['with NO_COLOR', { terminal: { columns: 80 }, environment: { noColor: true } }, []],
+    ['with --no-color', { terminal: { columns: 80 } }, ['--no-color']],
+  ])('%s nothing has a color', async (_where, options, words) => {
+    const context = createFakeContext(options)
+    await run(['claims', 'get', 'unknown.example', ...words], context)
+    expect(context.stderr.text).toMatch(/^error: /)
+    expect(context.stderr.text).not.toContain('\x1b')
+  })
+
+  it('a hint is wrapped at words on a terminal, and a command that fits stays in one line', async () => {
+    const context = at(40)
+    const settings = await fakeSettings(context)
+    await hint('give --base-url, or run: mailclaim config set base-url, and then go on', context, settings)
+    expect(context.stderr.text).toBe(
+      'hint: give --base-url, or run:\n  mailclaim config set base-url, and\n  then go on\n',
+    )
+  })
+
+  it('a hint is one line where nobody reads it on a terminal', async () => {
+    const context = createFakeContext()
+    await hint('word '.repeat(60).trim(), context, await fakeSettings(context))
+    expect(context.stderr.text.split('\n')).toHaveLength(2)
+  })
+
+  it('no text gets wider than the terminal, loses a word, or begins a line of its own', async () => {
+    const word = fc.constantFrom('error:', 'hint:', 'mailclaim', 'claims;', 'a', '日本語', 'x'.repeat(28))
+    await fc.assert(
+      fc.asyncProperty(fc.array(word, { minLength: 1, maxLength: 30 }), async (words) => {
+        const context = at(30)
+        await writeLabeled('error', words.join(' '), context, false)
+        const [first = '', ...others] = context.stderr.text.trimEnd().split('\n')
+        expect(first).toMatch(/^error:/)
+        for (const line of others) expect(line).toMatch(/^ {2}\S/)
+        expect(context.stderr.text.replaceAll('\n  ', ' ')).toBe(`error: ${words.join(' ')}\n`)
+      }),
+    )
+  })
+
+  it('a word that is wider than the terminal is broken', async () => {
+    const context = at(20)
+    await writeLabeled('error', 'x'.repeat(40), context, false)
+    expect(context.stderr.text.split('\n').map((line) => line.length)).toEqual([6, 20, 20, 6, 0])
+  })
+
+  it('--quiet silences all but errors', async () => {
+    const context = createFakeContext()
+    const settings = await fakeSettings(context, { quiet: true })
+    await note('a note', context, settings)
+    await warn('a warning', context, settings)
+    await hint('a hint', context, settings)
+    expect(context.stderr.text).toBe('')
+  })
+})
