@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { issuerOf } from '../settings/addresses.ts'
+import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { writeDurable } from '../storage/durable-file.ts'
 import { claimFormat } from '../storage/file-formats.ts'
@@ -58,7 +58,7 @@ async function writeEntry(
   if (!claim.domain_id || settings.baseUrl === undefined) return
   const directory = ledgerDirectory(context, settings)
   await ensurePrivateDirectory(directory)
-  const issuer = issuerOf(new URL(settings.baseUrl.value))
+  const issuer = issuerOf(parseBaseUrl(settings.baseUrl.value))
   const name = createHash('sha256').update(`${issuer}\n${claim.domain_id}`).digest('hex').slice(0, 32)
   const text = claimFormat.text({ issuer, seen_at: new Date(context.clock.now()).toISOString(), claim })
   // No real claim is this large, and the file couldn't be read back.
@@ -86,7 +86,7 @@ export async function readLedger(
       { hint: `check the directory ${directory}`, cause: error },
     )
   })
-  const issuer = settings.baseUrl === undefined ? undefined : issuerOf(new URL(settings.baseUrl.value))
+  const issuer = settings.baseUrl === undefined ? undefined : issuerOf(parseBaseUrl(settings.baseUrl.value))
   const entries: LedgerEntry[] = []
   for (const name of names.filter((candidate) => /^[0-9a-f]{32}\.json$/.test(candidate)).sort()) {
     try {

@@ -5,13 +5,17 @@ import type { Settings } from '../settings/settings.ts'
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
 /** The DNS check for a record. */
-export function checkRequest(record: { name: string; value: string }, settings: DnsSettings): CheckRequest {
+export function checkRequest(
+  record: { name: string; value: string },
+  settings: DnsSettings,
+  publicResolvers = false,
+): CheckRequest {
   return {
     name: record.name,
     expected: record.value,
     resolvers: settings.resolvers ?? 'system',
     authoritativePort: settings.authoritativePort,
-    publicResolvers: false,
+    publicResolvers,
   }
 }
 

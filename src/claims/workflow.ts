@@ -34,6 +34,10 @@ export interface WorkflowOptions {
   readonly throughBlocked: boolean
   /** Whether to wait for DNS before asking the service to verify. */
   readonly check: boolean
+  /** A fixed delay between checks and between polls, in milliseconds; undefined: growing delays. */
+  readonly intervalMs?: number | undefined
+  /** Whether to query public resolvers as well. */
+  readonly publicResolvers?: boolean
 }
 
 type WorkflowContext = LedgerContext & Pick<Context, 'random' | 'interrupts' | 'dns'>
@@ -76,7 +80,12 @@ export async function* runWorkflow(
   // Once the service has accepted the record or blocked the claim, DNS no longer matters.
   if (started.status === 'pending' || state.phase === 'unknown') {
     if (options.check) {
-      for await (const { event, message, report } of waitForDns(record, timeLeft(), context, settings)) {
+      for await (const { event, message, report } of waitForDns(
+        record,
+        { ...options, timeoutMs: timeLeft() },
+        context,
+        settings,
+      )) {
         yield { ...eventOf(event, message, started), ...(report === undefined ? {} : { report }) }
       }
     }
@@ -90,7 +99,7 @@ export async function* runWorkflow(
 
   const watch = watchClaim(
     () => getClaim(client, domainId, { maxAttempts: 1 }),
-    { intervalMs: undefined, timeoutMs: timeLeft(), throughBlocked: options.throughBlocked },
+    { ...options, intervalMs: options.intervalMs, timeoutMs: timeLeft() },
     context,
   )
   for (;;) {
@@ -146,11 +155,12 @@ const MAX_LAG_MS = 10 * 60 * 1000
 
 async function* waitForDns(
   record: { name: string; value: string },
-  timeoutMs: number,
+  { timeoutMs, intervalMs, publicResolvers }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
 ): AsyncGenerator<Pick<WorkflowEvent, 'event' | 'message' | 'report'>, void, void> {
-  const checks = waitForRecord(checkRequest(record, settings), timeoutMs, dnsEffects(context))
+  const request = checkRequest(record, settings, publicResolvers)
+  const checks = waitForRecord(request, timeoutMs, dnsEffects(context), intervalMs)
   const lagEnd = context.clock.monotonic() + Math.min(MAX_LAG_MS, timeoutMs / 2)
   for (;;) {
     const step = await checks.next()

@@ -4,9 +4,10 @@ import { writeNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
 import { runWorkflow, type WorkflowEvent } from '../claims/workflow.ts'
 import type { Context } from '../context.ts'
+import { REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { drain } from '../service/polling.ts'
-import type { DomainClaim } from '../service/types.ts'
+import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -14,12 +15,14 @@ import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { writeJsonLine, writeObject } from '../terminal/output.ts'
 import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
-import { defineCommand } from './definition.ts'
+import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
 
 interface Flags extends CreateFlags {
+  readonly interval?: number
   readonly timeout?: number
   readonly throughBlocked?: true
   readonly check?: boolean
+  readonly publicResolvers?: true
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 3600
@@ -40,26 +43,35 @@ any point and run again.`,
   options: [
     ...CREATE_OPTIONS,
     {
+      flags: '--interval <seconds>',
+      description: 'fixed delay between DNS checks and between polls',
+      default: 'they grow',
+      parse: (text) => parseSeconds(text, '--interval'),
+    },
+    {
       flags: '--timeout <seconds>',
       description: 'give up after this long, with exit 8',
       default: String(DEFAULT_TIMEOUT_SECONDS),
       parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
-    { flags: '--no-check', description: "don't wait for DNS before asking the service to verify" },
+    {
+      flags: '--no-check',
+      description: "don't wait for DNS before asking the service to verify",
+      conflicts: [PUBLIC_RESOLVERS.flags],
+    },
+    PUBLIC_RESOLVERS,
   ],
   examples: {
     'mailclaim claim example.com': 'from the start to the completed claim',
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
   },
-  exits: [
-    Exit.notConfigured,
-    Exit.notSignedIn,
-    Exit.refused,
-    Exit.unavailable,
-    Exit.notYet,
-    Exit.negativeEnd,
-  ],
+  output: {
+    fields: CLAIM_FIELDS,
+    columns: CLAIM_COLUMNS,
+    events: eventFields({ claim: CLAIM_FIELDS, report: REPORT_FIELDS }),
+  },
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const events = runWorkflow(
@@ -68,6 +80,8 @@ any point and run again.`,
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
         throughBlocked: options.throughBlocked === true,
         check: options.check !== false,
+        intervalMs: options.interval === undefined ? undefined : options.interval * 1000,
+        publicResolvers: options.publicResolvers === true,
       },
       connect(context, settings),
       context,
@@ -75,7 +89,7 @@ any point and run again.`,
     )
     const finished =
       settings.format === 'jsonl'
-        ? drain(events, (event) => writeJsonLine(context, event))
+        ? drain(events, (event) => writeJsonLine(context, settings, event))
         : asChecklist(events, context, settings)
     const claim = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error

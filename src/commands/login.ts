@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
-import { Exit, usageError } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
@@ -13,10 +13,11 @@ import { type LoginCommandOptions, loginCommand } from '../settings/login-comman
 import { parsePort, parseSeconds } from '../settings/parse-value.ts'
 import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
 import { SETTINGS, type StoreKind } from '../settings/table.ts'
+import type { Column } from '../terminal/columns.ts'
 import { note, warn } from '../terminal/notices.ts'
-import { writeObject } from '../terminal/output.ts'
+import { writeOutcome } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { defineCommand } from './definition.ts'
+import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
 import { settingOptions } from './program.ts'
 
 interface LoginFlags {
@@ -32,6 +33,14 @@ interface LoginFlags {
 const DEFAULT_TIMEOUT_SECONDS = 300
 /** Bytes; longer than any key. */
 const LONGEST_KEY = 64 * 1024
+
+const COLUMNS: readonly Column[] = [
+  { field: 'profile' },
+  { field: 'kind' },
+  { field: 'base_url' },
+  { field: 'scope' },
+  { field: 'store' },
+]
 
 export const command = defineCommand<LoginFlags>({
   description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and stores the session. The refresh
@@ -57,7 +66,19 @@ as well; if the browser runs on another machine, paste the address of its last p
       flags: '--authorization-endpoint <url>',
       description: 'the consent page, if the service does not publish it',
     },
-    { flags: '--with-api-key', description: 'read an API key from stdin, or ask for it, instead' },
+    {
+      flags: '--with-api-key',
+      description: 'read an API key from stdin, or ask for it, instead',
+      conflicts: [
+        '--scope',
+        '--resource',
+        '--port',
+        '--redirect-uri',
+        '--no-browser',
+        '--timeout',
+        '--authorization-endpoint',
+      ],
+    },
   ],
   examples: {
     'mailclaim login': 'sign in with the browser',
@@ -66,7 +87,8 @@ as well; if the browser runs on another machine, paste the address of its last p
     'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: ownOutput(COLUMNS),
+  exits: SERVICE_EXITS,
   async run({ options }, context, given) {
     const settings = await askForMissing(given, options.withApiKey === true, context)
     const store = settingValue('store', settings)
@@ -299,8 +321,7 @@ async function announce(
       settings,
     )
   }
-  if (!settings.formatGiven || settings.format === 'table') return
-  await writeObject(
+  await writeOutcome(
     context,
     settings,
     {
@@ -310,7 +331,7 @@ async function announce(
       scope: record.kind === 'oauth' ? record.scope : null,
       store: record.store,
     },
-    [{ field: 'profile' }, { field: 'kind' }, { field: 'base_url' }, { field: 'scope' }, { field: 'store' }],
+    COLUMNS,
   )
 }
 

@@ -34,7 +34,7 @@ export async function followImport(
   const events = watchImport(() => getImport(client, id, { maxAttempts: 1 }), pollTimes(flags), context)
   const ended =
     settings.format === 'jsonl'
-      ? await drain(events, (event) => writeJsonLine(context, event))
+      ? await drain(events, (event) => writeJsonLine(context, settings, event))
       : await showProgress(events, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, ended, IMPORT_COLUMNS)
   if (ended.status === 'failed') {

@@ -3,14 +3,14 @@ import { recordClaim } from '../../claims/ledger.ts'
 import { nameOf, stateOf } from '../../claims/lifecycle.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { createClaim } from '../../service/claims.ts'
-import { type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
+import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export interface CreateFlags {
   readonly region?: string
@@ -55,7 +55,8 @@ pending, the service returns it. To cancel a claim, delete its placeholder domai
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: { fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
+  exits: SERVICE_EXITS,
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const { claim, created } = await createClaim(connect(context, settings), request)

@@ -267,7 +267,6 @@ describe('options that do not fit together are refused', () => {
     [[], { name: 'example.com' }, '--name needs --value'],
     [[], { value: 'prefix=token' }, '--value needs --name'],
     [[], { name: 'example.com', value: '' }, '--value is empty'],
-    [[], { ...OPTIONS, timeout: 5 }, 'needs --wait'],
   ])('%j %j', async (words, options, why) => {
     const { failure, asked } = await check(right, options, { arguments: words })
     expect(failure).toMatchObject({ exit: 2 })
