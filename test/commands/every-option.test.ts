@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -69,30 +69,21 @@ interface Entry {
   readonly path: string
   readonly mode: number
   readonly data?: Buffer
+  modifiedAt: number
 }
-
-const NO_FILES: readonly Entry[] = []
 
 /** Runs commands as someone who is signed in and has a claim in progress, from the same files each time. */
 async function createRunner(): Promise<(words: readonly string[], options?: RunOptions) => Promise<Ran>> {
   const { directories } = createFakeContext()
-  const base = dirname(directories.state)
-  let count = 0
-  let files: readonly Entry[] = [...NO_FILES]
-
-  /** Homes that no run has changed so far; most commands only read. */
-  const unchanged = new Map<readonly Entry[], string>()
-  function homeWith(entries: readonly Entry[]): string {
-    const home = unchanged.get(entries) ?? join(base, `${count++}`)
-    if (!unchanged.has(entries)) writeEntries(home, entries)
-    unchanged.set(entries, home)
-    return home
+  const homes = {
+    own: join(dirname(directories.state), 'own'),
+    stranger: join(dirname(directories.state), 'stranger'),
   }
+  for (const home of Object.values(homes)) mkdirSync(home, { mode: 0o700 })
+  let files: readonly Entry[] | undefined
 
   async function type(words: readonly string[], options: RunOptions = {}): Promise<Ran> {
-    const entries = options.stranger ? NO_FILES : files
-    const home = homeWith(entries)
-    const before = stateOf(home)
+    const home = options.stranger ? homes.stranger : homes.own
     const context = createPerson(home, options)
     // The sandbox runs until someone ends it.
     const stdout: FakeOutput = {
@@ -104,7 +95,7 @@ async function createRunner(): Promise<(words: readonly string[], options?: RunO
       },
     }
     const code = await run(words, { ...context, stdout })
-    if (stateOf(home) !== before) unchanged.delete(entries)
+    if (files !== undefined) restore(home, options.stranger ? [] : files)
     const printed = ({ text }: FakeOutput) =>
       text.replaceAll(home, 'HOME').replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     return { words, code, stdout: printed(context.stdout), stderr: printed(context.stderr) }
@@ -117,31 +108,31 @@ async function createRunner(): Promise<(words: readonly string[], options?: RunO
   ]) {
     const { code, stderr } = await type(words)
     expect(code, stderr).toBe(0)
-    files = readEntries(join(base, `${count - 1}`))
   }
+  files = readEntries(homes.own)
   return type
 }
 
 function readEntries(home: string): Entry[] {
   return readdirSync(home, { recursive: true, encoding: 'utf8' }).map((path) => {
-    const place = join(home, path)
-    const { mode } = statSync(place)
-    return statSync(place).isDirectory() ? { path, mode } : { path, mode, data: readFileSync(place) }
+    const stats = statSync(join(home, path))
+    const entry = { path, mode: stats.mode, modifiedAt: stats.mtimeMs }
+    return stats.isDirectory() ? entry : { ...entry, data: readFileSync(join(home, path)) }
   })
 }
 
-/** Changes with every file that is written, made or removed. */
-function stateOf(home: string): string {
-  return readdirSync(home, { recursive: true, encoding: 'utf8' })
-    .map((path) => `${path} ${statSync(join(home, path)).mtimeMs}`)
-    .join('\n')
-}
-
-function writeEntries(home: string, files: readonly Entry[]): void {
-  mkdirSync(home, { mode: 0o700 })
-  for (const { path, mode, data } of files) {
-    if (data === undefined) mkdirSync(join(home, path), { mode })
-    else writeFileSync(join(home, path), data, { mode })
+/** Puts the files back that a run has changed; most commands only read. */
+function restore(home: string, entries: readonly Entry[]): void {
+  const known = new Set(entries.map(({ path }) => path))
+  for (const path of readdirSync(home, { recursive: true, encoding: 'utf8' }))
+    if (!known.has(path)) rmSync(join(home, path), { recursive: true, force: true })
+  for (const entry of entries) {
+    const place = join(home, entry.path)
+    const stats = statSync(place, { throwIfNoEntry: false })
+    if (stats?.mtimeMs === entry.modifiedAt) continue
+    if (entry.data !== undefined) writeFileSync(place, entry.data, { mode: entry.mode })
+    else if (stats === undefined) mkdirSync(place, { mode: entry.mode })
+    entry.modifiedAt = statSync(place).mtimeMs
   }
 }
 
