@@ -77,6 +77,7 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     {
       flags: '--fields [list]',
       description: 'only these fields, as in id,client.name; without a list: show which there are',
+      ...(definition && { completion: definition.output.fields }),
     },
     {
       flags: '--csv-safe',

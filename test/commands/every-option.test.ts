@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -69,7 +69,8 @@ interface Entry {
   readonly path: string
   readonly mode: number
   readonly data?: Buffer
-  modifiedAt: number
+  /** Changes whenever the file does. */
+  state: string
 }
 
 /** Runs commands as someone who is signed in and has a claim in progress, from the same files each time. */
@@ -116,10 +117,13 @@ async function createRunner(): Promise<(words: readonly string[], options?: RunO
 function readEntries(home: string): Entry[] {
   return readdirSync(home, { recursive: true, encoding: 'utf8' }).map((path) => {
     const stats = statSync(join(home, path))
-    const entry = { path, mode: stats.mode, modifiedAt: stats.mtimeMs }
+    const entry = { path, mode: stats.mode, state: stateOf(stats) }
     return stats.isDirectory() ? entry : { ...entry, data: readFileSync(join(home, path)) }
   })
 }
+
+// Times alone are too coarse: a file may be replaced twice in the same tick.
+const stateOf = ({ ino, size, mtimeMs }: Stats) => `${ino} ${size} ${mtimeMs}`
 
 /** Puts the files back that a run has changed; most commands only read. */
 function restore(home: string, entries: readonly Entry[]): void {
@@ -129,10 +133,10 @@ function restore(home: string, entries: readonly Entry[]): void {
   for (const entry of entries) {
     const place = join(home, entry.path)
     const stats = statSync(place, { throwIfNoEntry: false })
-    if (stats?.mtimeMs === entry.modifiedAt) continue
+    if (stats !== undefined && stateOf(stats) === entry.state) continue
     if (entry.data !== undefined) writeFileSync(place, entry.data, { mode: entry.mode })
     else if (stats === undefined) mkdirSync(place, { mode: entry.mode })
-    entry.modifiedAt = statSync(place).mtimeMs
+    entry.state = stateOf(statSync(place))
   }
 }
 
@@ -507,6 +511,33 @@ test.each(COMMANDS)('mailclaim %s ends with an exit code of its help, whatever g
   expect([0, 130]).toContain((await command.try([], { interrupted: true })).code)
   await command.refuse(['one', 'too', 'many'])
   await command.refuse(['--no-such-option'])
+  if (line.length > words.length) expect(await command.run([...line.slice(0, -1), ''])).toEqual(USAGE)
   if (command.definition.arguments?.[0]?.syntax.startsWith('<'))
     expect(await command.run(words)).toEqual(USAGE)
+})
+
+test('claims verify writes events in JSON lines, whether it waits or not', async () => {
+  const command = await load('claims verify')
+  const events = async (more: readonly string[]) => {
+    const { stdout } = await command.try(['--format', 'jsonl', '--fields', 'event,claim.status', ...more])
+    return stdout
+      .trimEnd()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line))
+  }
+  expect(await events([])).toEqual([{ event: 'verification', claim: { status: 'pending' } }])
+  expect(await events(['--wait'])).toEqual([
+    { event: 'verification', claim: { status: 'pending' } },
+    { event: 'done', claim: { status: 'completed' } },
+  ])
+})
+
+test('a field that the service added can be selected, and one that nobody knows stops a change before it is made', async () => {
+  const added = { object: 'list', has_more: false, data: [{ id: 'grant-1', added: { lately: 1 } }] }
+  const grants = await load('grants list')
+  expect(
+    await grants.try(['--fields', 'id,added.lately'], { respond: () => jsonResponse(200, added) }),
+  ).toMatchObject({ code: 0, stdout: 'id\tadded.lately\ngrant-1\t1\n' })
+  const create = await load('claims create')
+  expect(await create.refuse(['--fields', 'id,added'])).toContain('unknown field "added"')
 })
