@@ -188,13 +188,22 @@ export interface DnsNetwork {
 }
 
 /**
- * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, for example);
- * `refused`: nobody listens there; `unreachable`: any other network error; `closed`: the connection ended before an
- * answer arrived; `over-limit`: one check may not send that many queries.
+ * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, a local firewall, no
+ * free buffers); `refused`: nobody listens there; `unreachable`: any other network error; `closed`: the connection ended
+ * before an answer arrived; `other-answers`: it only brought answers to other queries; `over-limit`: one check may not send
+ * that many queries.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
-  readonly kind: 'timeout' | 'no-route' | 'refused' | 'unreachable' | 'closed' | 'aborted' | 'over-limit'
+  readonly kind:
+    | 'timeout'
+    | 'no-route'
+    | 'refused'
+    | 'unreachable'
+    | 'closed'
+    | 'other-answers'
+    | 'aborted'
+    | 'over-limit'
 
   constructor(kind: DnsTransportError['kind'], message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
@@ -239,6 +248,8 @@ export interface KeychainRequest {
   /** For `set`. */
   readonly secret?: string
   readonly timeoutMs: number
+  /** Ends the call early, as a timeout. */
+  readonly signal?: AbortSignal
 }
 
 /**

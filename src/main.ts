@@ -17,7 +17,7 @@ import type { ExitCode } from './errors.ts'
 import { platformDirectories, userDirectory } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
-import { realInput, realOutput } from './streams.ts'
+import { realInput, realOutput, watchTerminals } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Put in by the build. */
@@ -31,6 +31,7 @@ export async function main(): Promise<ExitCode> {
   // Programs that are started from here, such as a browser, must not get our variables, least of all a secret.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
+  const closeLostTerminals = watchTerminals()
   // A promise of the runtime that nobody can await must not end a process whose token is being exchanged.
   process.on('unhandledRejection', (reason) => {
     if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)
@@ -80,6 +81,7 @@ export async function main(): Promise<ExitCode> {
   } finally {
     signals.stop()
     await http.close()
+    closeLostTerminals()
   }
 }
 

@@ -2,6 +2,7 @@ import { fstatSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { type Input, type Output, OutputClosedError } from './context.ts'
 import { CliError, Exit } from './errors.ts'
+import { closeQuietly } from './storage/file-errors.ts'
 
 /** Only a character device can be a terminal: otherwise `node:tty`, and the network with it, need not be loaded. */
 function isTerminal(fd: number): boolean {
@@ -13,6 +14,19 @@ function isTerminal(fd: number): boolean {
   return isatty(fd)
 }
 
+/**
+ * Notes which of the standard streams are terminals.
+ *
+ * @returns closes those that have hung up meanwhile; to be called at the end. Node restores the mode of every terminal when
+ *   it exits, and aborts the process (SIGABRT, with a core dump) if that fails; it leaves a closed descriptor alone.
+ */
+export function watchTerminals(): () => void {
+  const terminals = [0, 1, 2].filter(isTerminal)
+  return () => {
+    for (const fd of terminals.filter((fd) => !isTerminal(fd))) closeQuietly(fd)
+  }
+}
+
 /** Standard input, as a command gets it. */
 export function realInput(): Input {
   return {
@@ -21,7 +35,13 @@ export function realInput(): Input {
     },
     // Opened only to read from it, because that keeps the process alive.
     get stream() {
-      return process.stdin
+      const { stdin } = process
+      if (isTerminal(0) && !Object.hasOwn(stdin, 'setRawMode')) {
+        const { setRawMode } = stdin
+        // A terminal that has hung up has no mode. Node would emit an error where nobody can catch it.
+        stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
+      }
+      return stdin
     },
   }
 }

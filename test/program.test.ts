@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { needs } from './requirements.ts'
 
 /** The program as it was built, on this machine's Node. */
@@ -155,6 +155,36 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
       }
     },
   )
+})
+
+describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
+  it.each([
+    ['with a question', ['login'], 'service:'],
+    ['without a question', ['sandbox', '--port', '0'], 'http://'],
+  ])('ends the program in order (%s)', (_what, words, shown) => {
+    // The reader is the terminal, and closes it.
+    const script = `
+      import os, pty, sys
+      child, terminal = pty.fork()
+      if child == 0: os.execv(sys.argv[2], sys.argv[2:])
+      seen = b''
+      while sys.argv[1].encode() not in seen: seen += os.read(terminal, 4096)
+      os.close(terminal)
+      print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))`
+    const program = [process.execPath, join(root, 'bin/mailclaim.js'), ...words]
+    const unindented = script.replaceAll('\n      ', '\n')
+    const home = mkdtempSync(join(tmpdir(), 'mailclaim-'))
+    onTestFinished(() => rmSync(home, { recursive: true }))
+    const env = { HOME: home, TERM: 'xterm', NODE_COMPILE_CACHE: home }
+    const { stdout, stderr } = spawnSync('python3', ['-c', unindented, shown, ...program], {
+      encoding: 'utf8',
+      env: { ...env, MAILCLAIM_STATE_DIR: home, MAILCLAIM_CONFIG_DIR: home, PATH: process.env['PATH'] },
+      timeout: 20_000,
+    })
+    expect(stderr).toBe('')
+    // The signal or the end of the input, whichever comes first.
+    expect(['130\n', '143\n']).toContain(stdout)
+  })
 })
 
 describe.runIf(needs('posix'))('writing at once', () => {

@@ -1,6 +1,8 @@
 import { createSocket } from 'node:dgram'
 import { connect, createServer, type Socket } from 'node:net'
 import packet from 'dns-packet'
+import type { Reply } from './hostile-zone.ts'
+import { sleep } from './processes.ts'
 
 export interface Query {
   readonly raw: Buffer
@@ -20,6 +22,8 @@ export interface Behavior {
   readonly delayMs?: number | ((query: Query) => number)
   /** The relay's own answer; `drop` sends none, undefined asks upstream. */
   readonly own?: (query: Query) => Buffer | 'drop' | undefined
+  /** The relay's own answer, after a delay, and perhaps in small pieces; undefined as for `own`. */
+  readonly reply?: (query: Query) => Reply | undefined
   /** Changes the query on its way. */
   readonly rewrite?: (query: Query) => Buffer
   /** Changes the answer on its way back. */
@@ -52,7 +56,7 @@ async function startRelay(relay: Relay): Promise<void> {
   const front = createSocket('udp4')
   front.on('message', async (raw, from) => {
     const answer = await respond(relay, raw, 'udp')
-    if (answer !== undefined) front.send(answer, from.port, from.address)
+    if (answer !== undefined) front.send(answer.message, from.port, from.address)
   })
   await new Promise<void>((resolve, reject) => {
     front.once('error', reject)
@@ -65,7 +69,8 @@ async function startRelay(relay: Relay): Promise<void> {
     onFrames(socket, async (raw) => {
       const answer = await respond(relay, raw, 'tcp')
       if (answer === undefined) socket.destroy()
-      else if (socket.writable) socket.write(framed(answer))
+      else if (answer.drips) drip(socket, framed(answer.message))
+      else if (socket.writable) socket.write(framed(answer.message))
     })
   })
   await new Promise<void>((resolve) => {
@@ -73,20 +78,44 @@ async function startRelay(relay: Relay): Promise<void> {
   })
 }
 
-async function respond(relay: Relay, raw: Buffer, transport: 'udp' | 'tcp'): Promise<Buffer | undefined> {
+/** Writes a few bytes at a time. */
+function drip(socket: Socket, bytes: Buffer): void {
+  socket.setNoDelay(true)
+  let sent = 0
+  const next = () => {
+    if (!socket.writable || sent >= bytes.length) return
+    socket.write(bytes.subarray(sent, sent + 7))
+    sent += 7
+    setImmediate(next)
+  }
+  next()
+}
+
+interface Answered {
+  readonly message: Buffer
+  readonly drips: boolean
+}
+
+async function respond(relay: Relay, raw: Buffer, transport: 'udp' | 'tcp'): Promise<Answered | undefined> {
   const query = read(raw, transport, relay.count)
   relay.count += 1
   if (query === undefined) return undefined
   const { behavior } = relay
+  const reply = behavior.reply?.(query)
+  if (reply !== undefined) {
+    await sleep(reply.delayMs)
+    return reply.message === 'drop' ? undefined : { message: reply.message, drips: reply.drips }
+  }
+  const whole = (message: Buffer | undefined) => message && { message, drips: false }
   const delay = typeof behavior.delayMs === 'function' ? behavior.delayMs(query) : (behavior.delayMs ?? 0)
-  if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
+  if (delay > 0) await sleep(delay)
   const own = behavior.own?.(query)
   if (own === 'drop') return undefined
-  if (own !== undefined) return own
+  if (own !== undefined) return whole(own)
   if (behavior.upstream === undefined) return undefined
   const asked = behavior.rewrite?.(query) ?? raw
   const answer = await (transport === 'udp' ? askUdp : askTcp)(behavior.upstream, asked)
-  return answer === undefined ? undefined : (behavior.change?.(answer, query) ?? answer)
+  return whole(answer && (behavior.change?.(answer, query) ?? answer))
 }
 
 function read(raw: Buffer, transport: 'udp' | 'tcp', count: number): Query | undefined {

@@ -1,14 +1,15 @@
-import type { Context } from '../context.ts'
 import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
 import { note, warn } from '../terminal/notices.ts'
-import { type OutputContext, type OutputSettings, writeJsonLine, writeObject } from '../terminal/output.ts'
-import { CLAIM_COLUMNS } from './columns.ts'
+import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
 import { endedError, nameOf } from './lifecycle.ts'
 import { writeNextSteps } from './next-steps.ts'
+import type { DnsSettings } from './precheck.ts'
+import { findPlace, type PlaceContext } from './record-place.ts'
 import { type WatchEvent, watchClaim } from './watch.ts'
+import { writeClaim } from './write-claim.ts'
 
 export interface FollowFlags extends PollFlags {
   readonly throughBlocked?: true
@@ -24,8 +25,8 @@ export async function followClaim(
   domainId: string,
   flags: FollowFlags,
   client: ServiceClient,
-  context: OutputContext & LedgerContext & Pick<Context, 'random' | 'interrupts'>,
-  settings: OutputSettings & LedgerSettings,
+  context: OutputContext & LedgerContext & PlaceContext,
+  settings: OutputSettings & LedgerSettings & DnsSettings,
 ): Promise<void> {
   const events = watchClaim(
     () => getClaim(client, domainId, { maxAttempts: 1 }),
@@ -34,9 +35,15 @@ export async function followClaim(
   )
   const { claim, state } = await drain(events, (event) => show(event, context, settings))
   await recordClaim(claim, context, settings)
-  if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
+  if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
   if (state.phase !== 'completed') throw endedError(claim, state)
-  await writeNextSteps(claim, context, settings)
+  if (settings.quiet) return
+  await writeNextSteps(
+    claim,
+    await findPlace(claim.record?.name ?? nameOf(claim), context, settings),
+    context,
+    settings,
+  )
 }
 
 async function show(event: WatchEvent, context: OutputContext, settings: OutputSettings): Promise<void> {

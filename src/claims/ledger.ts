@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -11,6 +12,7 @@ import { claimFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { warn } from '../terminal/notices.ts'
+import { isOpen } from './lifecycle.ts'
 
 /** Characters; a claim has about a thousand. */
 const MAX_ENTRY_LENGTH = 1024 * 1024
@@ -67,7 +69,7 @@ async function writeEntry(
 }
 
 /**
- * The profile's claims at the active service, newest first.
+ * The profile's claims at the active service, the most recently created first.
  *
  * @param onDamaged called for each file that can't be read; the file stays where it is
  */
@@ -98,7 +100,25 @@ export async function readLedger(
       await onDamaged(error)
     }
   }
-  return entries.sort((one, other) => other.seen_at.localeCompare(one.seen_at))
+  return entries.sort((one, other) => createdAt(other) - createdAt(one))
+}
+
+/** Milliseconds since 1970. When a claim was seen last says nothing about its age. */
+function createdAt({ claim, seen_at }: LedgerEntry): number {
+  return parseTimestamp(claim.created_at) ?? Date.parse(seen_at)
+}
+
+/**
+ * The claims of a domain: open ones first, and within each group the newest first. So the first is what the domain's name
+ * stands for.
+ *
+ * @param entries newest first, as `readLedger` returns them
+ * @param name in its ASCII form
+ * @param now milliseconds since 1970
+ */
+export function claimsOf(entries: readonly LedgerEntry[], name: string, now: number): LedgerEntry[] {
+  const own = entries.filter(({ claim }) => claim.name?.toLowerCase() === name)
+  return [...own.filter(({ claim }) => isOpen(claim, now)), ...own.filter(({ claim }) => !isOpen(claim, now))]
 }
 
 function ledgerDirectory(context: Pick<Context, 'directories'>, settings: Pick<Settings, 'profile'>): string {

@@ -1,4 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
+import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
@@ -50,7 +51,7 @@ export function stateOf(claim: DomainClaim): ClaimState {
   })
   switch (claim.status) {
     case 'pending':
-      return { phase: 'in_flight', description: `waiting for the TXT record${failure}` }
+      return { phase: 'in_flight', description: `waiting for the TXT record to be verified${failure}` }
     case 'verified':
       return { phase: 'in_flight', description: 'TXT record accepted, transfer in progress' }
     case 'completed':
@@ -62,10 +63,10 @@ export function stateOf(claim: DomainClaim): ClaimState {
     case 'superseded':
       return ended(
         'a newer claim replaced this one',
-        'find out who on your team made the newer claim; it has a different TXT record',
+        `the newer claim has a different TXT record; if it's known on this machine: mailclaim claims record${asArgument(claim)}`,
       )
     case 'canceled':
-      return ended('the claim was canceled: its placeholder domain was deleted')
+      return ended('the claim was canceled')
     case 'failed':
       return ended(`the claim failed${failure}`)
   }
@@ -79,6 +80,29 @@ function describeBlock({ blocked_reason: reason }: DomainClaim): string {
   if (!reason) return 'a safety check stopped the claim; the service gives no reason'
   const known = Object.hasOwn(BLOCKED_REASONS, reason) ? BLOCKED_REASONS[reason] : undefined
   return `${known ?? 'a safety check stopped the claim'} (${clip(reason, MAX_WORD_LENGTH)})`
+}
+
+/**
+ * When the claim expired, by a clock at `now` (milliseconds since 1970); undefined if it hasn't, or can't any more. Only an
+ * unverified claim expires, not a transfer in progress.
+ */
+export function expiredAt(claim: DomainClaim, now: number): string | undefined {
+  const { phase } = stateOf(claim)
+  if (phase === 'completed' || phase === 'ended' || claim.status === 'verified') return undefined
+  const expiry = parseTimestamp(claim.expires_at)
+  return expiry !== undefined && expiry <= now ? (claim.expires_at ?? undefined) : undefined
+}
+
+/** Whether the claim, as last seen, may still complete. */
+export function isOpen(claim: DomainClaim, now: number): boolean {
+  const { phase } = stateOf(claim)
+  return phase !== 'completed' && phase !== 'ended' && expiredAt(claim, now) === undefined
+}
+
+/** Says that a new claim was made although an earlier one was open when it was last seen. */
+export function besideWarning({ name, region, created_at }: DomainClaim): string {
+  const details = [region && `region ${region}`, created_at && `created ${created_at}`].filter(Boolean)
+  return `${name} already had an open claim${details.length > 0 ? ` (${details.join(', ')})` : ''}: the service may end it in favor of this new one, which needs its own TXT record`
 }
 
 /** The error of a command whose claim ended unsuccessfully or is blocked: exit 9. */

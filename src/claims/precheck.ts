@@ -6,7 +6,7 @@ export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
 /** The DNS check for a record. */
 export function checkRequest(
-  record: { name: string; value: string },
+  record: { name: string; value: string | null },
   settings: DnsSettings,
   publicResolvers = false,
 ): CheckRequest {

@@ -4,7 +4,7 @@ import { CliError, Exit, usageError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { type LedgerContext, type LedgerEntry, type LedgerSettings, readLedger } from './ledger.ts'
+import { claimsOf, type LedgerContext, type LedgerEntry, type LedgerSettings, readLedger } from './ledger.ts'
 import { nameOf, stateOf } from './lifecycle.ts'
 
 /** The claim that a person means by `<claim>`. */
@@ -19,8 +19,8 @@ type ResolveContext = LedgerContext & Pick<Context, 'prompts'>
 type ResolveSettings = LedgerSettings & Pick<Settings, 'interactive'>
 
 /**
- * Resolves a domain name in the ledger (to its newest claim), or else a placeholder domain id. Without an argument, the
- * person picks a claim if there is a terminal.
+ * Resolves a domain name in the ledger (to its newest open claim, or else to its newest one), or else a placeholder domain
+ * id. Without an argument, the person picks a claim if there is a terminal.
  *
  * @throws CliError `claim_unknown`, exit 5, for a domain name that is not in the ledger; exit 2 without an argument and a
  *   terminal
@@ -30,6 +30,19 @@ export async function resolveClaim(
   context: ResolveContext,
   settings: ResolveSettings,
 ): Promise<ResolvedClaim> {
+  const resolved = await resolveClaimOrDomain(argument, context, settings)
+  if ('domainId' in resolved) return resolved
+  throw new CliError('claim_unknown', Exit.notFound, `no claim for ${argument} is known on this machine`, {
+    hint: `if the claim was created elsewhere, give its placeholder domain id once; to see what is in DNS: mailclaim claims check ${resolved.domain}`,
+  })
+}
+
+/** As `resolveClaim`, but a domain without a known claim stands for itself. The domain is in its ASCII form. */
+export async function resolveClaimOrDomain(
+  argument: string | undefined,
+  context: ResolveContext,
+  settings: ResolveSettings,
+): Promise<ResolvedClaim | { readonly domain: string }> {
   const entries = await readLedger(context, settings, (error) =>
     warn(`${error.message}; skipping it`, context, settings),
   )
@@ -37,12 +50,9 @@ export async function resolveClaim(
   const byId = entries.find((entry) => entry.claim.domain_id === argument)
   if (byId !== undefined) return found(byId)
   const name = checkName(argument)
-  const byName = name.ok ? entries.find((entry) => entry.claim.name?.toLowerCase() === name.ascii) : undefined
-  if (byName !== undefined) return found(byName)
   if (name.ok) {
-    throw new CliError('claim_unknown', Exit.notFound, `no claim for ${argument} is known on this machine`, {
-      hint: `start one with: mailclaim claims create ${name.ascii} (if the claim was created elsewhere, give its placeholder domain id once)`,
-    })
+    const [byName] = claimsOf(entries, name.ascii, context.clock.now())
+    return byName === undefined ? { domain: name.ascii } : found(byName)
   }
   if (!/^[\w-]{1,128}$/.test(argument)) {
     throw usageError(name.problem, name.fix)
@@ -59,7 +69,7 @@ async function pick(
     throw usageError(
       'which claim? give its domain name or placeholder domain id',
       entries.length === 0
-        ? 'start one with: mailclaim claims create <domain>'
+        ? 'none is known on this machine; mailclaim claims check <domain> shows what is in DNS, mailclaim claims create <domain> starts a claim'
         : 'to see the claims known on this machine: mailclaim claims list',
     )
   }

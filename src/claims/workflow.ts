@@ -8,8 +8,8 @@ import { CliError, Exit } from '../errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
-import { type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
-import { endedError, nameOf, stateOf } from './lifecycle.ts'
+import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
+import { besideWarning, endedError, isOpen, nameOf, stateOf } from './lifecycle.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
@@ -38,6 +38,8 @@ export interface WorkflowOptions {
   readonly intervalMs?: number | undefined
   /** Whether to query public resolvers as well. */
   readonly publicResolvers?: boolean
+  /** Called after each check of DNS with the milliseconds until the next one. */
+  readonly onCheck?: (nextInMs: number) => void
 }
 
 type WorkflowContext = LedgerContext & Pick<Context, 'random' | 'interrupts' | 'dns'>
@@ -66,8 +68,9 @@ export async function* runWorkflow(
     claim,
   })
 
-  const { claim: started, origin } = await startOrResume(request, client, context, settings)
+  const { claim: started, origin, beside } = await startOrResume(request, client, context, settings)
   yield eventOf('created', origin, started)
+  if (beside !== undefined) yield eventOf('warning', besideWarning(beside), started)
   const state = stateOf(started)
   if (state.phase === 'completed') {
     yield eventOf('completed', state.description, started)
@@ -117,25 +120,30 @@ export async function* runWorkflow(
   }
 }
 
-/** The claim in progress, as the ledger or the service knows it, or a new one. */
+/**
+ * The claim in progress, as the ledger or the service knows it, or a new one. A claim in another region than the one asked
+ * for isn't resumed.
+ */
 async function startOrResume(
   request: ClaimRequest,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
-): Promise<{ claim: DomainClaim; origin: string }> {
-  const known = (await readLedger(context, settings, async () => {})).find(
-    (entry) => entry.claim.name?.toLowerCase() === request.name,
-  )
-  if (known?.claim.domain_id) {
-    const claim = await getClaim(client, known.claim.domain_id).catch((error: unknown) => {
+): Promise<{ claim: DomainClaim; origin: string; beside?: DomainClaim | undefined }> {
+  const now = context.clock.now()
+  const entries = await readLedger(context, settings, async () => {})
+  const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
+  const open = known.filter((claim) => isOpen(claim, now))
+  const { region } = request
+  const suitable = open.filter((claim) => !region || !claim.region || claim.region === region)
+  for (const { domain_id } of open.length > 0 ? suitable : known.slice(0, 1)) {
+    const claim = await getClaim(client, domain_id ?? '').catch((error: unknown) => {
       if (error instanceof CliError && error.exit === Exit.notFound) return undefined
       throw error
     })
-    if (claim !== undefined && stateOf(claim).phase !== 'ended') {
-      await recordClaim(claim, context, settings)
-      return { claim, origin: `resumed: ${stateOf(claim).description}` }
-    }
+    if (claim === undefined) continue
+    await recordClaim(claim, context, settings)
+    if (stateOf(claim).phase !== 'ended') return { claim, origin: `resumed: ${stateOf(claim).description}` }
   }
   const { claim, created } = await createClaim(client, request)
   await recordClaim(claim, context, settings)
@@ -147,7 +155,8 @@ async function startOrResume(
       { hint: "the claim can't be followed without it; ask the service's support for it" },
     )
   }
-  return { claim, origin: created ? 'a new claim' : 'the claim was already pending' }
+  if (!created) return { claim, origin: 'the claim was already pending' }
+  return { claim, origin: 'a new claim', beside: open.find((other) => !suitable.includes(other)) }
 }
 
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */
@@ -155,7 +164,7 @@ const MAX_LAG_MS = 10 * 60 * 1000
 
 async function* waitForDns(
   record: { name: string; value: string },
-  { timeoutMs, intervalMs, publicResolvers }: WorkflowOptions,
+  { timeoutMs, intervalMs, publicResolvers, onCheck }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
 ): AsyncGenerator<Pick<WorkflowEvent, 'event' | 'message' | 'report'>, void, void> {
@@ -184,6 +193,7 @@ async function* waitForDns(
         hint: [failure.hint, 'to ask the service without this check: --no-check'].filter(Boolean).join('\n'),
       })
     }
+    onCheck?.(step.value.nextInMs ?? 0)
     yield { event: 'waiting', message: failure.message, report: reportJson(report) }
   }
 }

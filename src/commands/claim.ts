@@ -2,7 +2,9 @@ import { CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf } from '../claims/lifecycle.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
+import { findPlace, hostText, type RecordPlace } from '../claims/record-place.ts'
 import { runWorkflow, type WorkflowEvent } from '../claims/workflow.ts'
+import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
 import { REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
@@ -13,7 +15,8 @@ import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
-import { writeJsonLine, writeObject } from '../terminal/output.ts'
+import { formatDuration } from '../terminal/duration.ts'
+import { writeJsonLine } from '../terminal/output.ts'
 import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
 
@@ -74,14 +77,22 @@ any point and run again.`,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
+    const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
+    const progress = trackProgress(timeoutMs, context)
+    let place: Promise<RecordPlace | undefined> | undefined
+    const findPlaceOnce = (claim: DomainClaim) => {
+      place ??= findPlace(claim.record?.name ?? nameOf(claim), context, settings)
+      return place
+    }
     const events = runWorkflow(
       request,
       {
-        timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+        timeoutMs,
         throughBlocked: options.throughBlocked === true,
         check: options.check !== false,
         intervalMs: options.interval === undefined ? undefined : options.interval * 1000,
         publicResolvers: options.publicResolvers === true,
+        onCheck: progress.onCheck,
       },
       connect(context, settings),
       context,
@@ -90,14 +101,32 @@ any point and run again.`,
     const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
-        : asChecklist(events, context, settings)
+        : asChecklist(events, progress.text, findPlaceOnce, context, settings)
     const claim = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error
     })
-    if (settings.format !== 'jsonl') await writeObject(context, settings, claim, CLAIM_COLUMNS)
-    await writeNextSteps(claim, context, settings)
+    if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
+    if (!settings.quiet) await writeNextSteps(claim, await findPlaceOnce(claim), context, settings)
   },
 })
+
+/** What a person reads next to the step in progress: when the next check of DNS follows, or how long it has been. */
+function trackProgress(timeoutMs: number, { clock }: Pick<Context, 'clock'>) {
+  const start = clock.monotonic()
+  const duration = (ms: number) => formatDuration(Math.max(0, ms) / 1000)
+  let nextCheckAt = start
+  return {
+    onCheck(nextInMs: number) {
+      nextCheckAt = clock.monotonic() + nextInMs
+    },
+    text() {
+      const now = clock.monotonic()
+      const what =
+        nextCheckAt > now ? `next check in ${duration(nextCheckAt - now)}` : `${duration(now - start)} so far`
+      return `${what}, ${duration(start + timeoutMs - now)} left`
+    },
+  }
+}
 
 /** Says to run the same command, because other options would start another claim. */
 function resumable({ code, exit, message }: InterruptedError): CliError {
@@ -108,37 +137,55 @@ function resumable({ code, exit, message }: InterruptedError): CliError {
 
 type Events = AsyncGenerator<WorkflowEvent, DomainClaim, void>
 
-async function asChecklist(events: Events, context: Context, settings: Settings): Promise<DomainClaim> {
+type FindPlace = (claim: DomainClaim) => Promise<RecordPlace | undefined>
+
+async function asChecklist(
+  events: Events,
+  progress: () => string,
+  placeOf: FindPlace,
+  context: Context,
+  settings: Settings,
+): Promise<DomainClaim> {
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
-  const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette)
+  const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette, progress)
   try {
-    return await drain(events, (event) => list && show(event, list))
+    return await drain(events, (event) => list && show(event, list, placeOf))
   } finally {
     await list?.end()
   }
 }
 
-function recordLines(claim: DomainClaim): string[] {
-  const { name, value } = recordOf(claim)
-  return ['Add this TXT record to DNS:', `  name   ${name}`, `  value  ${value}`]
-}
-
-async function show(event: WorkflowEvent, list: Checklist): Promise<void> {
+async function show(event: WorkflowEvent, list: Checklist, placeOf: FindPlace): Promise<void> {
   switch (event.event) {
     case 'warning':
       return list.say(`warning: ${event.message}`)
-    case 'waiting': {
-      const fix = event.report?.findings[0]?.fix
-      return list.waiting([event.message, ...(fix === undefined ? [] : [`→ ${fix}`])])
-    }
-    case 'record':
+    case 'waiting':
+      return list.waiting(reasonLines(event))
+    case 'record': {
+      const { name, value } = recordOf(event.claim)
+      const host = hostText(await placeOf(event.claim))
       // Above the list and uncut, to be copied.
-      await list.say(...recordLines(event.claim))
+      await list.say(
+        'Add this TXT record to DNS:',
+        `  host       ${host}`,
+        `  full name  ${name}`,
+        `  value      ${value}`,
+      )
       return list.tick('record', 'shown above')
+    }
     case 'created':
       await list.tick('created', `${nameOf(event.claim)}, ${event.message}`)
       return
     default:
       return list.tick(event.event, event.message)
   }
+}
+
+/** Why it waits. The record itself has been shown, so only a mistake needs a description. */
+function reasonLines({ message, report }: WorkflowEvent): string[] {
+  const [finding, ...others] = report?.findings ?? []
+  if (finding === undefined) return [message]
+  if (finding.code !== 'missing') return [message, `→ ${finding.fix}`]
+  const host = others.find(({ code }) => code === 'wrong_provider_hint')
+  return ["The TXT record above isn't in DNS yet", ...(host === undefined ? [] : [`→ ${host.message}`])]
 }

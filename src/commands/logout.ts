@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { limitKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Forgotten, forgetSession } from '../session/forget.ts'
 import { profilesWithSecrets } from '../session/profiles.ts'
@@ -30,22 +31,21 @@ the service stays active until it is revoked there.`,
   async run({ options }, context, settings) {
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]
     const forgotten: Forgotten[] = []
-    for (const profile of profiles) forgotten.push(await forgetSession(context, settings, profile))
+    const limited = { ...context, keychain: limitKeychain(context, settings) }
+    for (const profile of profiles) forgotten.push(await forgetSession(limited, settings, profile))
     if (!isToldOnStderr(settings))
       await printItems(forgotten.map(outcomeOf), COLUMNS, 'No profile is signed in.', context, settings)
     if (!settings.quiet) await announce(context, forgotten)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
-    const first = kept[0]
     throw new CliError(
       'secret_kept',
-      Exit.notSignedIn,
-      `not everything could be removed: ${kept.map(({ profile, location }) => `the ${location.store} may still hold a secret of profile ${profile} (${location.name})`).join('; ')}: ${first?.why ?? ''}`,
+      context.interrupts.signal.aborted ? Exit.interrupted : Exit.notSignedIn,
+      `not everything could be removed: ${kept.map(({ profile, location, why }) => `the ${location.store} may still hold a secret of profile ${profile} (${location.name}): ${why}`).join('; ')}`,
       {
-        hint:
-          first?.location.store === 'keychain'
-            ? 'unlock the keychain and run mailclaim logout again'
-            : 'check the permissions of that file and its directory, and run mailclaim logout again',
+        hint: kept.some(({ location }) => location.store === 'keychain')
+          ? 'unlock the keychain and run mailclaim logout again'
+          : 'remove it by hand, or check the permissions of its directory, and run mailclaim logout again',
       },
     )
   },

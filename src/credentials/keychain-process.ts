@@ -31,13 +31,18 @@ const OWN_PROCESS_GROUP: Pick<SpawnOptions, 'detached' | 'windowsHide'> = {
 /** Signals that can still end a helper that has just started, before it leaves our process group. */
 const GROUP_SIGNALS: readonly unknown[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-function callHelper(options: HelperOptions, request: KeychainRequest): Promise<KeychainAnswer> {
+function callHelper(
+  options: HelperOptions,
+  { signal, ...request }: KeychainRequest,
+): Promise<KeychainAnswer> {
   return new Promise((resolve) => {
+    const abort = () => finish({ ok: false, reason: 'timeout', detail: '' })
     let helper: ChildProcess | undefined
     let finished = false
     const finish = (answer: KeychainAnswer) => {
       finished = true
       clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
       // SIGKILL: the native call may be blocked, and process.exit() would wait for it.
       helper?.kill('SIGKILL')
       resolve(answer)
@@ -71,6 +76,8 @@ function callHelper(options: HelperOptions, request: KeychainRequest): Promise<K
       // If this fails, the helper has ended, and `close` says why.
       helper.send(request, () => {})
     }
+    if (signal?.aborted || request.timeoutMs <= 0) return abort()
+    signal?.addEventListener('abort', abort)
     start(true)
   })
 }

@@ -1,6 +1,8 @@
-import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
+import type { Context, Keychain, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import type { Settings } from '../settings/settings.ts'
+import { withWaitingNote } from '../terminal/notices.ts'
 
 /** The name of the items in the system's keychain program. */
 const SERVICE = 'mailclaim'
@@ -8,6 +10,9 @@ const SERVICE = 'mailclaim'
 /** Enough for a slow bus. On a terminal there may be a person who has to unlock the keychain, which takes longer. */
 const UNATTENDED_MS = 10_000
 const ATTENDED_MS = 60_000
+
+/** How long the removal of items may take, all of them together: what stays can be removed later. */
+const REMOVAL_MS = 15_000
 
 /** What a call to the keychain needs. */
 export type KeychainContext = Pick<Context, 'keychain' | 'stdin' | 'stderr'>
@@ -46,6 +51,29 @@ export async function callKeychain(
   })
   if (answer.ok) return answer.value
   throw keychainError(answer, profileOf(request.account))
+}
+
+/**
+ * The keychain, for the removal of items: it says if it keeps a person waiting, its calls together end in 15 seconds, and
+ * a signal ends them immediately.
+ */
+export function limitKeychain(
+  { keychain, clock, interrupts, stderr }: Pick<Context, 'keychain' | 'clock' | 'interrupts' | 'stderr'>,
+  settings: Pick<Settings, 'quiet'>,
+): Keychain {
+  let left = REMOVAL_MS
+  return {
+    async call(request) {
+      const start = clock.monotonic()
+      const timeoutMs = Math.min(request.timeoutMs, left)
+      const answer = keychain.call({ ...request, timeoutMs, signal: interrupts.signal })
+      try {
+        return await withWaitingNote('Waiting for the keychain …', { stderr, clock }, settings, answer)
+      } finally {
+        left = Math.max(0, left - (clock.monotonic() - start))
+      }
+    },
+  }
 }
 
 /** The profile that an item belongs to: the first word of its account. */

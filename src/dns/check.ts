@@ -13,8 +13,8 @@ import { limitQueries } from './wire/query-limit.ts'
 export interface CheckRequest {
   /** The name of the record, as a person writes it. */
   readonly name: string
-  /** The whole TXT value. */
-  readonly expected: string
+  /** The whole TXT value; null to see which values are there. */
+  readonly expected: string | null
   /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
   readonly resolvers: readonly DnsAddress[] | 'system'
   /** 53, except for private DNS. */
@@ -41,7 +41,7 @@ const MAX_QUERIES = 120
 const MAX_SEARCH_QUERIES = 96
 
 /**
- * Finds out whether a TXT record is visible, and if not, why. Asks the authoritative servers; asks recursive resolvers
+ * Finds out whether a TXT record is visible, and if not, why; without an expected value, which TXT records there are. Asks the authoritative servers; asks recursive resolvers
  * about the name itself only once an authoritative server has the record. Rejects only if the signal in the effects
  * aborts: whatever DNS does is in the report.
  */
@@ -77,5 +77,5 @@ async function check(request: CheckRequest, effects: DnsEffects): Promise<CheckR
   const record = { name: name.ascii, expected: request.expected, resolvers, start }
   const observations = await gatherObservations(location, record, context, effects)
   const { verdict, findings } = diagnose(observations)
-  return buildReport(observations, verdict, findings, request.expected)
+  return buildReport(observations, verdict, findings)
 }

@@ -69,13 +69,15 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * The complete pairs of a JSON object that breaks off, which may include a refresh token that was just rotated; undefined
- * if there are none.
+ * The complete pairs of a JSON object that breaks off or has an invalid pair, which may include a refresh token that was
+ * just rotated; undefined if there are none.
  */
 function completePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
-  const pairs = [...text.matchAll(/"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))/g)]
-  return pairs.length === 0 ? undefined : parseObject(`{${pairs.map(([pair]) => pair).join(',')}}`)
+  const pairs = [...text.matchAll(/"\w+"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))/g)].flatMap(([pair]) =>
+    Object.entries(parseObject(`{${pair}}`) ?? {}),
+  )
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs)
 }
 
 /**

@@ -54,23 +54,27 @@ export function parseObject(
   body: Body,
   secrets: readonly string[] = [],
 ): Record<string, unknown> {
-  if (body.isTruncated)
-    throw unexpectedAnswer(`it is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`, status)
-  if (body.text.trim() === '') throw unexpectedAnswer('it is empty', status)
-  // Every value but the first one follows one of these.
-  if (['{', '[', ','].some((separator) => occursMoreOften(body.text, separator, MAX_VALUES)))
+  const { text, isTruncated } = body
+  if (isTruncated) throw unexpectedAnswer(`it is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`, status)
+  if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
+  const hasMore = (separators: string[], limit: number) =>
+    separators.some((separator) => occursMoreOften(text, separator, limit))
+  // A value takes at least two characters, and every one but the first follows one of these.
+  if (text.length > 2 * MAX_VALUES && hasMore(['{', '[', ','], MAX_VALUES))
     throw unexpectedAnswer(`it contains more than ${MAX_VALUES} values`, status)
   let value: unknown
   try {
-    value = JSON.parse(body.text)
+    value = JSON.parse(text)
   } catch {
-    const start = redact(body.text.slice(0, MAX_ERROR_BODY_BYTES), secrets)
+    const start = redact(text.slice(0, MAX_ERROR_BODY_BYTES), secrets)
     throw unexpectedAnswer(`it is not JSON: ${excerpt(start, 120)}`, status)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unexpectedAnswer(`expected a JSON object, got ${nameOfType(value)}`, status)
   }
-  if (isDeeperThan(MAX_DEPTH, value)) throw unexpectedAnswer('it is nested too deeply', status)
+  // Every level begins with one of these.
+  if (hasMore(['{', '['], MAX_DEPTH / 2) && isDeeperThan(MAX_DEPTH, value))
+    throw unexpectedAnswer('it is nested too deeply', status)
   return value as Record<string, unknown>
 }
 

@@ -5,7 +5,8 @@ import type { ClaimRequest, DomainClaim } from './types.ts'
 /**
  * Starts a claim (section 4.5).
  *
- * @returns the claim, and whether it is new: the status is 200 instead of 201 if an identical claim was already pending
+ * @returns the claim, and whether it is new. The interface doesn't say what happens if one is open already; a status of 200
+ *   instead of 201 is taken to mean that it's the one returned
  */
 export async function createClaim(
   client: ServiceClient,

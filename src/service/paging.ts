@@ -5,6 +5,9 @@ import type { ListEnvelope } from './types.ts'
 /** The interface's own limit for one request (section 8). */
 export const LARGEST_PAGE = 100
 
+/** In how many turns of the event loop a request leaves, with one to spare: the transport alone waits for three. */
+const TURNS_TO_SEND = 5
+
 /** How many items in front of a cursor are held in memory. */
 const MOST_BACKWARDS = 20_000
 
@@ -109,8 +112,9 @@ async function* consecutive<T extends { readonly id?: string | null }>(
       const next = last ? undefined : nextCursor(envelope.data, backwards, seen)
       if (typeof next === 'string') {
         asked = ask(next, left)
-        // A turn, in which the request leaves: it would otherwise wait until this page has been written.
-        await new Promise((resolve) => setImmediate(resolve))
+        // The request leaves in these turns: it would otherwise wait until this page has been written.
+        for (let turns = 0; turns < TURNS_TO_SEND; turns++)
+          await new Promise((resolve) => setImmediate(resolve))
       }
       // Without a limit the range goes on until there is no more.
       const finalHasMore = last ? hasMore : range.limit === undefined ? false : undefined

@@ -7,9 +7,10 @@ import { withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, journaled, journaledAt } from './journal.ts'
-import { interrupted, notSignedIn, REFRESH_TOKEN_DAYS, sessionOver } from './messages.ts'
+import { interrupted, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
+import { expiryOf, hasExpired } from './refresh-token.ts'
 
 type DescribeContext = SessionContext & Pick<Context, 'environment'>
 
@@ -167,7 +168,7 @@ async function classifyUnderLock(
   }
   if (token !== undefined && isFresh(token, context.clock))
     return { ...common, state: 'fine', problem: undefined }
-  if (common.refreshTokenExpiresAt < context.clock.now()) {
+  if (hasExpired(record.id, secret, token, context.clock)) {
     const ended = {
       at: context.clock.now(),
       description: null,
@@ -179,7 +180,6 @@ async function classifyUnderLock(
   return { ...common, state: 'needs_refresh', problem: undefined }
 }
 
-/** A refresh token expires 60 days after its receipt. */
 function dates(renewedAt: number): { renewedAt: number; refreshTokenExpiresAt: number } {
-  return { renewedAt, refreshTokenExpiresAt: renewedAt + REFRESH_TOKEN_DAYS * 24 * 3600 * 1000 }
+  return { renewedAt, refreshTokenExpiresAt: expiryOf(renewedAt) }
 }

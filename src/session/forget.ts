@@ -1,9 +1,9 @@
-import { type KeptSecret, locationsOf, secretFiles } from '../credentials/secret-copies.ts'
+import { type KeptSecret, locationsOf, removeSecrets, secretFiles } from '../credentials/secret-copies.ts'
 import type { Settings } from '../settings/settings.ts'
 import { removeDurable, removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLockIfAny } from '../storage/lock.ts'
 import { ensurePrivateDirectory, namesIn } from '../storage/private-directory.ts'
-import { removeAccessToken } from './access-token.ts'
+import { note } from '../terminal/notices.ts'
 import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
 import { secretStorage, sessionPaths } from './paths.ts'
@@ -21,13 +21,14 @@ export interface Forgotten {
 }
 
 /**
- * Removes every copy of the profile's secrets from this machine, and its session. The grant at the service stays.
+ * Removes every copy of the profile's secrets from this machine, and its session. The grant at the service stays. What
+ * can't be removed keeps nothing else from being removed.
  *
  * @throws CliError `session_busy`, exit 7; `cannot_write` or `directory_unusable`, exit 1.
  */
 export async function forgetSession(
   context: SessionContext,
-  settings: Pick<Settings, 'httpTimeoutMs'>,
+  settings: Pick<Settings, 'httpTimeoutMs' | 'quiet'>,
   profile: string,
 ): Promise<Forgotten> {
   const paths = sessionPaths(context, profile)
@@ -35,19 +36,19 @@ export async function forgetSession(
     return { profile, record: undefined, kept: [], damaged: undefined }
   // Refuses another user's directory, even if the system would let us remove what is in it.
   await ensurePrivateDirectory(paths.directory)
-  return withLockIfAny(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
-    context.interrupts.shield(async () => {
-      removeStaleTemporaries(paths.directory, { ofAnyAge: true })
-      const { record, damaged } = await readOrMoveAway(context, paths)
-      removeAccessToken(paths)
-      const locations = record === undefined ? [] : locationsOf(secretStorage(paths, record))
-      const items = [...(await readSuperseded(paths)), ...locations].filter(
-        ({ store }) => store === 'keychain',
-      )
-      const kept = await removeSuperseded(context, paths, items, undefined)
-      removeDurable(paths.session)
-      removeJournals(paths.directory)
-      return { profile, record, kept, damaged }
-    }),
-  )
+  const waiting = {
+    deadlineMs: lockDeadline(settings),
+    onWait: () => note('Waiting for another mailclaim, which is using this session …', context, settings),
+  }
+  return withLockIfAny(paths.lock, context, waiting, async () => {
+    removeStaleTemporaries(paths.directory, { ofAnyAge: true })
+    const { record, damaged } = await readOrMoveAway(context, paths)
+    const locations = record === undefined ? [] : locationsOf(secretStorage(paths, record))
+    const items = [...(await readSuperseded(paths)), ...locations].filter(({ store }) => store === 'keychain')
+    const tokens = await removeSecrets(context, [{ store: 'file', name: paths.accessToken }])
+    const secrets = await removeSuperseded(context, paths, items, undefined)
+    removeDurable(paths.session)
+    removeJournals(paths.directory)
+    return { profile, record, kept: [...tokens, ...secrets], damaged }
+  })
 }

@@ -1,6 +1,7 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
+import { REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
 type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 
@@ -8,9 +9,6 @@ type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 export function signInAgain({ profile, store }: SignedIn): string {
   return loginCommand({ profile, store })
 }
-
-/** The refresh token lives this long from when it was issued (interface, section 8). */
-export const REFRESH_TOKEN_DAYS = 60
 
 function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
@@ -111,6 +109,16 @@ export function accessTokenNotStored(cause: unknown, oldStays: boolean): CliErro
   if (!(cause instanceof CliError)) throw cause
   const then = oldStays ? 'the previous one is still stored and may be used' : 'it is not stored'
   return withSentence(cause, `The session is renewed, but its new access token is lost: ${then}`, cause)
+}
+
+/** The session is renewed, but nothing on this machine says so any more. */
+export function recordDeleted(session: SignedIn): CliError {
+  return new CliError(
+    'session_deleted',
+    Exit.notSignedIn,
+    `the session of profile ${session.profile} was renewed, but its files were deleted meanwhile, so no other command can use it`,
+    { hint: `run ${signInAgain(session)}` },
+  )
 }
 
 /** The session is renewed, but the access token that came with it is missing or unusable. */

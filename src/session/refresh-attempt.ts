@@ -4,15 +4,12 @@ import { refresh } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import type { PreallocatedFile } from '../storage/durable-file.ts'
 import { moment } from '../storage/moment.ts'
-import { note } from '../terminal/notices.ts'
+import { withWaitingNote } from '../terminal/notices.ts'
 import type { AccessToken } from './access-token.ts'
 import { closeJournal, closeJournalQuietly, isJournaled, openJournal, reopenJournal } from './journal.ts'
 import { journalStays, nothingSent, outcomeUnknown } from './messages.ts'
 import { accessTokenOf, cacheAccessToken, endSession, storeRenewed } from './refresh-outcome.ts'
-import type { RefreshAttempt, RefreshTask } from './refresh-task.ts'
-
-/** How long a person waits before a message says what for. */
-const SILENT_MS = 2_000
+import type { RefreshAttempt } from './refresh-task.ts'
 
 type AttemptResult =
   | { readonly kind: 'renewed'; readonly token: AccessToken }
@@ -33,7 +30,9 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
   let stopped: { readonly why: unknown } | undefined
   let sent = false
   const outcome = await withWaitingNote(
-    attempt,
+    'Waiting for the service to renew the session …',
+    context,
+    settings,
     refresh(context, {
       base: parseBaseUrl(record.issuer),
       clientId: record.clientId,
@@ -88,18 +87,6 @@ function reserve(storage: SecretStorage): PreallocatedFile {
     return reserveSpace(storage)
   } catch (error) {
     throw nothingSent(storage.profile, error)
-  }
-}
-
-/** Says so, once, if an answer takes longer than two seconds. */
-async function withWaitingNote<T>({ context, settings }: RefreshTask, work: Promise<T>): Promise<T> {
-  const cancel = context.clock.alarm(SILENT_MS, () => {
-    void note('Waiting for the service to renew the session …', context, settings)
-  })
-  try {
-    return await work
-  } finally {
-    cancel()
   }
 }
 

@@ -17,15 +17,15 @@ import {
   accessTokenNotStored,
   accessTokenUnusable,
   notRecorded,
-  REFRESH_TOKEN_DAYS,
+  recordDeleted,
   replacedMeanwhile,
   sessionOver,
-  signInAgain,
   tokenLost,
 } from './messages.ts'
 import type { SessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, writeRecord } from './record.ts'
 import type { RefreshAttempt } from './refresh-task.ts'
+import { hasExpired } from './refresh-token.ts'
 
 /**
  * Step 9: stores the refresh token, then the access token, then closes the journal.
@@ -49,6 +49,7 @@ export async function storeRenewed(
   })
   const replaced = await discardIfReplaced(attempt)
   if (replaced !== undefined) throw replaced
+  const isGone = !isThere(paths.session)
   // From here on the session is safe: the next command makes up for whatever fails.
   const token = outcome.access && accessTokenOf(attempt, outcome.access, successor.generation, received)
   const failure = await cacheAccessToken(paths, token)
@@ -58,23 +59,20 @@ export async function storeRenewed(
     if (areGone) closeJournalQuietly(guard.journals, sha256)
   } else {
     // Even with --quiet: the secret is where nobody chose to keep it.
-    const then = isThere(paths.session)
-      ? 'goes back at the next refresh'
-      : `is of no use without the record of the session, which is gone: run ${signInAgain(record)}`
+    const then = isGone ? '' : ' and goes back at the next refresh'
     await context.stderr.write(
-      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.location.name}) and ${then}`)}\n`,
+      `warning: ${sanitizeLine(`the new refresh token could not be stored where it belongs (${stored.problem}). It is kept in a file that only you can read (${stored.location.name})${then}`)}\n`,
     )
   }
   if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')
-  if (failure !== undefined) {
-    // A person who narrowed the token must not hand out a wider one.
-    if (options.reason === 'asked') throw failure
-    await warn(
-      `the new access token could not be stored, so the next command renews it again: ${failure.message}`,
-      context,
-      settings,
-    )
-  }
+  const loss = isGone ? recordDeleted(record) : failure
+  if (loss === undefined) return token
+  // A person who narrowed the token must not hand out a wider one.
+  if (options.reason === 'asked') throw loss
+  const what = isGone
+    ? `${loss.message}; ${loss.hint}`
+    : `the new access token could not be stored, so the next command renews it again: ${loss.message}`
+  await warn(what, context, settings)
   return token
 }
 
@@ -156,7 +154,7 @@ export async function endSession(
   const replaced = await discardIfReplaced(attempt)
   if (replaced !== undefined) return replaced
   const now = context.clock.now()
-  const expired = now - secret.issuedAt > REFRESH_TOKEN_DAYS * 24 * 3600 * 1000
+  const expired = hasExpired(record.id, secret, await readAccessToken(paths), context.clock)
   const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'
   const ended: OAuthRecord = {
     ...record,

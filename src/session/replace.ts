@@ -1,5 +1,6 @@
+import { limitKeychain } from '../credentials/keychain.ts'
 import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
-import { type Secret, writeSecret } from '../credentials/store.ts'
+import { type Secret, type SecretLocation, writeSecret } from '../credentials/store.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
 import { isBearerToken } from '../service/authorizer.ts'
@@ -23,7 +24,7 @@ import {
 } from './record.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
-type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs'>
+type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs' | 'quiet'>
 
 /** An API key that is longer is a file that was piped in by mistake. */
 const MAX_API_KEY_LENGTH = 2000
@@ -105,7 +106,10 @@ export async function storeApiKey(
   return { record, kept: await replace(context, settings, record, secret, undefined) }
 }
 
-/** Takes the lock; an API key goes without, if there are no locks here. No signal interrupts the replacement. */
+/**
+ * Takes the lock; an API key goes without, if there are no locks here. No signal interrupts the replacement, but one ends
+ * the wait for a keychain that doesn't give up what it holds of the previous session.
+ */
 async function replace(
   context: SessionContext,
   settings: SessionSettings,
@@ -116,18 +120,25 @@ async function replace(
   const paths = sessionPaths(context, record.profile)
   await ensureProfileDirectory(context, paths)
   const lock = record.kind === 'api_key' ? withLockIfAny : withLock
-  return lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, () =>
-    context.interrupts.shield(() => replaceUnderLock(context, paths, record, secret, token)),
-  )
+  return lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, async () => {
+    const items = await context.interrupts.shield(() =>
+      replaceUnderLock(context, paths, record, secret, token),
+    )
+    const limited = { ...context, keychain: limitKeychain(context, settings) }
+    const kept = await removeSuperseded(limited, paths, items, record.id)
+    removeJournals(paths.directory)
+    return kept
+  })
 }
 
+/** @returns the keychain items of the profile, that of the new session included. */
 async function replaceUnderLock(
   context: SessionContext,
   paths: SessionPaths,
   record: SessionRecord,
   secret: Secret,
   token: AccessToken | undefined,
-): Promise<KeptSecret[]> {
+): Promise<SecretLocation[]> {
   removeStaleTemporaries(paths.directory, { ofAnyAge: true })
   const { record: previous } = await readOrMoveAway(context, paths)
   const { location } = secretStorage(paths, record)
@@ -147,10 +158,7 @@ async function replaceUnderLock(
     throw error
   }
   if (token !== undefined) cacheFirstToken(paths, token)
-  const allItems = location.store === 'keychain' ? [...items, location] : items
-  const kept = await removeSuperseded(context, paths, allItems, record.id)
-  removeJournals(paths.directory)
-  return kept
+  return location.store === 'keychain' ? [...items, location] : items
 }
 
 /** A session without its first access token is whole: the next command gets one. */

@@ -41,9 +41,9 @@ export function noteSuperseded(paths: SessionPaths, locations: readonly SecretLo
 /**
  * Removes every secret of the profile except that of its current session, and keeps a note of the keychain items that
  * couldn't be removed. Their journals stay too: another state directory may hold the same item, and must not send a
- * token that is in flight.
+ * token that is in flight. The files go first, because a keychain may take its time.
  *
- * @param keychain the known items.
+ * @param keychain the known items, which are noted.
  * @param current the sign-in whose secret stays; undefined removes them all.
  * @returns what may still hold a secret.
  */
@@ -57,7 +57,12 @@ export async function removeSuperseded(
   const files = secretFiles(paths).filter(({ session }) => session !== current)
   const others = new Map(keychain.filter((item) => !isCurrent(item)).map((item) => [item.name, item]))
   const kept = await removeSecrets(context, [...files, ...others.values()])
-  noteSuperseded(paths, [...kept.map(({ location }) => location), ...keychain.filter(isCurrent)])
+  try {
+    noteSuperseded(paths, [...kept.map(({ location }) => location), ...keychain.filter(isCurrent)])
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    kept.push({ location: { store: 'file', name: paths.superseded }, why: error.message })
+  }
   const stillThere = new Set(kept.map(({ location }) => location.name))
   for (const item of others.values()) if (!stillThere.has(item.name)) removeGuard(context, item)
   return kept

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
-import { truncate, wrap } from './measure.ts'
+import { truncate, widthOf, wrap } from './measure.ts'
 import { sanitizeLine } from './sanitize.ts'
 import { canAnimate, startSpinner } from './spinner.ts'
 
@@ -24,15 +24,18 @@ export interface Checklist {
 const FRAME_MS = 120
 
 /**
- * A checklist on stderr. On a terminal it is redrawn in place by the spinner; elsewhere, and if the terminal can't move
- * its cursor, it is plain lines, each written once.
+ * A checklist on stderr, with a text next to the step in progress, which is read again whenever the list is drawn. On a terminal it is redrawn in place by the spinner; elsewhere, and if the terminal can't move
+ * its cursor, it is plain lines, each written once, without that text.
  */
 export async function createChecklist(
   items: readonly ChecklistItem[],
   context: Pick<Context, 'stderr' | 'environment'>,
   palette: Palette,
+  progress = () => '',
 ): Promise<Checklist> {
-  return canAnimate(context) ? liveChecklist(items, context, palette) : plainChecklist(items, context)
+  return canAnimate(context)
+    ? liveChecklist(items, context, palette, progress)
+    : plainChecklist(items, context)
 }
 
 function plainChecklist(items: readonly ChecklistItem[], { stderr }: Pick<Context, 'stderr'>): Checklist {
@@ -56,6 +59,7 @@ async function liveChecklist(
   items: readonly ChecklistItem[],
   { stderr }: Pick<Context, 'stderr'>,
   palette: Palette,
+  progress: () => string,
 ): Promise<Checklist> {
   const { spinners } = await import('ora')
   const details = new Map<string, string>()
@@ -72,6 +76,12 @@ async function liveChecklist(
       )
   const pending = () => items.filter(({ key }) => !details.has(key))
   const open = (item: ChecklistItem) => `${palette.faint('○')} ${title(item)}`
+  /** Follows the title of the active step and a space. */
+  const inProgress = () => {
+    const [active] = pending()
+    const left = width() - widthOf(active?.title ?? '') - 4
+    return active === undefined || left < 1 ? '' : palette.faint(truncate(` ${progress()}`, left))
+  }
   const underneath = () => [
     ...pending().slice(1).map(open),
     ...below.flatMap((text) => wrap(text, width() - 2)).map((text) => palette.warning(`  ${text}`)),
@@ -93,10 +103,7 @@ async function liveChecklist(
   const { spinner, stream } = await startSpinner(stderr, {
     ...drawing(),
     color: false,
-    suffixText: () =>
-      underneath()
-        .map((line) => `\n${line}`)
-        .join(''),
+    suffixText: () => [inProgress(), ...underneath()].join('\n'),
   })
   const redraw = async () => {
     Object.assign(spinner, drawing())

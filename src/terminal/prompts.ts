@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import { confirm, input, password, select } from '@inquirer/prompts'
 import type { Context, Prompts } from '../context.ts'
 import { InterruptedError } from '../errors.ts'
@@ -26,9 +27,10 @@ export function createPrompts({
     const ended = new AbortController()
     const onPause = () => setImmediate(() => ended.abort())
     input.once('pause', onPause)
+    const output = promptOutput(stderr)
     try {
       const signal = AbortSignal.any([interrupts.signal, ended.signal])
-      return await question({ input, output: promptOutput(stderr), signal })
+      return await question({ input, output, signal })
     } catch (error) {
       if (interrupts.signal.aborted) throw interrupts.signal.reason
       // By name, as the library advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
@@ -39,6 +41,8 @@ export function createPrompts({
       input.off('pause', onPause)
       // Otherwise the open stream keeps the process alive.
       input.pause()
+      // What the library draws at the end must not come after what the caller writes next.
+      if (output.writableEnded) await finished(output)
     }
   }
 
@@ -75,9 +79,7 @@ export function createPrompts({
 }
 
 /** The stream that the library draws on: our stderr, with its current width. */
-function promptOutput(
-  output: Context['stderr'],
-): NodeJS.WritableStream & { columns: number; isTTY: boolean } {
+function promptOutput(output: Context['stderr']): Writable & { columns: number; isTTY: boolean } {
   const stream = new Writable({
     decodeStrings: false,
     write(chunk, _encoding, done) {

@@ -53,6 +53,16 @@ describe('the ledger', () => {
     expect(entries[0]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
   })
 
+  it('the order of the claims stays the same whichever is looked at', async () => {
+    const { context, settings, read } = await world()
+    const one = claim('one.example', 'd1', { created_at: '2026-11-19 10:00:00+00' })
+    const two = claim('two.example', 'd2', { created_at: '2026-11-20 10:00:00+00' })
+    for (const seen of [[one, two], [one], [two], [two, one]]) {
+      await remember(context, settings, ...seen)
+      expect((await read()).names).toEqual(['two.example', 'one.example'])
+    }
+  })
+
   it('a ledger that cannot be written causes a warning only', async () => {
     const { context, settings } = await world()
     mkdirSync(context.directories.state, { recursive: true })
@@ -131,6 +141,43 @@ describe('resolving a claim', () => {
     expect((await resolveClaim('one.example', context, settings)).domainId).toBe('new')
   })
 
+  describe('a name stands for its newest open claim,', () => {
+    const at = (day: number, more: object = {}) => ({
+      created_at: `2026-11-${day} 10:00:00.5+00`,
+      expires_at: `2026-11-${day + 7} 10:00:00.5+00`,
+      ...more,
+    })
+    const old = claim('one.example', 'old', at(18, { status: 'superseded' }))
+    const open = claim('one.example', 'open', at(19))
+    const resolved = async (...claims: DomainClaim[]) => {
+      const { context, settings } = await world()
+      await remember(context, settings, ...claims)
+      return (await resolveClaim('one.example', context, settings)).domainId
+    }
+
+    it('whichever was looked at last', async () => {
+      expect(await resolved(open, old)).toBe('open')
+      expect(await resolved(old, open, claim('one.example', 'older', at(17)))).toBe('open')
+    })
+
+    it('even if a newer one is over', async () => {
+      expect(await resolved(open, claim('one.example', 'new', at(20, { status: 'canceled' })))).toBe('open')
+    })
+
+    it('and one that has expired by the clock is over', async () => {
+      const stale = claim(
+        'one.example',
+        'stale',
+        at(10, { created_at: '2026-11-20 11:00:00+00', expires_at: '2026-11-20 11:30:00+00' }),
+      )
+      expect(await resolved(open, stale)).toBe('open')
+    })
+
+    it('or for its newest claim if all are over', async () => {
+      expect(await resolved(claim('one.example', 'new', at(20, { status: 'failed' })), old)).toBe('new')
+    })
+  })
+
   it('an unknown id is taken as it is', async () => {
     const { context, settings } = await world()
     expect(await resolveClaim('7b1f0f1e-77', context, settings)).toEqual({
@@ -149,6 +196,14 @@ describe('resolving a claim', () => {
     await expect(resolveClaim(said, context, settings)).rejects.toMatchObject({
       exit,
       hint: expect.any(String),
+    })
+  })
+
+  it('a domain without a known claim is never a reason to create one', async () => {
+    const { context, settings } = await world()
+    await expect(resolveClaim('customer.example', context, settings)).rejects.toMatchObject({
+      code: 'claim_unknown',
+      hint: 'if the claim was created elsewhere, give its placeholder domain id once; to see what is in DNS: mailclaim claims check customer.example',
     })
   })
 

@@ -55,8 +55,21 @@ describe("a claim's state", () => {
   })
 
   it('the next steps after completion are listed', () => {
-    expect(nextSteps(claim({ status: 'completed' })).join('\n')).toMatch(
+    expect(nextSteps(claim({ status: 'completed' }), undefined).join('\n')).toMatch(
       /new DKIM[\s\S]*can't be reused[\s\S]*verify/,
+    )
+  })
+
+  it('the next steps name the record by its host, to find it at the provider', () => {
+    const place = { zone: 'example.com', host: '@' }
+    expect(nextSteps(claim({ status: 'completed', record: { name: 'example.com' } }), place).at(-1)).toBe(
+      'The TXT record at example.com (host @ in the zone example.com) is no longer needed; remove it if you like.',
+    )
+  })
+
+  it('a pending claim does not read as if its record were missing', () => {
+    expect(stateOf(claim({ status: 'pending' })).description).toBe(
+      'waiting for the TXT record to be verified',
     )
   })
 })

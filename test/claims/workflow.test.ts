@@ -4,7 +4,7 @@ import { runWorkflow, type WorkflowEvent, type WorkflowOptions } from '../../src
 import type { HttpResponse } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { createServiceClient } from '../../src/service/client.ts'
-import type { DomainClaim } from '../../src/service/types.ts'
+import type { ClaimRequest, DomainClaim } from '../../src/service/types.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 
 const claim = (fields: Partial<Record<keyof DomainClaim, unknown>> = {}) =>
@@ -24,7 +24,12 @@ interface Service {
 }
 
 /** Runs the workflow, without DNS, at a service with these responses, and returns the events and the requests. */
-async function run(service: Service, options: Partial<WorkflowOptions> = {}, known?: DomainClaim) {
+async function run(
+  service: Service,
+  options: Partial<WorkflowOptions> = {},
+  known: DomainClaim | readonly DomainClaim[] = [],
+  request: Partial<ClaimRequest> = {},
+) {
   const { states = [claim({ status: 'completed' })], created = claim(), createdStatus = 201 } = service
   let turn = 0
   const asked: string[] = []
@@ -39,7 +44,10 @@ async function run(service: Service, options: Partial<WorkflowOptions> = {}, kno
     },
   })
   const settings = await fakeSettings(context)
-  if (known !== undefined) await recordClaim(known, context, settings)
+  for (const one of [known].flat()) {
+    context.clock.advance(1000)
+    await recordClaim(one, context, settings)
+  }
   const client = createServiceClient({
     context,
     settings,
@@ -50,7 +58,7 @@ async function run(service: Service, options: Partial<WorkflowOptions> = {}, kno
   })
   const events: WorkflowEvent[] = []
   const workflow = runWorkflow(
-    { name: 'example.com' },
+    { name: 'example.com', ...request },
     { timeoutMs: 60_000, throughBlocked: false, check: false, ...options },
     client,
     context,
@@ -89,6 +97,43 @@ describe('the workflow', () => {
     const { events, asked } = await run({ states: [claim(), claim({ status: 'completed' })] }, {}, claim())
     expect(events[0]?.message).toMatch(/^resumed: /)
     expect(asked).not.toContain('POST /domains/claim')
+  })
+
+  describe('with several claims of the domain', () => {
+    const old = claim({ domain_id: 'old', status: 'superseded', created_at: '2026-11-18 10:00:00+00' })
+    const live = claim({ domain_id: 'live', region: 'eu-west-1', created_at: '2026-11-19 10:00:00+00' })
+
+    it('the workflow resumes the live one, whatever its region and whichever was looked at last', async () => {
+      for (const known of [
+        [live, old],
+        [old, live],
+      ]) {
+        const { asked, end } = await run({}, {}, known)
+        expect(asked).toEqual(['GET /domains/live/claim'])
+        expect(end).toMatchObject({ status: 'completed' })
+      }
+    })
+
+    it('the workflow resumes the one in the region that is asked for', async () => {
+      const other = claim({ domain_id: 'other', region: 'us-east-1', created_at: '2026-11-20 10:00:00+00' })
+      expect((await run({}, {}, [live, other], { region: 'eu-west-1' })).asked[0]).toBe(
+        'GET /domains/live/claim',
+      )
+      expect((await run({}, {}, [live, other])).asked[0]).toBe('GET /domains/other/claim')
+    })
+
+    it('the workflow warns when it makes one next to the live one of another region', async () => {
+      const { events, asked } = await run({}, {}, [old, live], { region: 'us-east-1' })
+      expect(asked[0]).toBe('POST /domains/claim')
+      expect(events.slice(0, 2)).toMatchObject([
+        { event: 'created', message: 'a new claim' },
+        {
+          event: 'warning',
+          message:
+            'example.com already had an open claim (region eu-west-1, created 2026-11-19 10:00:00+00): the service may end it in favor of this new one, which needs its own TXT record',
+        },
+      ])
+    })
   })
 
   it.each(['expired', 'failed', 'superseded', 'canceled'])(

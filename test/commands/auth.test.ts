@@ -1,10 +1,18 @@
-import { rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { run } from '../../src/cli.ts'
+import type { KeychainAnswer, KeychainRequest } from '../../src/context.ts'
+import { InterruptedError } from '../../src/errors.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { storeApiKey } from '../../src/session/replace.ts'
-import { createFakeKeychain, type FakeContextOptions } from '../fake-context.ts'
-import { createSandboxSession, type SandboxSession } from '../session/sandbox-session.ts'
+import {
+  createFakeClock,
+  createFakeKeychain,
+  type FakeClock,
+  type FakeContextOptions,
+  type FakeKeychain,
+} from '../fake-context.ts'
+import { createSandboxSession, type SandboxSession, withEffects } from '../session/sandbox-session.ts'
 
 /** Runs the program in a world and says what it printed. */
 async function mailclaim(world: SandboxSession, ...words: string[]) {
@@ -217,6 +225,86 @@ describe('logout', () => {
     expect(await mailclaim(world, 'logout', '--all', '--json')).toMatchObject({ exit: 0 })
     expect(keychain.items.size).toBe(0)
   })
+
+  /** A keychain that answers nothing, and takes as long as it may. */
+  function silent(clock: FakeClock): FakeKeychain {
+    const keychain = createFakeKeychain()
+    const { call } = keychain
+    return Object.assign(keychain, {
+      async call(request: KeychainRequest) {
+        if (keychain.trouble !== 'timeout') return call.call(keychain, request)
+        await Promise.resolve()
+        clock.ring()
+        clock.advance(request.timeoutMs)
+        return { ok: false, reason: 'timeout', detail: `${request.timeoutMs / 1000} s` } as const
+      },
+    })
+  }
+
+  it('logout says that it waits for a keychain that does not answer, and gives it 15 seconds in all', async () => {
+    const clock = createFakeClock()
+    const keychain = silent(clock)
+    const world = await signedIn({ keychain, clock }, 'keychain')
+    const others = ['0123456789ab', 'ba9876543210'].map((id) => ({ account: `default https://a.test ${id}` }))
+    const noted = JSON.parse(readFileSync(world.paths.superseded, 'utf8')) as { keychain: unknown[] }
+    writeFileSync(
+      world.paths.superseded,
+      JSON.stringify({ ...noted, keychain: [...noted.keychain, ...others] }),
+    )
+    keychain.trouble = 'timeout'
+    const start = clock.monotonic()
+    const { exit, stderr } = await mailclaim(world, 'logout')
+    expect(clock.monotonic() - start).toBe(15_000)
+    expect(exit).toBe(4)
+    expect(stderr).toMatch(/^Waiting for the keychain …\n/)
+    expect(stderr.match(/may still hold a secret/g)).toHaveLength(3)
+    keychain.trouble = 'none'
+    expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
+    expect(keychain.items.size).toBe(0)
+  })
+
+  it('Ctrl-C ends the wait for the keychain with 130, and the next logout removes what it holds', async () => {
+    const stop = new AbortController()
+    const keychain = createFakeKeychain()
+    const world = await signedIn({ keychain }, 'keychain')
+    const { call } = keychain
+    const waiting = (request: KeychainRequest) => {
+      if (request.operation !== 'delete') return call.call(keychain, request)
+      return new Promise<KeychainAnswer>((resolve) => {
+        request.signal?.addEventListener('abort', () => resolve({ ok: false, reason: 'timeout', detail: '' }))
+        stop.abort(new InterruptedError('SIGINT'))
+      })
+    }
+    const interrupts = { signal: stop.signal, shield: <T>(work: () => Promise<T>) => work() }
+    const context = withEffects(world.context, { interrupts, keychain: { call: waiting } })
+    const { exit, stderr } = await mailclaim({ ...world, context }, 'logout')
+    expect({ exit, stderr }).toEqual({
+      exit: 130,
+      stderr: expect.stringContaining('the keychain may still hold a secret of profile default'),
+    })
+    expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
+    expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
+    expect(keychain.items.size).toBe(0)
+  })
+
+  it.each(['accessToken', 'superseded', 'session', 'lock'] as const)(
+    'logout forgets everything else if a directory is in the place of a file (%s)',
+    async (name) => {
+      const keychain = createFakeKeychain()
+      const world = await signedIn({ keychain }, 'keychain')
+      await world.signIn('file')
+      const path = world.paths[name]
+      rmSync(path, { force: true })
+      mkdirSync(path)
+      const { exit, stderr } = await mailclaim(world, 'logout')
+      const left = name === 'accessToken' || name === 'superseded'
+      expect(exit).toBe(left ? 4 : 0)
+      if (left) expect(stderr).toContain(`may still hold a secret of profile default (${path})`)
+      expect(readdirSync(world.paths.directory).filter((file) => /^(secret|journal)/.test(file))).toEqual([])
+      expect(keychain.items.size).toBe(0)
+      expect((await mailclaim(world, 'auth', 'token')).stdout).toBe('')
+    },
+  )
 })
 
 describe('auth list and auth switch', () => {

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { nextCommand } from '../../src/commands/lists.ts'
@@ -11,12 +12,18 @@ async function sandboxWith(options: { imports?: number; grants?: number }) {
   const http = createTransport({})
   onTestFinished(() => http.close())
   return {
-    async type(line: string, terminal?: number) {
+    async type(line: string, terminal?: number, onWrite = () => {}) {
       const context = createFakeContext({
         http,
         ...(terminal === undefined ? {} : { terminal: { columns: terminal } }),
         environment: { settings: { base_url: sandbox.baseUrl }, apiKey: sandbox.apiKey },
       })
+      const { stdout } = context
+      const write = stdout.write.bind(stdout)
+      stdout.write = (text) => {
+        onWrite()
+        return write(text)
+      }
       const exit = await run(line.split(' '), context)
       return { exit, out: context.stdout.text, err: context.stderr.text }
     },
@@ -62,6 +69,19 @@ describe('a list of the service', () => {
     expect(all).toMatchObject({ object: 'list', has_more: false })
     const idsOf = (list: { data: { id: string }[] }) => list.data.map((item) => item.id)
     expect(idsOf(all).slice(0, 201)).toEqual(idsOf(envelope))
+  })
+
+  it('the request for the next page leaves before a page is written', async () => {
+    const { type } = await sandboxWith({ imports: 350 })
+    let sent = 0
+    const count = () => sent++
+    subscribe('undici:client:sendHeaders', count)
+    onTestFinished(() => {
+      unsubscribe('undici:client:sendHeaders', count)
+    })
+    const sentAtWrites: number[] = []
+    await type('imports list --all --format jsonl', undefined, () => sentAtWrites.push(sent))
+    expect(sentAtWrites).toEqual([2, 3, 4, 4])
   })
 
   it('--before goes backwards from a cursor, in the order of the list', async () => {

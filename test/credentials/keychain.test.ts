@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -60,8 +60,7 @@ describe('the helper process of the keychain', () => {
 
   it('the helper has its own process group, so that Ctrl-C does not reach it', async () => {
     const { keychain } = scriptedKeychain(`
-      import { execFileSync } from 'node:child_process'
-      const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
+            const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
       process.once('message', () => process.send({ ok: true, value: Number(group) === process.pid }))
     `)
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
@@ -204,6 +203,40 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   })
 })
 
+describe.runIf(needs('gnome-keyring'))('a keychain that is stopped', () => {
+  it('does not hold Ctrl-C up during a logout, and the next logout removes the secret', async () => {
+    const keyring = await startKeyring({ state: 'unlocked' })
+    const world = await createProcessSession({ store: 'keychain', keyring })
+    const daemon = daemonOf(keyring.env['DBUS_SESSION_BUS_ADDRESS'] ?? '')
+    process.kill(daemon, 'SIGSTOP')
+    onTestFinished(() => void process.kill(daemon, 'SIGCONT'))
+    const running = world.start(['logout'], { group: true })
+    running.child.stderr?.once('data', () => interruptGroup(running))
+    const ended = await running.ended
+    expect(ended.code).toBe(130)
+    expect(ended.stderr).toMatch(/^Waiting for the keychain/)
+    process.kill(daemon, 'SIGCONT')
+    expect(await world.run(['logout'])).toMatchObject({ code: 0 })
+    expect(await world.run(['auth', 'token', '--json'])).toMatchObject({ code: 4 })
+  })
+})
+
+/** The process of gnome-keyring on a bus. */
+function daemonOf(bus: string): number {
+  const read = (pid: string, file: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    } catch {
+      return ''
+    }
+  }
+  const found = readdirSync('/proc').find(
+    (pid) => read(pid, 'comm').startsWith('gnome-keyring-d') && read(pid, 'environ').includes(`=${bus}\0`),
+  )
+  if (found === undefined) throw new Error(`no gnome-keyring on ${bus}`)
+  return Number(found)
+}
+
 /** Waits for the next process that a process starts. */
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   const end = performance.now() + 10_000
@@ -260,10 +293,8 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     await open.keychain.call(request('set', 'a', 'secret'))
     await open.stop()
     const { keychain } = await startKeyring({ state: 'prompting', home: open.home })
-    const started = performance.now()
     const answer = await keychain.call({ ...request('get', 'a'), timeoutMs: 1_500 })
     expect(answer).toMatchObject({ ok: false, reason: 'timeout' })
-    expect(performance.now() - started).toBeLessThan(10_000)
   })
 
   it('without a keychain, the error says that there is none', async () => {

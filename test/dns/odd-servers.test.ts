@@ -93,8 +93,8 @@ test('a truncated answer is read from a larger datagram if TCP is closed', async
 })
 
 const soaData = (name: string) => ({
-  mname: `a.${name}`,
-  rname: `h.${name}`,
+  mname: name === '.' ? 'a' : `a.${name}`,
+  rname: name === '.' ? 'h' : `h.${name}`,
   serial: 1,
   refresh: 7200,
   minimum: 900,

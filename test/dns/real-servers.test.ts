@@ -696,6 +696,44 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
     })
   })
 
+  describe('without an expected value, the check shows', () => {
+    test.each(HEALTHY)('no finding above info for %s', async (_title, name) => {
+      const report = await network.check(name, null)
+      expect(report.findings.filter((finding) => finding.severity !== 'info')).toEqual([])
+      expect(report).toMatchObject({ expected: null, verdict: 'unknown', ready: false, resolvers: [] })
+      expect(report.nameservers.flatMap(({ values }) => values)).toContain(EXPECTED)
+    })
+
+    test('what is at the name, and who hosts the zone', async () => {
+      const report = await network.check('missing.test', null)
+      expect(report).toMatchObject({ zone: 'missing.test', retry_after_seconds: null })
+      expect(report.nameservers).toMatchObject([
+        { host: 'ns-a.missing.test', values: ['v=spf1 include:_spf.example.net ~all'], ttl: 1800 },
+        { host: 'ns-b.missing.test', values: ['v=spf1 include:_spf.example.net ~all'], ttl: 1800 },
+      ])
+      expect(report.findings).toMatchObject([
+        {
+          code: 'wrong_provider_hint',
+          evidence: { nameservers: ['ns-a.missing.test', 'ns-b.missing.test'] },
+        },
+      ])
+    })
+
+    test('where an alias leads, and what is there', async () => {
+      const { findings } = await network.check('app.alias.test', null)
+      expect(findings.map(({ code }) => code)).toEqual(['cname_at_name', 'wrong_provider_hint'])
+      expect(findings[0]?.message).toBe(
+        'app.alias.test is an alias (CNAME) for proof.target.test, so TXT records can only be there',
+      )
+      expect(findings[0]?.evidence).toMatchObject({ values: [EXPECTED] })
+    })
+
+    test('that the domain does not exist', async () => {
+      const { verdict, findings } = await network.check('nowhere.test', null)
+      expect({ verdict, code: findings[0]?.code }).toEqual({ verdict: 'fix', code: 'domain_not_found' })
+    })
+  })
+
   describe('the check finds the cause:', () => {
     test.each(CAUSES)('$title: $code', async (scenario) => {
       expectScenario(await network.check(scenario.name, EXPECTED), scenario)

@@ -74,13 +74,14 @@ describe('the address of the service', () => {
   test('a request ends when --http-timeout is over', async () => {
     const port = await listen(createServer(() => {}))
     const world = createWorld()
-    const began = performance.now()
     const ended = await world.run(['claims', 'create', 'example.com', '--json', '--http-timeout', '0.5'], {
       env: { MAILCLAIM_BASE_URL: `http://127.0.0.1:${port}`, MAILCLAIM_API_KEY: KEY },
     })
     expect(ended.code).toBe(7)
-    expect(errorOf(ended)).toMatchObject({ code: 'timeout' })
-    expect(performance.now() - began).toBeLessThan(15_000)
+    expect(errorOf(ended)).toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('no complete response within 0.5 s'),
+    })
   })
 })
 

@@ -22,11 +22,9 @@ describe('a pasted line', () => {
     },
   )
 
-  it.each(['"', '>', ' ', '<"'])('a line with 120,000 times %j in it is read at once', (wrapping) => {
-    const line = `x${wrapping.repeat(120_000)}x`
-    const began = performance.now()
+  it.each(['"', '>', ' ', '<"'])('a line with a million times %j in it is read in one pass', (wrapping) => {
+    const line = `x${wrapping.repeat(1_000_000)}x`
+    // A pattern that goes back at each of them would take far longer than a test may.
     expect(parsePastedRedirect(line)).toContain('paste the whole address')
-    // A pattern took ten seconds for it.
-    expect(performance.now() - began).toBeLessThan(1000)
   })
 })

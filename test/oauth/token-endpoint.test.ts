@@ -419,6 +419,17 @@ describe('a refresh', () => {
       }
     })
 
+    it.each(['"note":"a\\\\x"', '"note":"a\nb"', '"count":007'])(
+      'an invalid pair (%j) beside the tokens costs none of them',
+      async (pair) => {
+        const text = JSON.stringify(WHOLE).replace('{', `{${pair},`)
+        for (const response of [textResponse(200, text), cutAfter(text.slice(0, -1))]) {
+          const { outcome } = await refreshOnce(() => response)
+          expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
+        }
+      },
+    )
+
     it('a truncated answer without both tokens is unknown, and no message contains a piece of a token', async () => {
       const { refresh_token, ...rest } = WHOLE
       const text = JSON.stringify({ ...rest, refresh_token })

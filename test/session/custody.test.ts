@@ -518,6 +518,54 @@ describe('the secrets of earlier sign-ins', () => {
   })
 })
 
+describe('a session directory that is deleted during a refresh', () => {
+  async function deletedMeanwhile(reason: 'stale' | 'asked') {
+    const keychain = createFakeKeychain()
+    const world = await createSandboxSession({ keychain })
+    await world.signIn('keychain')
+    world.expire()
+    const context = beforeStoring(world, () => rmSync(world.paths.directory, { recursive: true }))
+    return { renewed: renew(context, world.settings, { reason }), stderr: world.context.stderr }
+  }
+
+  it('the command that needed a token has it, and one warning says to sign in again', async () => {
+    const { renewed, stderr } = await deletedMeanwhile('stale')
+    await renewed
+    expect(stderr.text).toBe(
+      'warning: the session of profile default was renewed, but its files were deleted meanwhile, so no other command can use it; run mailclaim login\n',
+    )
+  })
+
+  it('a token that had to go elsewhere is not said to go back', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    world.expire()
+    const context = beforeStoring(world, () => rmSync(world.paths.directory, { recursive: true }))
+    await renew(context, world.settings, { reason: 'stale' })
+    const { text } = world.context.stderr
+    expect(text).toContain('It is kept in a file that only you can read')
+    expect(text).not.toContain('goes back')
+    expect(text).toContain('its files were deleted meanwhile')
+  })
+
+  it('is an error of the command that was to renew it', async () => {
+    const { renewed } = await deletedMeanwhile('asked')
+    await expect(renewed).rejects.toMatchObject({ code: 'session_deleted', exit: 4 })
+  })
+})
+
+describe('a wall clock that jumped', () => {
+  it.each([-70, 70])('(by %s days) makes no session look expired', async (days) => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    world.expire()
+    const { clock } = world.context
+    clock.setWall(clock.now() + days * 24 * 3600 * 1000)
+    expect((await describeSession(world.context, world.settings)).state).toBe('needs_refresh')
+    expect(await endOf(() => renew(world.context, world.settings, { reason: 'stale' }))).toBe('ok')
+  })
+})
+
 describe('a record that cannot be used', () => {
   it('logout and login remove the keychain item even if the record cannot be used', async () => {
     const keychain = createFakeKeychain()

@@ -37,6 +37,25 @@ describe('a checklist on a terminal', () => {
     await list.end()
   })
 
+  it('shows the progress next to the step, as it is when the list is drawn, and never wraps it', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    let seconds = 5
+    const list = await createChecklist(
+      STEPS,
+      { stderr: output, environment },
+      PLAIN_PALETTE,
+      () => `next check in ${seconds} seconds, ${'x'.repeat(50)}`,
+    )
+    await list.tick('one', 'done')
+    seconds = 3
+    takeWritten()
+    await list.waiting(['for an answer'])
+    const [, step = ''] = /\n([⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] .*)\n/.exec(takeWritten()) ?? []
+    expect(step).toContain('Second step  next check in 3 seconds')
+    expect(step.length).toBeLessThan(60)
+    await list.end()
+  })
+
   it('leaves the list without a spinner, and the cursor shown', async () => {
     const { output, takeWritten } = fakeOutput(true)
     const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)

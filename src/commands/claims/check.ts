@@ -1,8 +1,10 @@
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
+import { resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
+import { valuesSeen } from '../../dns/diagnosis/labels.ts'
 import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
 import { renderReport } from '../../dns/diagnosis/render.ts'
 import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
@@ -15,11 +17,11 @@ import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
-import { note, warn } from '../../terminal/notices.ts'
+import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
-import { CLAIM_ARGUMENT, defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
 
 interface Options {
   name?: string
@@ -46,17 +48,31 @@ const COLUMNS: readonly Column[] = [
         (server) => `${server.host}/${server.address ?? ''}=${server.outcome}`,
       ),
   },
+  { field: 'values', value: (item) => valuesSeen(item as CheckReport) },
 ]
 
 export const command = defineCommand<Options>({
   description:
     'Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain’s own name ' +
     'servers directly and names the cause with a fix. It doesn’t ask the service to verify anything, and won’t poison ' +
-    'caches with a negative answer. With --name and --value it needs no account.',
-  arguments: [CLAIM_ARGUMENT],
+    'caches with a negative answer. For a domain without a claim on this machine it needs no account: with --value it ' +
+    'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has.',
+  arguments: [
+    {
+      syntax: '[domain]',
+      description: 'a domain name, or the placeholder domain id of a claim',
+      completion: 'domains',
+    },
+  ],
   options: [
-    { flags: '--name <name>', description: 'check this name instead of a claim (requires --value)' },
-    { flags: '--value <text>', description: 'the complete TXT value to expect, such as prefix=token' },
+    {
+      flags: '--value <text>',
+      description: 'the complete TXT value to expect, such as prefix=token, instead of the one of the claim',
+    },
+    {
+      flags: '--name <name>',
+      description: 'check exactly this name, whether or not it has a claim; needs --value',
+    },
     {
       flags: '--wait',
       description: 'keep checking until the record is ready',
@@ -80,13 +96,19 @@ export const command = defineCommand<Options>({
   output: { fields: REPORT_FIELDS, columns: COLUMNS, formats: ['markdown'] },
   examples: {
     'mailclaim claims check example.com': 'why isn’t this claim verifying?',
-    'mailclaim claims check --name example.com --value prefix=token': 'without an account',
+    'mailclaim claims check example.net': 'what is in DNS? without a claim or an account',
+    'mailclaim claims check example.net --value prefix=token': 'is this value there? without an account',
     'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
   },
   exits: [...SERVICE_EXITS, Exit.notYet],
   async run({ arguments: [claim], options }, context, settings) {
-    const record = await expectedRecord(claim, options, context, settings)
+    const record = await recordToCheck(claim, options, context, settings)
+    if (options.wait && record.value === null)
+      throw usageError(
+        '--wait needs a value to wait for',
+        'add --value with the complete TXT value, such as prefix=token',
+      )
     const request = checkRequest(record, settings, options.publicResolvers)
     const report = options.wait
       ? await untilReady(request, options, context, settings)
@@ -94,39 +116,54 @@ export const command = defineCommand<Options>({
     await writeReport(report, request, context, settings)
     const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
+    if (report.expected === null && settings.format === 'table')
+      await hint(
+        `to check for a value: mailclaim claims check ${report.name} --value prefix=token`,
+        context,
+        settings,
+      )
   },
 })
 
-/** The record to expect, from the options, or from the claim as the ledger or else the service has it. */
-async function expectedRecord(
-  claim: string | undefined,
-  options: Options,
+/** The record to check, from the options, or from the claim as the ledger or else the service has it; null: any value. */
+async function recordToCheck(
+  argument: string | undefined,
+  { name, value: given }: Options,
   context: Context,
   settings: Settings,
-): Promise<{ name: string; value: string }> {
-  const { name, value } = options
-  if (name !== undefined || value !== undefined) {
-    if (claim !== undefined) throw usageError("a claim and --name/--value can't be used together")
-    if (name === undefined) throw usageError('--value needs --name', 'add --name example.com')
-    if (value === undefined)
+): Promise<{ name: string; value: string | null }> {
+  const value = given === undefined ? null : await cleanValue(given, context, settings)
+  if (name !== undefined) {
+    if (argument !== undefined) throw usageError("a domain and --name can't be used together")
+    if (value === null)
       throw usageError(
         '--name needs --value',
-        'add --value with the complete TXT value, such as prefix=token',
+        `add --value with the complete TXT value, or see what is there: mailclaim claims check <domain>`,
       )
-    // People paste quotation marks from a ticket or a zone file. Kept, they would be what the customer is told to publish.
-    const bare = value
-      .trim()
-      .replace(/^(["'])(.*)\1$/s, '$2')
-      .replace(/^“(.*)”$/s, '$1')
-      .trim()
-    if (bare === '') throw usageError('--value is empty', 'give the complete TXT value, such as prefix=token')
-    if (bare !== value) await warn('ignoring the spaces or quotation marks around --value', context, settings)
-    return { name, value: bare }
+    return { name, value }
   }
-  const { knownClaim, warnIfSettled } = await import('../../claims/known-claim.ts')
-  const known = await knownClaim(claim, context, settings)
-  await warnIfSettled(known, context, settings)
-  return recordOf(known)
+  if (argument === undefined && value !== null)
+    throw usageError('--value needs a domain', 'give it as in: mailclaim claims check example.com --value …')
+  const target = await resolveClaimOrDomain(argument, context, settings)
+  if ('domain' in target) return { name: target.domain, value }
+  const { claimWithRecord, warnIfSettled } = await import('../../claims/known-claim.ts')
+  const claim = await claimWithRecord(target, context, settings)
+  const record = recordOf(claim)
+  if (value !== null) return { name: record.name, value }
+  await warnIfSettled(claim, context, settings)
+  return record
+}
+
+/** People paste quotation marks from a ticket or a zone file. Kept, they would be what the customer is told to publish. */
+async function cleanValue(value: string, context: Context, settings: Settings): Promise<string> {
+  const bare = value
+    .trim()
+    .replace(/^(["'])(.*)\1$/s, '$2')
+    .replace(/^“(.*)”$/s, '$1')
+    .trim()
+  if (bare === '') throw usageError('--value is empty', 'give the complete TXT value, such as prefix=token')
+  if (bare !== value) await warn('ignoring the spaces or quotation marks around --value', context, settings)
+  return bare
 }
 
 /** Checks once. That may take ten seconds, so a person sees that it is running. */

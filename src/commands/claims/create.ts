@@ -1,6 +1,7 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
-import { recordClaim } from '../../claims/ledger.ts'
-import { nameOf, stateOf } from '../../claims/lifecycle.ts'
+import { claimsOf, readLedger, recordClaim } from '../../claims/ledger.ts'
+import { besideWarning, isOpen, nameOf, stateOf } from '../../claims/lifecycle.ts'
+import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { usageError } from '../../errors.ts'
@@ -8,8 +9,7 @@ import { createClaim } from '../../service/claims.ts'
 import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { hint, note } from '../../terminal/notices.ts'
-import { writeObject } from '../../terminal/output.ts'
+import { hint, note, warn } from '../../terminal/notices.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export interface CreateFlags {
@@ -47,8 +47,8 @@ export const CREATE_OPTIONS = [
 
 export const command = defineCommand<CreateFlags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
-The service creates a placeholder domain in your team; the claim is open until it expires. If an identical claim is
-pending, the service returns it. To cancel a claim, delete its placeholder domain, outside this program.`,
+The service creates a placeholder domain in your team; the claim is open until it expires. A new claim may end an earlier
+one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead.`,
   arguments: [{ syntax: '[domain]', description: 'the domain to claim' }],
   options: CREATE_OPTIONS,
   examples: {
@@ -59,6 +59,11 @@ pending, the service returns it. To cancel a claim, delete its placeholder domai
   exits: SERVICE_EXITS,
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
+    const known = claimsOf(
+      await readLedger(context, settings, async () => {}),
+      request.name,
+      context.clock.now(),
+    )
     const { claim, created } = await createClaim(connect(context, settings), request)
     const remembered = await recordClaim(claim, context, settings)
     if (!created)
@@ -67,7 +72,10 @@ pending, the service returns it. To cancel a claim, delete its placeholder domai
         context,
         settings,
       )
-    await writeObject(context, settings, claim, CLAIM_COLUMNS)
+    const [earlier] = known
+    if (created && earlier !== undefined && isOpen(earlier.claim, context.clock.now()))
+      await warn(besideWarning(earlier.claim), context, settings)
+    await writeClaim(claim, context, settings)
     await hint(nextStep(claim, remembered ? request.name : (claim.domain_id ?? '')), context, settings)
   },
 })

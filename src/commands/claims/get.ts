@@ -1,10 +1,10 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import { writeClaim } from '../../claims/write-claim.ts'
 import { getClaim } from '../../service/claims.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { writeObject } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export const command = defineCommand({
@@ -22,6 +22,6 @@ export const command = defineCommand({
     const { domainId } = await resolveClaim(argument, context, settings)
     const claim = await getClaim(connect(context, settings), domainId)
     await recordClaim(claim, context, settings)
-    await writeObject(context, settings, claim, CLAIM_COLUMNS)
+    await writeClaim(claim, context, settings)
   },
 })

@@ -1,16 +1,16 @@
-import { knownClaim } from '../../claims/known-claim.ts'
+import { claimWithRecord, warnIfSettled } from '../../claims/known-claim.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
+import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
   PROVIDER_NAMES,
   type ProviderName,
   providerSnippet,
   replacesRecordSet,
 } from '../../claims/record-providers.ts'
+import { resolveClaim } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { observeTxtSet, type TxtSet } from '../../dns/observation/observe-txt-set.ts'
-import { findZone } from '../../dns/resolution/find-zone.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
-import { relativeName } from '../../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -25,8 +25,6 @@ interface Flags {
   readonly zone?: string
   readonly onlyNew?: true
 }
-
-const ZONE_TIMEOUT_MS = 4000
 
 /** The fields of a claim's record. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
@@ -73,7 +71,8 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
   },
   exits: [...SERVICE_EXITS, Exit.notYet],
   async run({ arguments: [argument], options }, context, settings) {
-    const claim = await knownClaim(argument, context, settings)
+    const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
+    await warnIfSettled(claim, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
@@ -88,21 +87,14 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
 
-    const zone = given ?? (await queryZone(record, context, settings))
-    const host = zone === undefined ? undefined : relativeName(record.name, zone)
-    await writeObject(
-      context,
-      settings,
-      { ...own, ...(host === undefined ? {} : { host: `${host}   (in the zone ${zone})` }) },
-      COLUMNS,
-    )
-    await hint(
-      host === undefined
-        ? 'in a provider\'s "host" or "name" field, type @ if the zone is the name itself, otherwise the part before the zone'
-        : `type ${host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
-      context,
-      settings,
-    )
+    const place = await findPlace(record.name, context, settings, given)
+    await writeObject(context, settings, { ...own, host: hostText(place) }, COLUMNS)
+    if (place !== undefined)
+      await hint(
+        `type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
+        context,
+        settings,
+      )
   },
 })
 
@@ -114,15 +106,15 @@ async function snippetWithoutLookup(
   context: Context,
   settings: Settings,
 ): Promise<string> {
-  const zone = given ?? (await queryZone(record, context, settings))
-  if (zone === undefined) throw zoneUnknown(record)
+  const place = await findPlace(record.name, context, settings, given)
+  if (place === undefined) throw zoneUnknown(record)
   if (replacesRecordSet(provider))
     await warn(
       `applying this may delete the other TXT values at ${record.name}, such as SPF: add them first`,
       context,
       settings,
     )
-  return providerSnippet(provider, record, zone)
+  return providerSnippet(provider, record, place.zone)
 }
 
 /** @throws CliError `values_unknown`, exit 8 */
@@ -147,7 +139,8 @@ async function queryTxtSet(record: TxtRecord, context: Context, settings: Settin
     ? await startProgress(`querying the name servers of ${record.name}`, context, settings)
     : undefined
   try {
-    return await observeTxtSet(record.name, searchStart(settings), dnsEffects(context))
+    const { resolvers = 'system', authoritativePort } = settings
+    return await observeTxtSet(record.name, { resolvers, authoritativePort }, dnsEffects(context))
   } finally {
     await progress?.end()
   }
@@ -169,18 +162,6 @@ function parseZone(text: string, record: TxtRecord): string {
   const zone = text.trim().toLowerCase().replace(/\.$/, '')
   if (record.name === zone || record.name.endsWith(`.${zone}`)) return zone
   throw usageError(`--zone: ${record.name} is not in the zone ${JSON.stringify(text)}`)
-}
-
-async function queryZone(
-  record: TxtRecord,
-  context: Context,
-  settings: Settings,
-): Promise<string | undefined> {
-  return findZone(record.name, { ...searchStart(settings), timeoutMs: ZONE_TIMEOUT_MS }, dnsEffects(context))
-}
-
-function searchStart({ resolvers, authoritativePort }: Settings) {
-  return { resolvers: resolvers ?? 'system', authoritativePort } as const
 }
 
 function zoneUnknown(record: TxtRecord): CliError {

@@ -1,10 +1,10 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
@@ -15,7 +15,7 @@ import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
-import { writeJsonLine, writeObject } from '../../terminal/output.ts'
+import { writeJsonLine } from '../../terminal/output.ts'
 import {
   CLAIM_ARGUMENT,
   defineCommand,
@@ -83,7 +83,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     await followClaim(domainId, options, client, context, settings)
 
     async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
-      if (settings.format !== 'jsonl') return writeObject(context, settings, claim, CLAIM_COLUMNS)
+      if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
       const at = new Date(context.clock.now()).toISOString()
       await writeJsonLine(context, settings, { event, at, message, claim })
     }

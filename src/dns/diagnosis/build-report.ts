@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../../context.ts'
-import { groupByOutcome, type Observations, oldStateTtl } from '../observation/observations.ts'
+import { groupByOutcome, oldStateTtl, type ZoneObservations } from '../observation/observations.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import type { Location } from '../resolution/zone-search.ts'
 import { formatDnsAddress } from '../wire/address.ts'
@@ -15,19 +15,18 @@ const MAX_WAIT_SECONDS = 86_400
 /** What the check was asked for. */
 interface Asked {
   readonly name: string
-  readonly expected: string
+  readonly expected: string | null
 }
 
 /** The report of a check that found the zone. */
 export function buildReport(
-  observations: Observations,
+  observations: ZoneObservations,
   verdict: Verdict,
   findings: Finding[],
-  expected: string,
 ): CheckReport {
   return {
     name: observations.name,
-    expected,
+    expected: observations.expected,
     verdict,
     ready: verdict === 'ready' || verdict === 'ready_with_warning',
     retry_after_seconds: retryAfter(observations, verdict, findings),
@@ -57,10 +56,11 @@ export function buildReport(
 
 /** How long caches may keep the old state: what resolvers say is left of it, or else the TTLs at the servers without the record. */
 function retryAfter(
-  observations: Observations,
+  observations: ZoneObservations,
   verdict: Verdict,
   findings: readonly Finding[],
 ): number | null {
+  if (observations.expected === null) return null
   if (verdict === 'ready' || verdict === 'ready_with_warning' || verdict === 'unknown') return null
   const left = findings.flatMap(({ secondsLeft }) => secondsLeft ?? [])
   if (left.length > 0) return atMostADay(Math.max(MIN_WAIT_SECONDS, ...left))

@@ -27,11 +27,13 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
         // Decimal, as in zone files (RFC 1035 section 5.1).
         .replace(/\\(\d{3})/g, (_, digits: string) => character(digits, 10)),
   ],
+  ['escape sequences (\\n for a line break)', (text) => text.replace(/\\[nrt]/g, ' ')],
   [
     'quoted-printable (=3D for "=")',
     (text) => text.replace(/=([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16)),
   ],
   ['hexadecimal', (text) => (/^(?:0x|\\x)?(?:[0-9a-f]{2}[\s:]?)+$/i.test(text) ? fromHex(text) : text)],
+  ['HTML tags', (text) => text.replace(/<\/?[a-z]{1,10}\s?\/?>/gi, '')],
   // How other services have people prove a domain: as a tag in a page, or an entry in a file.
   ['an HTML meta tag', (text) => metaTag(text) ?? text],
   ['JSON', (text) => /^\{\s*"([^"]+)"\s*:\s*"([^"]+)"\s*\}$/.exec(text)?.slice(1).join('=') ?? text],
@@ -63,6 +65,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
   equals: '=',
   amp: '&',
   quot: '"',
+  ldquo: '“',
+  rdquo: '”',
+  lsquo: '‘',
+  rsquo: '’',
   apos: "'",
   lt: '<',
   gt: '>',

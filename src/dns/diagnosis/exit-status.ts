@@ -1,16 +1,17 @@
 import { CliError, Exit } from '../../errors.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import { VERDICT_LABELS } from './labels.ts'
+import { hasLooked, VERDICT_LABELS } from './labels.ts'
 import type { CheckReport } from './report.ts'
 
 /**
- * The error with which a command ends after this report; undefined if the record is ready. `record_not_visible` (exit 8) if
+ * The error with which a command ends after this report; undefined if the record is ready, or if none was expected and the
+ * name servers answered. `record_not_visible` (exit 8) if
  * something needs fixing or waiting for, `dns_unavailable` (exit 7) if DNS couldn't be queried, `invalid_name` (exit 2).
  *
  * @param findingsShown whether the findings have just been printed, so the error doesn't repeat them.
  */
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
-  if (report.ready) return undefined
+  if (report.ready || hasLooked(report)) return undefined
   const [first] = report.findings
   const message = findingsShown || first === undefined ? summary(report) : first.message
   // The fix may quote a value from DNS or from the service.
@@ -20,7 +21,9 @@ export function exitErrorOf(report: CheckReport, findingsShown = false): CliErro
   return new CliError('record_not_visible', Exit.notYet, message, options)
 }
 
-function summary({ name, verdict }: CheckReport): string {
+function summary({ name, expected, verdict }: CheckReport): string {
+  if (expected === null)
+    return `couldn't see the TXT records of ${name}${verdict === 'unknown' ? ": couldn't query DNS" : ''}`
   if (verdict === 'unknown') return `can't tell whether the record is ready at ${name}: couldn't query DNS`
   if (verdict === 'wait') return `the record at ${name} isn't visible everywhere yet`
   return `the record isn't ready at ${name}: ${VERDICT_LABELS[verdict]}`

@@ -1,4 +1,4 @@
-import type { Observation, Observations } from '../observation/observations.ts'
+import type { Observation, Observations, ZoneObservations } from '../observation/observations.ts'
 import { isWithin, MAX_NAME_LENGTH, relativeName } from '../wire/name.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
@@ -102,6 +102,20 @@ export function aliasRemark(
   }
 }
 
+/** Where the TXT values come from if no value is expected and the name is an alias. */
+export function aliasSeen(observations: ZoneObservations): Finding | undefined {
+  const { alias } = observations
+  const target = alias?.targets.at(-1)
+  if (alias === undefined || target === undefined) return undefined
+  return {
+    code: 'cname_at_name',
+    severity: 'info',
+    message: `${describeAlias(observations).is} for ${target}, so TXT records can only be there`,
+    fix: `Add records at ${target}, or remove the alias first`,
+    details: { chain: [...alias.targets], end: alias.end, values: decodeValues(alias.values) },
+  }
+}
+
 /** The name is an alias, and what it leads to couldn't be queried. */
 export function aliasUnknown(observations: Observations, targets: readonly string[]): Finding {
   const target = targets.at(-1)
@@ -135,7 +149,7 @@ export function cnameInsteadOfTxt(observations: Observations, at: string, target
 }
 
 /** What makes the name an alias: its CNAME, or a DNAME above it (RFC 6672 section 2.4). */
-function describeAlias({ name, servers }: Observations): {
+function describeAlias({ name, servers }: ZoneObservations): {
   is: string
   cause: string
   dname: string | undefined

@@ -4,7 +4,7 @@ import {
   type Observations,
   oldStateTtl,
 } from '../observation/observations.ts'
-import { isPrivateRegistry, isRegistry, registeredDomain } from '../resolution/registry.ts'
+import { isPrivateRegistry } from '../resolution/registry.ts'
 import { relativeName } from '../wire/name.ts'
 import { decodeValues, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
@@ -26,8 +26,8 @@ import {
 } from './findings-misplaced.ts'
 import { partialPropagation } from './findings-propagation.ts'
 import { valueFinding } from './findings-value.ts'
+import { providerHint, registryFinding } from './findings-zone.ts'
 import { listValues, quote } from './labels.ts'
-import { providersOf } from './providers.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
 /**
@@ -96,7 +96,7 @@ function recordCause(
   values: readonly TxtValue[],
   best: ExplainedValue | undefined,
 ): Finding {
-  const { name, zone, expected, probes } = observations
+  const { name, expected, probes } = observations
   const isWildcard =
     values.length > 0 &&
     probes?.coversName === true &&
@@ -111,8 +111,8 @@ function recordCause(
   if (asHost !== undefined && isAbsent) return hostForValue(observations, asHost)
   const alias = probes?.misplaced.find((place) => targetsValue(expected, place.alias ?? ''))
   if (alias?.alias !== undefined && isAbsent) return cnameInsteadOfTxt(observations, alias.name, alias.alias)
-  if (best === undefined && isRegistry(name)) return registryName(name)
-  if (best === undefined && isRegistry(zone) && name !== zone) return undelegated(name, zone)
+  const registry = best === undefined ? registryFinding(observations) : undefined
+  if (registry !== undefined) return registry
   if (isWildcard)
     return {
       code: 'wildcard_answer',
@@ -123,29 +123,6 @@ function recordCause(
     }
   if (best !== undefined) return valueFinding(observations, best, oldStateTtl(without))
   return missing(observations, without, values)
-}
-
-/** Only the registry can edit that zone; the user probably means a domain below it. */
-function registryName(name: string): Finding {
-  return {
-    code: 'domain_not_found',
-    severity: 'error',
-    message: `${name} isn't a registered domain but a registry's zone: only the registry can change records there`,
-    fix: `Check your registered domain instead, such as example.${name}`,
-    details: { domain: name, said_by: name },
-  }
-}
-
-/** Some registries answer for domains without a delegation, with a wildcard or leftover addresses, instead of NXDOMAIN. */
-function undelegated(name: string, zone: string): Finding {
-  const domain = registeredDomain(name, zone)
-  return {
-    code: 'domain_not_found',
-    severity: 'error',
-    message: `The domain ${domain} has no name servers of its own: the registry (${zone}) answers for it`,
-    fix: `Check the spelling of ${domain}. If it's right, the domain isn't registered, has expired, or has no name servers set at the registrar`,
-    details: { domain, said_by: zone },
-  }
 }
 
 function missing(
@@ -189,20 +166,6 @@ function staleBeside(
   return stale === undefined
     ? []
     : [{ ...valueFinding(observations, stale, oldStateTtl(without)), severity: 'info' }]
-}
-
-/** Many missing records were added at a provider that doesn't host the zone. */
-function providerHint(observations: Observations): Finding {
-  const hosts = [...new Set(observations.servers.map((server) => server.host))]
-  const providers = providersOf(hosts)
-  const host = providers.length > 0 ? providers.join(' and ') : hosts.join(', ')
-  return {
-    code: 'wrong_provider_hint',
-    severity: 'info',
-    message: `The zone ${observations.zone} is hosted by ${host}${providers.length > 0 ? ` (${hosts.join(', ')})` : ''}`,
-    fix: 'Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect',
-    details: { zone: observations.zone, providers, nameservers: hosts },
-  }
 }
 
 function distinct(values: readonly TxtValue[]): TxtValue[] {

@@ -2,9 +2,9 @@ import { isIP } from 'node:net'
 import {
   groupByOutcome,
   type Observation,
-  type Observations,
   type ServerAtHost,
   type UndelegatedZone,
+  type ZoneObservations,
 } from '../observation/observations.ts'
 import { isRegistry } from '../resolution/registry.ts'
 import { isWithin, relativeName } from '../wire/name.ts'
@@ -12,14 +12,14 @@ import type { Finding } from './finding.ts'
 import { providersOf } from './providers.ts'
 
 /** Where to change the delegation of the zone: at the registrar, or in the parent zone if that isn't a registry's. */
-export function delegationPlace({ parent }: Observations): string {
+export function delegationPlace({ parent }: ZoneObservations): string {
   return parent === undefined || parent.zone === '.' || isRegistry(parent.zone)
     ? 'at the registrar'
     : `in the zone ${parent.zone}`
 }
 
 /** None of the name servers has an address: there is none, the glue is missing, or looking it up fails. */
-export function noNameservers(observations: Observations): Finding {
+export function noNameservers(observations: ZoneObservations): Finding {
   const { zone, parent, servers } = observations
   const hosts = servers.map((server) => server.host)
   const place = delegationPlace(observations)
@@ -47,7 +47,10 @@ export function noNameservers(observations: Observations): Finding {
 }
 
 /** A zone at only some servers of the zone above, which doesn't delegate it. */
-export function zoneNotDelegated({ name, expected }: Observations, undelegated: UndelegatedZone): Finding {
+export function zoneNotDelegated(
+  { name, expected }: ZoneObservations,
+  undelegated: UndelegatedZone,
+): Finding {
   const { zone, above, holders, without } = undelegated
   const list = (servers: readonly ServerAtHost[]) =>
     servers.map(({ host, server }) => `${host} (${server.address})`).join(', ')
@@ -57,13 +60,13 @@ export function zoneNotDelegated({ name, expected }: Observations, undelegated: 
     code: 'zone_not_delegated',
     severity: 'error',
     message: `The zone ${zone} exists only at ${list(holders)}, and ${above} doesn't delegate it: ${list(without)} ${without.length === 1 ? 'answers' : 'answer'} from ${above}. So what resolvers see depends on the server they ask`,
-    fix: `Waiting won't help. Delete the zone ${zone} and add the TXT record in ${above} instead (host ${relativeName(name, above)}, value ${expected}), or delegate ${zone} with NS records in ${above}`,
+    fix: `Waiting won't help. Delete the zone ${zone} and add the TXT record in ${above} instead (host ${relativeName(name, above)}${expected === null ? '' : `, value ${expected}`}), or delegate ${zone} with NS records in ${above}`,
     details: { zone, above, with: details(holders), without: details(without) },
   }
 }
 
 /** The parent's and the zone's own NS records differ; undefined if they don't. */
-export function parentChildMismatch(observations: Observations): Finding | undefined {
+export function parentChildMismatch(observations: ZoneObservations): Finding | undefined {
   const { parent, childHosts } = observations
   if (parent === undefined || childHosts === undefined) return undefined
   const onlyParent = parent.hosts.filter((host) => !childHosts.includes(host))
@@ -93,7 +96,7 @@ export function parentChildMismatch(observations: Observations): Finding | undef
 
 /** Whether only one side of the delegation names the servers without the record, or those with it. */
 export function isSplitDelegation(
-  { parent, childHosts }: Observations,
+  { parent, childHosts }: ZoneObservations,
   withRecord: readonly Observation[],
   withoutRecord: readonly Observation[],
 ): boolean {

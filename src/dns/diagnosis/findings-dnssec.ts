@@ -1,8 +1,8 @@
 import {
   groupByOutcome,
   isDnsData,
-  type Observations,
   type ResolverObservation,
+  type ZoneObservations,
 } from '../observation/observations.ts'
 import type { DnssecObservation } from '../observation/observe-dnssec.ts'
 import { formatDnsAddress } from '../wire/address.ts'
@@ -10,7 +10,7 @@ import { isWithin } from '../wire/name.ts'
 import type { Finding } from './finding.ts'
 
 /** Whether validating resolvers accept the zone, going by its keys, its signatures, the parent zone, and resolvers. */
-export function dnssecFindings(observations: Observations): Finding[] {
+export function dnssecFindings(observations: ZoneObservations): Finding[] {
   const { dnssec, resolvers } = observations
   const failing = resolvers.filter(failsValidation)
   if (dnssec?.wrongClock === true && failing.length === 0) return [wrongClock(observations, dnssec)]
@@ -43,7 +43,7 @@ const day = (seconds: number | undefined) =>
   seconds === undefined ? '' : new Date(seconds * 1000).toISOString().slice(0, 10)
 
 /** What is wrong with the keys or signatures; undefined if nothing is. */
-function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observations): Cause | undefined {
+function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: ZoneObservations): Cause | undefined {
   const ds = `${keyTags.length === 1 ? 'The DS record' : 'The DS records'} of ${zone} at the registry (key tag ${keyTags.join(', ')})`
   switch (state) {
     case 'no-key':
@@ -81,7 +81,7 @@ function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: Observat
   }
 }
 
-function wrongClock({ zone }: Observations, { state, date, keyTags }: DnssecObservation): Finding {
+function wrongClock({ zone }: ZoneObservations, { state, date, keyTags }: DnssecObservation): Finding {
   return {
     code: 'dnssec_bogus',
     severity: 'warning',
@@ -98,7 +98,7 @@ const SIGNATURE_REASONS = {
 } as const
 
 /** Only some servers have invalid signatures, such as a copy of the zone that is no longer updated. */
-function outdatedCause({ dnssec, servers, zone }: Observations): Cause | undefined {
+function outdatedCause({ dnssec, servers, zone }: ZoneObservations): Cause | undefined {
   const outdated = dnssec?.outdated ?? []
   const [first] = outdated
   if (first === undefined) return undefined
@@ -129,7 +129,7 @@ const EXTENDED_ERRORS: Readonly<Record<number, string>> = {
 }
 
 /** The resolver rejects what looks right from here. */
-function saidBy(observations: Observations, resolver: ResolverObservation): Cause {
+function saidBy(observations: ZoneObservations, resolver: ResolverObservation): Cause {
   // The resolver doesn't say which of the two zones it rejects.
   const target = observations.alias?.targets.at(-1)
   const other = target !== undefined && !isWithin(target, observations.zone)
@@ -144,7 +144,7 @@ function saidBy(observations: Observations, resolver: ResolverObservation): Caus
 
 /** @param where whether it concerns all servers of the zone or only some. */
 function bogus(
-  observations: Observations,
+  observations: ZoneObservations,
   cause: Cause,
   failing: readonly ResolverObservation[],
   where: 'all' | 'some' = 'all',
@@ -180,7 +180,7 @@ function bogus(
 
 /** What it means for the record, no more certain than what the resolvers showed. */
 function consequence(
-  { servers, resolvers }: Observations,
+  { servers, resolvers }: ZoneObservations,
   failing: readonly ResolverObservation[],
   where: 'all' | 'some',
 ): string {
@@ -194,7 +194,7 @@ function consequence(
 }
 
 /** Nobody verified the signatures: the check compares dates and digests, and leaves the rest to resolvers. */
-function unvalidated({ dnssec, resolvers, alias, zone }: Observations): Finding[] {
+function unvalidated({ dnssec, resolvers, alias, zone }: ZoneObservations): Finding[] {
   const answering = resolvers.filter((resolver) => resolver.outcome === 'match')
   const isSigned = dnssec?.state === 'ok' && alias === undefined
   if (!isSigned || answering.length === 0 || answering.some((resolver) => resolver.authenticated)) return []

@@ -1,3 +1,4 @@
+import { withoutUnderscores } from '../observation/misplaced-records.ts'
 import type { MisplacedRecord, Observations, ProbeResult } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
 import { hasText, hasValue } from '../wire/txt-answer.ts'
@@ -53,7 +54,7 @@ export function misplacedFinding(observations: Observations, place: MisplacedRec
       return {
         code: 'other_name',
         severity: 'error',
-        message: `${record} instead of ${name}`,
+        message: `${record} instead of ${name}${place.name === withoutUnderscores(name) ? ': the underscore is missing' : ''}`,
         fix: `Add it at ${name} (host ${host}) and remove it from ${place.name}`,
         details,
       }

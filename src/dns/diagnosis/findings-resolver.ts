@@ -5,7 +5,7 @@ import {
   type Observations,
   type ResolverObservation,
 } from '../observation/observations.ts'
-import { formatDnsAddress } from '../wire/address.ts'
+import { formatDnsAddress, isPrivateAddress } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
@@ -178,8 +178,12 @@ function broken(observations: Observations, resolver: ResolverObservation): Find
   const times = observations.servers.flatMap(({ ms }) => ms ?? [])
   const areSlow = isFailure(resolver) && times.every((ms) => ms > SLOW_MS)
   const address = formatDnsAddress(resolver.resolver)
-  const said =
-    resolver.outcome === 'timeout'
+  // The DNS proxies of some routers know only the common types.
+  const isUnsupported = resolver.rcode === 'NOTIMP'
+  const isRouter = isUnsupported && isPrivateAddress(resolver.resolver.address)
+  const said = isUnsupported
+    ? `${isRouter ? '(probably the router of this network) ' : ''}doesn't support TXT queries: it answers NOTIMP`
+    : resolver.outcome === 'timeout'
       ? "doesn't answer"
       : resolver.outcome === 'unreachable'
         ? "can't be reached"
@@ -190,7 +194,7 @@ function broken(observations: Observations, resolver: ResolverObservation): Find
     message: `The name servers have the record, but the resolver ${address} ${said}${areSlow ? `: it waits for the name servers, which take ${(Math.min(...times) / 1000).toFixed(1)} seconds or more to answer` : ''}`,
     fix: areSlow
       ? `Check again: the resolver may have the answer by then. If it stays slow, ask the DNS provider why the name servers of ${observations.zone} are so slow`
-      : `Verification doesn't depend on this resolver. If other lookups fail here as well, have ${address} repaired, or use another one (--resolver)`,
+      : `Verification doesn't depend on this resolver. ${isUnsupported ? `To see the record here as well, update the ${isRouter ? "router's firmware" : `software of ${address}`}` : `If other lookups fail here as well, have ${address} repaired`}, or use another one (--resolver)`,
     details: {
       resolver: address,
       outcome: resolver.outcome,

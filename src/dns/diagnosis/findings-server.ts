@@ -4,7 +4,7 @@ import {
   groupByOutcome,
   isFailure,
   type Observation,
-  type Observations,
+  type ZoneObservations,
 } from '../observation/observations.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { hasText } from '../wire/txt-answer.ts'
@@ -17,7 +17,7 @@ const LARGE_ANSWER = 4096
 const MANY_RECORDS = 40
 
 /** What is wrong with the name servers themselves, whatever the record. */
-export function serverFindings(observations: Observations): Finding[] {
+export function serverFindings(observations: ZoneObservations): Finding[] {
   const { servers } = observations
   if (servers.every((server) => server.server === undefined && server.outcome === 'unreachable'))
     return [noNameservers(observations)]
@@ -32,7 +32,7 @@ export function serverFindings(observations: Observations): Finding[] {
 }
 
 /** The servers that don't answer TXT queries for the zone as they should, one finding for each kind of failure. */
-function answerFindings(observations: Observations): Finding[] {
+function answerFindings(observations: ZoneObservations): Finding[] {
   const { servers } = observations
   // That these answer from the zone above has a finding of its own.
   const fromAbove = observations.undelegated?.without.map(({ server }) => server.address) ?? []
@@ -84,7 +84,7 @@ function serverEvidence(servers: readonly Observation[]) {
  * asked. Some routers redirect IPv4 only, so one address family may be enough.
  */
 function interceptedServers(
-  { servers, recursionAbove = [], parent }: Observations,
+  { servers, recursionAbove = [], parent }: ZoneObservations,
   lame: readonly Observation[],
 ): readonly Observation[] {
   const answered = servers.filter((server) => server.rcode !== undefined)
@@ -100,7 +100,7 @@ function interceptedServers(
   )
 }
 
-function intercepted(observations: Observations, servers: readonly Observation[], all: boolean): Finding {
+function intercepted(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
   const hasRecord = servers.some((server) => hasText(server.values, observations.expected))
   return {
     code: 'dns_intercepted',
@@ -120,7 +120,7 @@ function failsTxtOnly(server: Observation): boolean {
   return server.rcode !== 'NOERROR' && server.rcode !== 'NXDOMAIN'
 }
 
-function txtRefused(observations: Observations, servers: readonly Observation[], all: boolean): Finding {
+function txtRefused(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
   const one = servers.length === 1
   const silent = servers.every((server) => server.rcode === undefined)
   const said = [...new Set(servers.map((server) => server.rcode ?? 'silence'))].join(', ')
@@ -136,7 +136,7 @@ function txtRefused(observations: Observations, servers: readonly Observation[],
 }
 
 /** Servers that drop queries which resolvers start with. */
-function droppedQueries(observations: Observations, what: 'do' | 'edns' | 'udp'): Finding | undefined {
+function droppedQueries(observations: ZoneObservations, what: 'do' | 'edns' | 'udp'): Finding | undefined {
   const { servers, resolvers } = observations
   const dropping = servers.filter((server) => server.dropped === what)
   if (dropping.length === 0) return undefined
@@ -158,7 +158,7 @@ function droppedQueries(observations: Observations, what: 'do' | 'edns' | 'udp')
   }
 }
 
-function lameServers(observations: Observations, servers: readonly Observation[], all: boolean): Finding {
+function lameServers(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
   const one = servers.length === 1
   const said = [
     ...new Set(
@@ -180,8 +180,16 @@ function lameServers(observations: Observations, servers: readonly Observation[]
   }
 }
 
+/** Why an answer that needs TCP couldn't be read, as the rest of "TCP port 53 …". */
+const TCP_FAILURES: Readonly<Record<string, string>> = {
+  timeout: "doesn't answer",
+  closed: 'closes the connection without an answer',
+  'other-answers': 'answers other queries than the one it was sent',
+  'no-route': "can't be reached from this machine",
+}
+
 function tcpBlocked(
-  observations: Observations,
+  observations: ZoneObservations,
   truncated: readonly Observation[],
   someAnswered: boolean,
 ): Finding {
@@ -192,17 +200,23 @@ function tcpBlocked(
   const resolversFailed =
     !readable &&
     observations.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
-  const closed = truncated.some((server) => server.tcpFailure !== 'timeout')
+  // A connection that this machine couldn't open says nothing about the server.
+  const closed = truncated.find(({ tcpFailure }) => tcpFailure !== 'timeout' && tcpFailure !== 'no-route')
+  const failure = (closed ?? truncated[0] ?? concerned[0])?.tcpFailure
   const harmless = withRecord.length > 0 || someAnswered || readable
   // If it is closed at the server, or to a resolver elsewhere as well, it isn't this network.
-  const certain = !harmless && (closed || resolversFailed)
+  const certain = !harmless && (closed !== undefined || resolversFailed)
+  const remedy =
+    failure === 'other-answers'
+      ? 'Have TCP on these name servers, or the filter in front of them, repaired'
+      : 'Allow TCP port 53 to the name servers'
   return {
     code: 'tcp_blocked',
     severity: harmless ? 'warning' : 'error',
-    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${closed || truncated.length === 0 ? 'is closed' : "doesn't answer"}${readable ? '; the resolver can read it' : ''}`,
+    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${TCP_FAILURES[failure ?? ''] ?? 'is closed'}${readable ? '; the resolver can read it' : ''}`,
     fix: readable
       ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
-      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}Allow TCP port 53 to the name servers (required by RFC 7766), or remove TXT records at this name that you no longer need`,
+      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}${remedy} (required by RFC 7766), or remove TXT records at this name that you no longer need`,
     certain,
     details: {
       servers: concerned.map((server) => ({
@@ -217,7 +231,7 @@ function tcpBlocked(
 }
 
 /** No server was queried: the check has used all its queries, or this machine has no IPv6 route. */
-function notQueried(observations: Observations, servers: readonly Observation[]): Finding {
+function notQueried(observations: ZoneObservations, servers: readonly Observation[]): Finding {
   const isOverLimit = servers.some(({ server }) => server !== undefined && isIPv4(server.address))
   return {
     code: 'nameserver_unreachable',
@@ -233,7 +247,7 @@ function notQueried(observations: Observations, servers: readonly Observation[])
   }
 }
 
-function unreachable(observations: Observations, dead: readonly Observation[], all: boolean): Finding {
+function unreachable(observations: ZoneObservations, dead: readonly Observation[], all: boolean): Finding {
   const common = { code: 'nameserver_unreachable', details: { servers: serverEvidence(dead) } } as const
   if (all)
     return {
@@ -264,7 +278,7 @@ function unreachable(observations: Observations, dead: readonly Observation[], a
 }
 
 /** If no IPv6 address answers, but the same hosts answer over IPv4, the cause is probably this machine. */
-function isOwnIpv6(observations: Observations, dead: readonly Observation[]): boolean {
+function isOwnIpv6(observations: ZoneObservations, dead: readonly Observation[]): boolean {
   const isV6 = (server: Observation) => server.server?.address.includes(':') === true
   const others = observations.servers.filter(
     (server) => !dead.includes(server) && server.outcome !== 'not_checked',
@@ -276,7 +290,7 @@ function isOwnIpv6(observations: Observations, dead: readonly Observation[]): bo
   )
 }
 
-function tooManyTxt(observations: Observations): Finding | undefined {
+function tooManyTxt(observations: ZoneObservations): Finding | undefined {
   const largest = [...observations.servers].sort((a, b) => b.size - a.size)[0]
   if (largest === undefined || largest.values.length === 0) return undefined
   if (largest.size <= LARGE_ANSWER && largest.values.length < MANY_RECORDS) return undefined

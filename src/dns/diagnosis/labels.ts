@@ -1,10 +1,9 @@
 import { formatDuration } from '../../terminal/duration.ts'
-import type { Outcome } from '../observation/observations.ts'
+import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { decodeValues, type TxtValue } from '../wire/txt-answer.ts'
-import type { Verdict } from './report.ts'
+import type { CheckReport, Verdict } from './report.ts'
 
-/** The outcomes in reports for people. */
-export const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
+const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
   match: 'found',
   mismatch: 'other value',
   absent: 'no TXT record',
@@ -23,6 +22,21 @@ export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   wait: "wait: the record isn't visible everywhere yet",
   fix: 'needs fixing',
   unknown: "unknown: couldn't query DNS",
+}
+
+/** How a server answered. Without an expected value, none is another one. */
+export function outcomeLabel(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>): string {
+  return expected === null && outcome === 'mismatch' ? OUTCOME_LABELS.match : OUTCOME_LABELS[outcome]
+}
+
+/** Whether no value was expected and at least one name server said which TXT records there are. */
+export function hasLooked({ expected, nameservers }: CheckReport): boolean {
+  return expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
+}
+
+/** The TXT values of all name servers, each once. */
+export function valuesSeen({ nameservers }: CheckReport): string[] {
+  return [...new Set(nameservers.flatMap(({ values }) => values))]
 }
 
 /** No cache keeps a record for longer (RFC 8767 section 4), whatever its TTL. */

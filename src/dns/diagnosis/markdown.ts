@@ -1,8 +1,8 @@
 import { formatDuration } from '../../terminal/duration.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
-import { OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
+import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import { readableName } from './render.ts'
-import type { CheckReport, FindingJson, NameserverReport, ResolverReport } from './report.ts'
+import type { CheckReport, FindingJson } from './report.ts'
 import { reportJson } from './report-json.ts'
 
 /** How a report was made. */
@@ -24,35 +24,35 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   const lines = [
     `## DNS check of ${code(readableName(report.name))}`,
     '',
-    `- **Result:** ${VERDICT_LABELS[report.verdict]}`,
+    `- **Result:** ${hasLooked(report) ? 'no value was expected' : VERDICT_LABELS[report.verdict]}`,
     ...(cause === undefined
       ? []
       : [`- **Cause:** ${prose(cause.message)}`, `- **Fix:** ${prose(cause.fix)}`]),
-    `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
+    report.expected === null
+      ? `- **TXT records:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
+      : `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
     ...(report.retry_after_seconds
       ? [`- **Caches:** may keep the old state for up to ${formatDuration(report.retry_after_seconds)}`]
       : []),
     `- **Checked:** ${new Date(context.at).toISOString()} by mailclaim ${context.version}, starting at ${context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')}`,
   ]
-  if (report.nameservers.length > 0)
-    lines.push('', '### Authoritative name servers', '', ...servers(report.nameservers))
-  if (report.resolvers.length > 0)
-    lines.push('', '### Recursive resolvers', '', ...resolvers(report.resolvers))
+  if (report.nameservers.length > 0) lines.push('', '### Authoritative name servers', '', ...servers(report))
+  if (report.resolvers.length > 0) lines.push('', '### Recursive resolvers', '', ...resolvers(report))
   if (findings.length > 0)
     lines.push('', '### Findings', ...reportJson(report).findings.flatMap(findingLines))
   return `${lines.join('\n')}\n`
 }
 
-function servers(rows: readonly NameserverReport[]): string[] {
+function servers(report: CheckReport): string[] {
   return [
     '| Name server | Address | Answer | Authoritative | TXT values | TTL | Serial | ms |',
     '| --- | --- | --- | --- | --- | ---: | ---: | ---: |',
-    ...rows.map((row) =>
+    ...report.nameservers.map((row) =>
       cells(
         code(row.host),
         row.address === null ? '–' : code(row.address),
-        OUTCOME_LABELS[row.outcome],
+        outcomeLabel(row.outcome, report),
         row.authoritative ? 'yes' : 'no',
         values(row.values),
         String(row.ttl ?? '–'),
@@ -63,14 +63,14 @@ function servers(rows: readonly NameserverReport[]): string[] {
   ]
 }
 
-function resolvers(rows: readonly ResolverReport[]): string[] {
+function resolvers(report: CheckReport): string[] {
   return [
     '| Resolver | Answer | TXT values | TTL | ms |',
     '| --- | --- | --- | ---: | ---: |',
-    ...rows.map((row) =>
+    ...report.resolvers.map((row) =>
       cells(
         code(row.address),
-        OUTCOME_LABELS[row.outcome],
+        outcomeLabel(row.outcome, report),
         values(row.values),
         String(row.ttl ?? '–'),
         String(row.ms ?? '–'),

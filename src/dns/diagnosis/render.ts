@@ -5,10 +5,10 @@ import { formatDuration } from '../../terminal/duration.ts'
 import { widthOf, wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
-import type { Outcome } from '../observation/observations.ts'
+import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { OUTCOME_LABELS, VERDICT_LABELS } from './labels.ts'
+import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 
 /** How to lay out a report; the width is in columns. */
@@ -17,13 +17,16 @@ export interface Layout {
   readonly width: number
 }
 
-const outcomeColumn: Column = {
+const outcomeColumn = (report: CheckReport): Column => ({
   field: 'outcome',
   title: 'Answer',
-  text: (value) => OUTCOME_LABELS[value as Outcome],
-  paint: (value, palette) =>
-    value === 'match' ? palette.good : value === 'not_checked' ? palette.faint : palette.bad,
-}
+  text: (value) => outcomeLabel(value as Outcome, report),
+  paint: (value, palette) => {
+    if (value === 'match') return palette.good
+    const isNeutral = report.expected === null && isDnsData(value as Outcome)
+    return isNeutral || value === 'not_checked' ? palette.faint : palette.bad
+  },
+})
 const valuesColumn: Column = {
   field: 'values',
   title: 'TXT values',
@@ -40,16 +43,16 @@ const numbers: readonly Column[] = [
   { field: 'serial', title: 'Serial', kind: 'number' },
   { field: 'ms', title: 'ms', kind: 'number' },
 ]
-const SERVER_COLUMNS: readonly Column[] = [
+const serverColumns = (report: CheckReport): readonly Column[] => [
   { field: 'host', title: 'Name server' },
   { field: 'address', title: 'Address', kind: 'id' },
-  outcomeColumn,
+  outcomeColumn(report),
   valuesColumn,
   ...numbers,
 ]
-const RESOLVER_COLUMNS: readonly Column[] = [
+const resolverColumns = (report: CheckReport): readonly Column[] => [
   { field: 'address', title: 'Resolver', kind: 'id' },
-  outcomeColumn,
+  outcomeColumn(report),
   valuesColumn,
   ...numbers.filter((column) => column.field !== 'serial'),
 ]
@@ -60,8 +63,8 @@ export function renderReport(report: CheckReport, layout: Layout): string {
   const blocks = [headline(report, layout)]
   const table = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) =>
     new TableRenderer(columns, { ...layout, now: undefined }).render(rows)
-  if (report.nameservers.length > 0) blocks.push(table(SERVER_COLUMNS, report.nameservers))
-  if (report.resolvers.length > 0) blocks.push(table(RESOLVER_COLUMNS, report.resolvers))
+  if (report.nameservers.length > 0) blocks.push(table(serverColumns(report), report.nameservers))
+  if (report.resolvers.length > 0) blocks.push(table(resolverColumns(report), report.resolvers))
   for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))
   if (report.retry_after_seconds)
     blocks.push(
@@ -79,13 +82,33 @@ export function renderReport(report: CheckReport, layout: Layout): string {
 
 function headline(report: CheckReport, layout: Layout): string {
   const { palette } = layout
+  if (hasLooked(report))
+    return (
+      paragraph(
+        `${readableName(report.name)}: TXT records in the zone ${readableName(report.zone ?? '')}`,
+        '',
+        layout,
+        palette.strong,
+      ) + listed(valuesSeen(report), layout)
+    )
   const paint = report.ready ? palette.good : report.verdict === 'wait' ? palette.warning : palette.bad
   const zone =
     report.zone === null || report.zone === report.name ? '' : ` in the zone ${readableName(report.zone)}`
   return (
-    paragraph(`${readableName(report.name)}${zone}: TXT ${report.expected}`, '', layout, palette.strong) +
-    paragraph(capitalize(VERDICT_LABELS[report.verdict]), '', layout, paint)
+    paragraph(
+      `${readableName(report.name)}${zone}: TXT ${report.expected ?? 'records'}`,
+      '',
+      layout,
+      palette.strong,
+    ) + paragraph(capitalize(VERDICT_LABELS[report.verdict]), '', layout, paint)
   )
+}
+
+/** The values in full: the table shortens them. */
+function listed(values: readonly string[], layout: Layout): string {
+  return values.length === 0
+    ? paragraph('no TXT record', '  ', layout)
+    : values.map((value) => paragraph(value, '  ', layout)).join('')
 }
 
 /** The name in Unicode, followed by its ASCII form if that differs (RFC 5890 section 2.3.2.1). */
@@ -110,7 +133,7 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
 /** The expected value above the one found. Color and carets mark the difference. */
 function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
   const [seen, ...others] = finding.seen ?? []
-  if (seen === undefined || others.length > 0) return ''
+  if (seen === undefined || others.length > 0 || report.expected === null) return ''
   const { palette } = layout
   const { expected, pieces } = marked(report.expected, seen, palette)
   const line = (paint: (text: string) => string) =>
@@ -162,8 +185,8 @@ function shorten(value: string): string {
 }
 
 /** Adds a full stop, unless it would follow the value and be copied with it. */
-function withFullStop(text: string, value: string): string {
-  return text.endsWith(value) ? text : `${text}.`
+function withFullStop(text: string, value: string | null): string {
+  return value !== null && text.endsWith(value) ? text : `${text}.`
 }
 
 /** Capitalizes the first letter, unless the text starts with a domain name. */

@@ -8,10 +8,10 @@ export function reportJson(report: CheckReport): CheckReportJson {
 }
 
 /** @param expected the whole TXT value, to compare with what was seen. */
-export function findingJson(finding: Finding, expected: string): FindingJson {
+export function findingJson(finding: Finding, expected: string | null): FindingJson {
   const { code, severity, message, fix, seen, secondsLeft, details } = finding
   const evidence = {
-    ...(seen === undefined ? {} : comparison(expected, seen)),
+    ...(seen === undefined || expected === null ? {} : comparison(expected, seen)),
     ...details,
     ...(secondsLeft === undefined ? {} : { seconds_left: secondsLeft }),
   }

@@ -4,7 +4,8 @@ import type { Finding, FindingCode, Severity } from './finding.ts'
 /** What a check found out; `reportJson` turns it into the JSON for scripts. */
 export interface CheckReport {
   name: string
-  expected: string
+  /** The whole TXT value; null in a check that only looks. */
+  expected: string | null
   verdict: Verdict
   ready: boolean
   /** Seconds for which caches or slow servers may keep the old state; null if unknown or irrelevant. */

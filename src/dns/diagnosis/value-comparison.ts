@@ -62,17 +62,20 @@ export function explainValue(expected: string, seen: string, name?: string): Val
   if (wanted === '') return undefined
   const inner = withoutInvisible(unquote(bare))
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
+  // Before other text: quotation marks and line breaks may be encoded around a value that is not.
+  if (encodingOf(expected, seen) !== undefined) return 'encoded'
   if (seen.includes(expected) || bare.includes(wanted))
     return isPastedLine(expected, seen, name) ? 'pasted_line' : 'extra_text'
   if (bare.replace(/\\/g, '') === wanted) return 'quoted'
-  if (encodingOf(expected, seen) !== undefined) return 'encoded'
 
   const { prefix, token } = halves(wanted)
   if (token !== undefined && inner === token) return 'token_only'
   if (prefix !== undefined && (inner === prefix || inner === `${prefix}=`)) return 'prefix_only'
   const enough = Math.max(prefix === undefined ? 4 : prefix.length + 2, Math.ceil(wanted.length / 4))
   if (inner.length >= enough && inner.length < wanted.length && wanted.startsWith(inner)) return 'truncated'
-  if (inner.length >= Math.max(8, wanted.length / 2) && wanted.endsWith(inner)) return 'truncated'
+  if (inner.length >= Math.max(8, wanted.length / 2) && wanted.endsWith(inner))
+    // Provider forms drop a leading underscore, and nobody cuts off just that.
+    return /^[\W_]+$/.test(wanted.slice(0, -inner.length)) ? 'characters_changed' : 'truncated'
   if (isAbbreviated(wanted, inner, enough)) return 'truncated'
   if (token !== undefined && isAbbreviated(token, inner, Math.max(4, Math.ceil(token.length / 4))))
     return 'truncated'
@@ -95,7 +98,8 @@ function explainLikeness(wanted: string, inner: string): ValueFault | undefined 
   const start = prefix === undefined ? undefined : `${appearance(prefix)}=`
   const hasPrefix = start !== undefined && looks.startsWith(start)
   if (prefix !== undefined && token !== undefined)
-    for (const between of ['=', '']) if (looks === appearance(`${token}${between}${prefix}`)) return 'swapped'
+    for (const between of ['=', '', '.', '-', ',', ';', '/'])
+      if (looks === appearance(`${token}${between}${prefix}`)) return 'swapped'
   if (looks === appearance(wanted)) return 'characters_changed'
   if (prefix !== undefined && (looks === start || `${looks}=` === start)) return 'prefix_only'
   if (token !== undefined && looks === appearance(token)) return 'token_only'

@@ -13,7 +13,7 @@ export async function resolveAliases(
   servers: readonly Observation[],
   located: Located,
   name: string,
-  expected: string,
+  expected: string | null,
   context: ResolutionContext,
 ): Promise<{ servers: Observation[]; alias: AliasPath | undefined }> {
   const paths = new Map<string, Promise<AliasPath>>()
@@ -45,7 +45,7 @@ export async function resolveAliases(
   return { servers: resolved, alias }
 }
 
-function classifyByAlias(server: Observation, path: AliasPath, expected: string): Observation {
+function classifyByAlias(server: Observation, path: AliasPath, expected: string | null): Observation {
   const outcome =
     path.end === 'txt'
       ? hasText(path.values, expected)

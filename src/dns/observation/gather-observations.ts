@@ -31,28 +31,29 @@ const MIN_SERVER_MS = 3500
 const DEAD_SERVER_END_MS = 5000
 
 /** The record to look for, and the resolvers to ask about it. */
-export interface ObservedRecord {
+export interface ObservedRecord<Expected extends string | null> {
   /** The name in its ASCII form. */
   readonly name: string
-  /** The whole TXT value. */
-  readonly expected: string
+  /** The whole TXT value; null to see which values are there. */
+  readonly expected: Expected
   readonly resolvers: readonly DnsAddress[]
   /** When the check began, on `clock.monotonic()`. */
   readonly start: number
 }
 
 /**
- * Queries the name servers, the resolvers, other names and DNSSEC records, each as soon as its condition holds.
+ * Queries the name servers, the resolvers, other names and DNSSEC records, each as soon as its condition holds. Without an
+ * expected value, neither the resolvers nor other names.
  *
  * @param context for the name servers, with their share of the queries.
  * @param effects for all other queries.
  */
-export async function gatherObservations(
+export async function gatherObservations<Expected extends string | null>(
   located: Located,
-  { name, expected, resolvers, start }: ObservedRecord,
+  { name, expected, resolvers, start }: ObservedRecord<Expected>,
   context: ResolutionContext,
   effects: DnsEffects,
-): Promise<Observations> {
+): Promise<Observations<Expected>> {
   const { clock } = context.effects
   const otherContext: ResolutionContext = { ...context, effects }
   const { zone } = located.delegation
@@ -63,6 +64,7 @@ export async function gatherObservations(
   const signers = observeDelegationSigners(located, otherContext)
   signers.catch(() => undefined)
   const askResolvers = () => {
+    if (expected === null) return Promise.resolve([])
     // A server that drops queries explains a slow resolver; waiting longer for it tells nothing new.
     const isExplained = survey.seen().some((server) => server.dropped !== undefined)
     const responsiveMs = isExplained ? undefined : context.deadline - clock.monotonic()
@@ -90,6 +92,7 @@ export async function gatherObservations(
   const servers = seen.servers.toSorted(byHost)
   const { withRecord, withoutRecord, silent } = groupByOutcome(servers)
   const probeOtherNames = async () => {
+    if (expected === null) return undefined
     const [server] = withRecord
     if (server !== undefined)
       return name === zone ? undefined : await probeWildcard(server, name, zone, otherContext)

@@ -59,6 +59,7 @@ export function candidateNames(
       [name, zone].flatMap((level) => ['@', '"@"', "'@'", '\\@'].map((sign) => `${sign}.${level}`)),
     ),
     ...at('other', [
+      withoutUnderscores(name),
       // The value itself, or its token, in the host field.
       ...[name, zone].map((level) => `${value}.${level}`),
       ...(prefix === undefined ? [] : [`${value.slice(prefix.length + 1)}.${name}`]),
@@ -76,6 +77,11 @@ export function candidateNames(
       return true
     })
     .slice(0, MAX_CANDIDATES)
+}
+
+/** The name as forms store it that don't allow underscores at the start of a label. */
+export function withoutUnderscores(name: string): string {
+  return name.replace(/(^|\.)_+/g, '$1')
 }
 
 /** Looks for the record at the names where it may be by mistake, and for a wildcard, at one authoritative server. */

@@ -126,10 +126,10 @@ export interface UndelegatedZone {
 }
 
 /** Everything that the findings are based on. */
-export interface Observations {
+export interface Observations<Expected extends string | null = string> {
   readonly name: string
-  /** The whole TXT value. */
-  readonly expected: string
+  /** The whole TXT value; null in a check that only looks. */
+  readonly expected: Expected
   readonly zone: string
   readonly servers: readonly Observation[]
   readonly parent: Pick<ParentDelegation, 'zone' | 'hosts'> | undefined
@@ -145,6 +145,9 @@ export interface Observations {
   /** Undefined if it couldn't be queried. */
   readonly dnssec: DnssecObservation | undefined
 }
+
+/** What a check found out, whether or not a value was expected. */
+export type ZoneObservations = Observations<string | null>
 
 /** The servers by what they answered. */
 export interface ServersByOutcome {

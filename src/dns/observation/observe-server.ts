@@ -15,7 +15,7 @@ export interface SurveyQuestion {
   readonly zone: string
   /** Whether the zone was found: then a server that answers from a zone above doesn't serve it. */
   readonly zoneFound: boolean
-  readonly expected: string
+  readonly expected: string | null
   /** The time limit for one server, in milliseconds. */
   readonly serverMs: number
 }
@@ -143,7 +143,7 @@ function classifyAuthoritative(
   server: DnsAddress,
   reply: Reply,
   name: string,
-  expected: string,
+  expected: string | null,
 ): Observation {
   const base = { ...EMPTY, host, server }
   if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
@@ -158,7 +158,7 @@ export function classifyResolver(
   server: DnsAddress,
   reply: Reply,
   name: string,
-  expected: string,
+  expected: string | null,
 ): Observation {
   const base = { ...EMPTY, host: server.address, server }
   if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
@@ -199,7 +199,7 @@ function classifyTruncated(observation: Observation, { tc }: Message): Observati
   return { ...observation, outcome: observation.tcpFailure === 'timeout' ? 'timeout' : 'unreachable' }
 }
 
-function classifyAnswer(message: Message, name: string, expected: string) {
+function classifyAnswer(message: Message, name: string, expected: string | null) {
   const { values, aliases, dname, loop, ttl, aliasTtl, cnameBeside } = readTxt(message, name)
   const negative = values.length === 0 ? soaOf(message) : undefined
   const common = {
@@ -228,7 +228,7 @@ function classifyAnswer(message: Message, name: string, expected: string) {
   return { ...common, aliasEnd: end, outcome: 'absent' as const }
 }
 
-function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string): Outcome {
+function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): Outcome {
   switch (rcode) {
     case 'NOERROR':
       if (values.length === 0) return 'absent'

@@ -45,8 +45,7 @@ export async function observeTxtSet(
     const locateUntil = effects.clock.monotonic() + LOCATE_MS
     const location = await locateZone(name, { ...context, deadline: locateUntil })
     if (!isZoneFound(location)) return { kind: 'unseen', zone: undefined, reason: whyNotFound(location) }
-    // No value is expected: the comparison with it isn't used here.
-    const survey = surveyNameServers(location, { name, expected: '', serverMs: SERVER_MS }, context)
+    const survey = surveyNameServers(location, { name, expected: null, serverMs: SERVER_MS }, context)
     await survey.done
     return readSet(name, location.delegation.zone, survey.seen())
   })

@@ -6,7 +6,7 @@ import { ask } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
 import { isWithin } from '../wire/name.ts'
 import { hasText, readTxt } from '../wire/txt-answer.ts'
-import { groupByOutcome, type Observation, type Observations, type ServerAtHost } from './observations.ts'
+import { groupByOutcome, type Observation, type ServerAtHost, type ZoneObservations } from './observations.ts'
 
 /** Each gets two queries. */
 const MAX_SERVERS = 8
@@ -20,9 +20,9 @@ const ASK_MS = 1500
 export async function findUndelegatedZone(
   { delegation, above }: Located,
   observed: readonly Observation[],
-  { name, expected }: Pick<Observations, 'name' | 'expected'>,
+  { name, expected }: Pick<ZoneObservations, 'name' | 'expected'>,
   context: ResolutionContext,
-): Promise<Observations['undelegated']> {
+): Promise<ZoneObservations['undelegated']> {
   const upper = above?.zone ?? delegation.zone
   const { withRecord, withoutRecord } = groupByOutcome(observed)
   const serving = [...withRecord, ...withoutRecord]

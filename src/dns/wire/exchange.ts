@@ -33,6 +33,8 @@ export type Reply =
 const UDP_SIZE = 1232
 /** Tried if TCP is closed: fragments may still come through. */
 const LARGE_UDP_SIZE = 4096
+/** What kept a query from being sent, such as full buffers or a firewall that is being changed, may be over by then. */
+const SEND_AGAIN_MS = 100
 /** After this long without an answer, a second try starts; the first one keeps listening. */
 export const RETRY_AFTER_MS = 2000
 
@@ -77,7 +79,12 @@ async function askOnce(
 
   try {
     effects.signal.throwIfAborted()
-    const first = via('udp', udpSize)
+    const first = via('udp', udpSize).catch(async (error: unknown) => {
+      // Many machines have no IPv6 route, and that stays so.
+      if (transportErrorKind(error) !== 'no-route' || isIPv6(server.address)) throw error
+      await clock.sleep(SEND_AGAIN_MS, round.signal)
+      return await via('udp', udpSize)
+    })
     const firstTry = first.then((message) => ({ message, secondTry: undefined }))
     firstTry.catch(() => {})
     const second = (async () => {
@@ -131,8 +138,8 @@ async function askUntruncated(
 const UDP_TRIES = 3
 
 /**
- * Whether a server answers at least one of a few datagrams, all sent at once. Also true if the check has used all its
- * queries: then silence was not seen.
+ * Whether a server answers at least one of a few datagrams, all sent at once. Also true if a datagram could not
+ * be sent: then silence was not seen.
  *
  * @param edns whether the queries have EDNS, and if so whether they ask for signatures.
  */
@@ -148,7 +155,7 @@ export async function answersUdp(
   const tryOnce = () =>
     send('udp', server, question, options, { ...effects, signal: round.signal }, size).catch(
       (error: unknown) => {
-        if (transportErrorKind(error) !== 'over-limit') throw error
+        if (!['over-limit', 'no-route'].includes(transportErrorKind(error))) throw error
       },
     )
   try {

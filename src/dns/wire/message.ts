@@ -90,7 +90,26 @@ export interface QueryFlags {
   readonly udpSize: number | undefined
 }
 
+const HEADER_SIZE = 12
 const EXTENDED_ERROR = 15
+const TXT = 16
+const OPT = 41
+const IN = 1
+/**
+ * More strings than one answer of TXT records with text can have: 64 kilobytes are at most 4,680 records of one character.
+ * Empty strings take one byte on the wire and a hundred in memory.
+ */
+const MAX_STRINGS = 5000
+
+declare module 'dns-packet' {
+  export const name: Decoder<string>
+  export const question: Decoder<Question>
+  export const answer: Decoder<Answer>
+  /** `bytes` is the size of what was decoded last. */
+  interface Decoder<T> {
+    readonly decode: { (buffer: Buffer, offset: number): T; readonly bytes: number }
+  }
+}
 
 /** The query on the wire. The name must have passed `checkName` or come from a decoded message. */
 export function encodeQuery(id: number, question: Question, flags: QueryFlags): Uint8Array {
@@ -121,8 +140,9 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
 }
 
 /**
- * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. If the
- * records of a truncated answer can't be read, it comes without records: its header is enough to go on.
+ * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk, far more
+ * strings than real zones have. If the records of a truncated answer can't be read, it comes without records: its header is
+ * enough to go on.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   if (wire.length < 12) return undefined
@@ -147,33 +167,26 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   if (questions === 0 && (rcode === 1 || rcode === 4 || rcode === 5))
     return { ...header, ...empty, rcode: rcodeName(rcode) }
   if (questions !== 1) return undefined
-  if (!asksSame(buffer, question)) return undefined
   try {
-    const decoded = packet.decode(buffer)
-    // dns-packet reads past the end of a message without an error, and its byte count becomes NaN.
-    if (!(packet.decode.bytes <= buffer.length)) throw new RangeError('records run past the end')
-    return { ...header, ...readRecords(decoded, rcode) }
+    const asked = packet.question.decode(buffer, HEADER_SIZE)
+    if (asked.type !== question.type || asked.class !== 'IN') return undefined
+    if (canonicalName(asked.name) !== question.name) return undefined
+  } catch {
+    return undefined
+  }
+  try {
+    return { ...header, ...readRecords(buffer, HEADER_SIZE + packet.question.decode.bytes, rcode) }
   } catch {
     return header.tc ? { ...header, ...empty, rcode: rcodeName(rcode) } : undefined
   }
 }
 
-/** Whether the question that the answer repeats is the one that was asked. */
-function asksSame(buffer: Buffer, question: Question): boolean {
-  const withoutRecords = Buffer.from(buffer)
-  withoutRecords.fill(0, 6, 12)
-  try {
-    const asked = packet.decode(withoutRecords).questions?.[0]
-    return (
-      asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-    )
-  } catch {
-    return false
-  }
-}
-
-function readRecords(decoded: packet.DecodedPacket, headerRcode: number) {
-  const opt = decoded.additionals?.find((record): record is packet.OptAnswer => record.type === 'OPT')
+function readRecords(buffer: Buffer, start: number, headerRcode: number) {
+  const budget = { strings: MAX_STRINGS }
+  const answers = readSection(buffer, start, buffer.readUInt16BE(6), budget)
+  const authority = readSection(buffer, answers.end, buffer.readUInt16BE(8), budget)
+  const additional = readSection(buffer, authority.end, buffer.readUInt16BE(10), budget)
+  const opt = additional.records.find((record): record is packet.OptAnswer => record.type === 'OPT')
   const rcode = headerRcode | ((opt?.extendedRcode ?? 0) << 4)
   const error = opt?.options.find((option) => Number(option.code) === EXTENDED_ERROR)?.data
   return {
@@ -183,25 +196,71 @@ function readRecords(decoded: packet.DecodedPacket, headerRcode: number) {
       error && error.length >= 2
         ? { code: error.readUInt16BE(0), text: error.subarray(2).toString('utf8') }
         : undefined,
-    answers: section(decoded.answers),
-    authority: section(decoded.authorities),
-    additional: section(decoded.additionals),
+    answers: toRecords(answers),
+    authority: toRecords(authority),
+    additional: toRecords(additional),
   }
 }
 
-function section(records: readonly packet.Answer[] | undefined): ResourceRecord[] {
-  return (records ?? []).map(toRecord).filter((record) => record !== undefined)
+/** On the wire: A, NS, CNAME, SOA, TXT, AAAA, DNAME, OPT, DS, RRSIG, DNSKEY. */
+const TYPES_READ = new Set([1, 2, 5, 6, TXT, 28, 39, OPT, 43, 46, 48])
+
+interface Section {
+  readonly records: readonly packet.Answer[]
+  /** The offset after its last record. */
+  readonly end: number
+}
+
+/**
+ * Decodes the records of the types that the check reads. The others are skipped, because decoded ones can take far more
+ * memory than on the wire: an NSEC record of nine kilobytes may list 65,536 types.
+ */
+function readSection(buffer: Buffer, start: number, count: number, budget: { strings: number }): Section {
+  const records: packet.Answer[] = []
+  let offset = start
+  for (let index = 0; index < count; index += 1) {
+    packet.name.decode(buffer, offset)
+    const type = offset + packet.name.decode.bytes
+    const data = type + 10
+    const end = data + buffer.readUInt16BE(type + 8)
+    if (end > buffer.length) throw new RangeError('a record runs past the end of the message')
+    const number = buffer.readUInt16BE(type)
+    const isRead = TYPES_READ.has(number) && (number === OPT || buffer.readUInt16BE(type + 2) === IN)
+    if (isRead) {
+      if (number === TXT) budget.strings -= countStrings(buffer.subarray(data, end))
+      if (budget.strings < 0) throw new RangeError('too many strings')
+      records.push(packet.answer.decode(buffer, offset))
+      // dns-packet ignores the length of most types, and may read past it.
+      if (packet.answer.decode.bytes !== end - offset) throw new RangeError('a record has the wrong length')
+    }
+    offset = end
+  }
+  return { records, end: offset }
+}
+
+function countStrings(data: Buffer): number {
+  let count = 0
+  for (let offset = 0; offset < data.length; offset += 1 + (data[offset] ?? 0)) count += 1
+  return count
+}
+
+function toRecords({ records }: Section): ResourceRecord[] {
+  return records.map(toRecord).filter((record) => record !== undefined)
 }
 
 function toRecord(record: packet.Answer): ResourceRecord | undefined {
-  if (record.type === 'OPT' || (record.class ?? 'IN') !== 'IN') return undefined
+  if (record.type === 'OPT') return undefined
   // A TTL with the highest bit set counts as 0 (RFC 2181 section 8).
   const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
   const base = { name: canonicalName(record.name), ttl }
   switch (record.type) {
     case 'TXT': {
       const strings = Array.isArray(record.data) ? record.data : [record.data]
-      return { ...base, type: 'TXT', strings: strings.map((piece) => Buffer.from(piece)) }
+      return {
+        ...base,
+        type: 'TXT',
+        strings: strings.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)),
+      }
     }
     case 'NS':
     case 'CNAME':

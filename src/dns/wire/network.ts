@@ -32,6 +32,10 @@ function failureKind(code: string | undefined, ipv6: boolean): DnsTransportError
     case 'EAFNOSUPPORT':
     case 'EPERM':
     case 'EACCES':
+    case 'ENOBUFS':
+    case 'ENOMEM':
+    case 'EMFILE':
+    case 'ENFILE':
       return 'no-route'
     case 'EHOSTUNREACH':
       // Without an IPv6 gateway some systems answer this instead of "network unreachable".
@@ -110,6 +114,8 @@ function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
     const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.destroy(), resolve, reject)
     let received: Buffer = Buffer.alloc(0)
     let others = 0
+    const otherAnswers = () =>
+      new DnsTransportError('other-answers', `${server.address}: answered other queries than this one`)
     socket.on('connect', () => {
       const length = Buffer.alloc(2)
       length.writeUInt16BE(message.length)
@@ -123,16 +129,17 @@ function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
         const answer = received.subarray(2, end)
         if (accept(answer)) return done(answer)
         others += 1
-        if (others >= MAX_OTHER_ANSWERS)
-          return fail(
-            new DnsTransportError('closed', `${server.address}: answered other queries than this one`),
-          )
+        if (others >= MAX_OTHER_ANSWERS) return fail(otherAnswers())
         received = received.subarray(end)
       }
     })
     socket.on('error', (error) => fail(toTransportError(error, server)))
     socket.on('close', () =>
-      fail(new DnsTransportError('closed', `${server.address}: closed the connection without an answer`)),
+      fail(
+        others > 0
+          ? otherAnswers()
+          : new DnsTransportError('closed', `${server.address}: closed the connection without an answer`),
+      ),
     )
   })
 }

@@ -11,9 +11,9 @@ export function hasValue(values: readonly TxtValue[], bytes: Uint8Array): boolea
   return values.some((value) => sameBytes(value.bytes, bytes))
 }
 
-/** Whether one of the values is this text in UTF-8. */
-export function hasText(values: readonly TxtValue[], text: string): boolean {
-  return hasValue(values, Buffer.from(text))
+/** Whether one of the values is this text in UTF-8; none is null. */
+export function hasText(values: readonly TxtValue[], text: string | null): boolean {
+  return text !== null && hasValue(values, Buffer.from(text))
 }
 
 /** Bytes as text: UTF-8 if valid, otherwise Latin-1, which keeps every byte. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { recordClaim } from '../../../src/claims/ledger.ts'
 import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
-import type { GlobalOptions } from '../../../src/settings/settings.ts'
+import { type GlobalOptions, resolveSettings } from '../../../src/settings/settings.ts'
 import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
 import { createFakeClock, createFakeContext, fakeSettings } from '../../fake-context.ts'
 
@@ -231,8 +231,8 @@ test('claims check --format markdown is a report for a ticket', async () => {
 test('claims check piped is one record of TSV', async () => {
   const { stdout } = await check(wrong)
   expect(stdout.split('\n')).toEqual([
-    'name\texpected\tverdict\tready\tretry_after_seconds\tzone\tfindings\tnameservers',
-    'example.com\tprefix=token\tfix\tfalse\t300\texample.com\tstale_token,wrong_provider_hint\tns.example.com/192.0.2.2=mismatch',
+    'name\texpected\tverdict\tready\tretry_after_seconds\tzone\tfindings\tnameservers\tvalues',
+    'example.com\tprefix=token\tfix\tfalse\t300\texample.com\tstale_token,wrong_provider_hint\tns.example.com/192.0.2.2=mismatch\tv=spf1 -all,prefix=older',
     '',
   ])
 })
@@ -265,13 +265,132 @@ describe('options that do not fit together are refused', () => {
   test.each([
     [['example.com'], OPTIONS, "can't be used together"],
     [[], { name: 'example.com' }, '--name needs --value'],
-    [[], { value: 'prefix=token' }, '--value needs --name'],
+    [[], { value: 'prefix=token' }, '--value needs a domain'],
+    [[], {}, 'which claim?'],
+    [['example.com'], { wait: true }, '--wait needs a value'],
     [[], { name: 'example.com', value: '' }, '--value is empty'],
   ])('%j %j', async (words, options, why) => {
     const { failure, asked } = await check(right, options, { arguments: words })
     expect(failure).toMatchObject({ exit: 2 })
     expect(failure?.message).toContain(why)
     expect(asked).toEqual([])
+  })
+})
+
+describe('a domain without a claim on this machine', () => {
+  const look = (
+    txt: () => readonly string[],
+    more: Parameters<typeof check>[2] = {},
+    options: Record<string, unknown> = {},
+  ) => check(txt, options, { arguments: ['example.com'], ...more })
+
+  test('the check shows the zone, who hosts it, and the TXT records in full, with exit 0', async () => {
+    const long = `google-site-verification=${'x'.repeat(70)}`
+    const { failure, stdout, stderr } = await look(() => ['v=spf1 -all', long], {
+      terminal: { columns: 120 },
+      global: { color: false },
+    })
+    expect(failure).toBeUndefined()
+    expect(stdout).toMatchInlineSnapshot(`
+      "example.com: TXT records in the zone example.com
+        v=spf1 -all
+        google-site-verification=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+
+      Name server     Address    Answer  TXT values                                                            TTL  Serial  ms
+      ns.example.com  192.0.2.2  found   v=spf1 -all |                                                         300       9   0
+                                         google-site-verification=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+                                         xxxxxxxxxxx…
+
+      i The zone example.com is hosted by ns.example.com. [wrong_provider_hint]
+        → Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect.
+      "
+    `)
+    expect(stderr).toMatch(
+      /hint: to check for a value: mailclaim claims check example\.com --value prefix=token\n$/,
+    )
+  })
+
+  test('the check says that there is no TXT record, and sends nobody to create a claim', async () => {
+    const { failure, stdout, stderr } = await look(() => [], {
+      terminal: { columns: 100 },
+      global: { color: false },
+    })
+    expect(failure).toBeUndefined()
+    expect(stdout).toMatch(/^example\.com: TXT records in the zone example\.com\n {2}no TXT record\n/)
+    expect(stdout + stderr).not.toContain('claims create')
+  })
+
+  test('the JSON report has the same keys, with no value expected', async () => {
+    const { failure, stdout } = await look(wrong, { global: { json: true } })
+    const withValue = await check(wrong, OPTIONS, { global: { json: true } })
+    expect(failure).toBeUndefined()
+    const report = JSON.parse(stdout)
+    expect(Object.keys(report)).toEqual(Object.keys(JSON.parse(withValue.stdout)))
+    expect(report).toMatchObject({
+      name: 'example.com',
+      expected: null,
+      verdict: 'unknown',
+      ready: false,
+      retry_after_seconds: null,
+      zone: 'example.com',
+      nameservers: [{ host: 'ns.example.com', outcome: 'mismatch', values: wrong(), ttl: 300 }],
+      resolvers: [],
+      findings: [{ code: 'wrong_provider_hint', evidence: { nameservers: ['ns.example.com'] } }],
+    })
+  })
+
+  test('the report for a ticket says that no value was expected', async () => {
+    const { stdout } = await look(wrong, { global: { format: 'markdown' } })
+    expect(stdout).toContain('- **Result:** no value was expected\n')
+    expect(stdout).toContain('- **TXT records:** `v=spf1 -all`, `prefix=older`\n')
+    expect(stdout).toContain('| `ns.example.com` | `192.0.2.2` | found | yes |')
+  })
+
+  test('no resolver is asked about the name, because its cache would remember the answer', async () => {
+    const { asked } = await look(() => [])
+    expect(asked.filter(({ server, name }) => server === '192.0.2.53' && name === 'example.com')).toEqual([])
+  })
+
+  test('the check works without a service, and --value is what is expected', async () => {
+    const clock = createFakeClock()
+    const run = async (options: Record<string, unknown>) => {
+      const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(right), clock) })
+      const settings = await resolveSettings({ resolver: ['192.0.2.53'], json: true }, [], context)
+      await command.run({ arguments: ['example.com'], options }, context, settings)
+      return JSON.parse(context.stdout.text)
+    }
+    expect(await run({})).toMatchObject({ expected: null, zone: 'example.com' })
+    expect(await run({ value: 'prefix=token' })).toMatchObject({ expected: 'prefix=token', ready: true })
+  })
+
+  test('the check ends with exit 7 if nobody answers', async () => {
+    const clock = createFakeClock()
+    const context = createFakeContext({ clock, dns: createFakeDns(() => 'silent', clock) })
+    const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], json: true })
+    const run = command.run({ arguments: ['example.com'], options: {} }, context, settings)
+    await expect(run).rejects.toMatchObject({ exit: 7, code: 'dns_unavailable' })
+    expect(JSON.parse(context.stdout.text)).toMatchObject({ expected: null, verdict: 'unknown', zone: null })
+  })
+})
+
+describe('a domain with a claim on this machine', () => {
+  async function checkKnown(options: Record<string, unknown>) {
+    const clock = createFakeClock()
+    const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(right), clock) })
+    const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], json: true })
+    const record = { type: 'TXT', name: 'example.com', value: 'prefix=token' }
+    const claim = { name: 'example.com', domain_id: 'd1', status: 'pending', record }
+    await recordClaim(claim, context, settings)
+    await command.run({ arguments: ['example.com'], options }, context, settings).catch(() => {})
+    return JSON.parse(context.stdout.text)
+  }
+
+  test('is checked for the value of the claim, or of --value', async () => {
+    expect(await checkKnown({})).toMatchObject({ expected: 'prefix=token', ready: true })
+    expect(await checkKnown({ value: 'prefix=other' })).toMatchObject({
+      expected: 'prefix=other',
+      ready: false,
+    })
   })
 })
 
@@ -295,6 +414,10 @@ describe('a claim that has ended', () => {
     [
       'expired',
       'warning: the claim no longer needs this record: the claim expired before it was verified; start a new claim with: mailclaim claims create example.com\n',
+    ],
+    [
+      'superseded',
+      "warning: the claim no longer needs this record: a newer claim replaced this one; the newer claim has a different TXT record; if it's known on this machine: mailclaim claims record example.com\n",
     ],
     ['pending', ''],
     ['blocked', ''],

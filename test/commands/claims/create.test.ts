@@ -1,7 +1,8 @@
 import { symlinkSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli.ts'
-import { createFakeContext, jsonResponse } from '../../fake-context.ts'
+import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
+import { createFakeClock, createFakeContext, jsonResponse } from '../../fake-context.ts'
 
 const ID = '7b1f0f1e-77aa-4b1c-9d2b-5c0a1de5c001'
 
@@ -38,4 +39,56 @@ test.each([
   expect(await run(['claims', 'create', 'example.com'], context)).toBe(0)
   expect(context.stderr.text).toContain(`hint: ${hint}\n`)
   expect(context.stderr.text).not.toContain('add the TXT record')
+})
+
+describe('on a terminal', () => {
+  const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
+
+  /** What `claims create example.com` prints, and how long it takes. */
+  async function create(respond: Parameters<typeof createFakeDns>[0]) {
+    const clock = createFakeClock()
+    const context = createFakeContext({
+      clock,
+      terminal: { columns: 200 },
+      dns: createFakeDns(respond, clock),
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      respond: () => jsonResponse(201, { name: 'example.com', domain_id: ID, status: 'pending', record }),
+    })
+    const words = ['claims', 'create', 'example.com', '--no-color', '--resolver', '192.0.2.53']
+    expect(await run(words, context)).toBe(0)
+    return { stdout: context.stdout.text, ms: clock.monotonic() }
+  }
+
+  test('the host is shown, relative to the zone that DNS has, and the full name', async () => {
+    const { stdout } = await create(smallWorld(() => []))
+    expect(stdout).toMatch(/^Host +@ {3}\(in the zone example\.com\)$/m)
+    expect(stdout).toMatch(/^Record +TXT {2}example\.com {2}prefix=token$/m)
+  })
+
+  test('if nobody answers, the claim is shown after a few seconds, with what to type as the host', async () => {
+    const { stdout, ms } = await create(() => 'silent')
+    expect(stdout).toMatch(/^Host +the part of the name before your zone, @ if it's the whole zone/m)
+    expect(ms).toBeLessThanOrEqual(4000)
+  })
+})
+
+test.each([
+  ['an open claim', 'pending', 'eu-west-1', 201, true],
+  ['a claim that is over', 'expired', 'eu-west-1', 201, false],
+  ['the claim that the service returns', 'pending', 'us-east-1', 200, false],
+])('a new claim next to %s', async (_what, status, region, code, warns) => {
+  const answers = [
+    jsonResponse(201, { name: 'example.com', domain_id: 'd1', status, region }),
+    jsonResponse(code, { name: 'example.com', domain_id: 'd2', status: 'pending', region: 'us-east-1' }),
+  ]
+  const context = createFakeContext({
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+    respond: () => answers.shift() ?? jsonResponse(500, {}),
+  })
+  await run(['claims', 'create', 'example.com'], context)
+  expect(context.stderr.text).not.toContain('already had')
+  await run(['claims', 'create', 'example.com'], context)
+  const warning =
+    'warning: example.com already had an open claim (region eu-west-1): the service may end it in favor of this new one, which needs its own TXT record\n'
+  expect(context.stderr.text.includes(warning)).toBe(warns)
 })

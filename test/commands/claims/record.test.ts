@@ -15,10 +15,10 @@ const CLAIM = {
   record: { type: 'TXT', name: 'App.Example.COM', value: 'prefix=token', ttl: 'Auto' },
 }
 
-async function record(line: string, terminal?: { columns: number }) {
+async function record(line: string, terminal?: { columns: number }, more: object = {}) {
   const context = createFakeContext({
     environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
-    respond: () => jsonResponse(200, CLAIM),
+    respond: () => jsonResponse(200, { ...CLAIM, ...more }),
     ...(terminal === undefined ? {} : { terminal }),
   })
   const code = await run(['claims', 'record', 'd1', ...line.split(' ')], context)
@@ -46,6 +46,19 @@ describe('--zone', () => {
       expect(stderr).toContain('--zone: app.example.com is not in the zone')
     },
   )
+})
+
+test.each([
+  [{ status: 'superseded' }, 'a newer claim replaced this one'],
+  [{ status: 'completed' }, 'no longer needs this record'],
+  [{ expires_at: '2026-11-20 11:00:00+00' }, "by this machine's clock the claim of App.Example.COM expired"],
+])('the record of a claim that is over (%j) comes with a warning, in every format', async (over, why) => {
+  for (const line of ['--json', '--format value', '--provider terraform --zone example.com --only-new']) {
+    const { code, stderr } = await record(line, undefined, over)
+    expect(code).toBe(0)
+    expect(stderr).toContain(why)
+  }
+  expect((await record('--json')).stderr).toBe('')
 })
 
 test('the claim in JSON is as the service wrote it', async () => {

@@ -404,6 +404,39 @@ describe('the fix', () => {
     expect(fix.startsWith('Check from another network first')).toBe(elsewhere)
   })
 
+  test('of a record at the name without its underscore says what is missing', () => {
+    const name = '_verify.example.com'
+    const [finding] = diagnosed(
+      observations({ name, servers: [observation()], probes: recordAt('verify.example.com') }),
+    ).findings
+    expect(finding).toMatchObject({ code: 'other_name' })
+    expect(finding?.message).toContain(`instead of ${name}: the underscore is missing`)
+  })
+
+  test.each([
+    ['refused', 'is closed', 'Allow TCP port 53'],
+    ['closed', 'closes the connection without an answer', 'Allow TCP port 53'],
+    ['other-answers', 'answers other queries than the one it was sent', 'Have TCP on these name servers'],
+    ['no-route', "can't be reached from this machine", 'Check from another network first'],
+  ])('of a TXT answer too large for UDP fits what TCP did: %s', (tcpFailure, said, fix) => {
+    const servers = [observation({ outcome: 'unreachable', tcpFailure })]
+    const finding = diagnosed(observations({ servers })).findings.find(({ code }) => code === 'tcp_blocked')
+    expect(finding?.message).toContain(`and TCP port 53 ${said}`)
+    expect(finding?.fix).toContain(fix)
+  })
+
+  test.each([
+    ['192.168.1.1', '192.168.1.1 (probably the router of this network) doesn', "the router's firmware"],
+    ['192.0.2.53', '192.0.2.53 doesn', 'the software of 192.0.2.53'],
+  ])('of a resolver at %s that does not know TXT queries names what to update', (address, who, what) => {
+    const server = { address, port: 53 }
+    const resolvers = [resolver({ resolver: server, outcome: 'lame', rcode: 'NOTIMP' })]
+    const [finding] = diagnosed(observations({ resolvers })).findings
+    expect(finding).toMatchObject({ code: 'resolver_broken', severity: 'warning' })
+    expect(finding?.message).toContain(`${who}'t support TXT queries: it answers NOTIMP`)
+    expect(finding?.fix).toContain(`update ${what}`)
+  })
+
   test('of a query that this machine could not send does not accuse the server of refusing TXT', () => {
     const soa = observation({}).soa
     const { findings } = diagnosed(

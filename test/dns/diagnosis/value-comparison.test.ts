@@ -1,7 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { difference, invisibleCharacters } from '../../../src/dns/diagnosis/characters.ts'
-import { explainValue, explainValues, splitRecords } from '../../../src/dns/diagnosis/value-comparison.ts'
+import { changedCharacters, difference, invisibleCharacters } from '../../../src/dns/diagnosis/characters.ts'
+import {
+  encodingOf,
+  explainValue,
+  explainValues,
+  splitRecords,
+} from '../../../src/dns/diagnosis/value-comparison.ts'
 import { decodeValue } from '../../../src/dns/wire/txt-answer.ts'
 
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
@@ -71,6 +76,18 @@ describe('the explanation of a wrong value', () => {
     ['mc-verify&#x3D;Q7dX2kV9pLr4TzB8nW', 'encoded'],
     ['mc-verify&equals;Q7dX2kV9pLr4TzB8nW', 'encoded'],
     ['&quot;mc-verify&#61;Q7dX2kV9pLr4TzB8nW&quot;', 'encoded'],
+    [`&quot;${EXPECTED}&quot;`, 'encoded'],
+    [`&#34;${EXPECTED}&#34;`, 'encoded'],
+    [`&ldquo;${EXPECTED}&rdquo;`, 'encoded'],
+    [`%22${EXPECTED}%22`, 'encoded'],
+    [`%E2%80%9C${EXPECTED}%E2%80%9D`, 'encoded'],
+    [`${EXPECTED}%0A`, 'encoded'],
+    [`${EXPECTED}&nbsp;`, 'encoded'],
+    [`${EXPECTED}\\n`, 'encoded'],
+    [`"${EXPECTED}\\r\\n"`, 'encoded'],
+    [`<p>${EXPECTED}</p>`, 'encoded'],
+    [`${EXPECTED}<br />`, 'encoded'],
+    [`v=spf1 -all ${EXPECTED}\\n`, 'extra_text'],
     ['mc-verify\\061Q7dX2kV9pLr4TzB8nW', 'encoded'],
     ['mc-verify\\u003dQ7dX2kV9pLr4TzB8nW', 'encoded'],
     ['mc-verify=3DQ7dX2kV9pLr4TzB8nW', 'encoded'],
@@ -83,6 +100,9 @@ describe('the explanation of a wrong value', () => {
     ['Q7dX2kV9pLr4TzB8nW=mc-verify', 'swapped'],
     ['Q7dX2kV9pLr4TzB8nW: mc-verify', 'swapped'],
     ['"Q7dX2kV9pLr4TzB8nW=mc-verify"', 'swapped'],
+    ['Q7dX2kV9pLr4TzB8nW.mc-verify', 'swapped'],
+    ['Q7dX2kV9pLr4TzB8nW-mc-verify', 'swapped'],
+    ['mc-verify.Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
     ['mc-verify=YOUR_TOKEN', 'placeholder'],
     ['mc-verify=<token>', 'placeholder'],
     ['mc-verify=<your token here>', 'placeholder'],
@@ -107,6 +127,21 @@ describe('the explanation of a wrong value', () => {
     [EXPECTED, undefined],
   ])('for %j is %s', (seen, fault) => {
     expect(explainValue(EXPECTED, seen, 'example.com')).toBe(fault)
+  })
+
+  test.each([
+    [`&quot;${EXPECTED}&quot;`, 'HTML (&#61; for "=")'],
+    [`<p>${EXPECTED}</p>`, 'HTML tags'],
+    [`%22${EXPECTED}%22`, 'URL encoding (%3D for "=")'],
+    [`${EXPECTED}\\n`, 'escape sequences (\\n for a line break)'],
+  ])('for %j names the encoding', (seen, encoding) => {
+    expect(encodingOf(EXPECTED, seen)).toBe(encoding)
+  })
+
+  test('for a lost underscore at the start is that character, not a truncated value', () => {
+    const expected = `_${EXPECTED}`
+    expect(explainValue(expected, EXPECTED)).toBe('characters_changed')
+    expect(changedCharacters(expected, EXPECTED)).toEqual([{ position: 1, expected: '_', seen: '' }])
   })
 
   test('for base64 without its padding is "truncated"', () => {
@@ -255,12 +290,21 @@ describe('for any value, the check recognizes', () => {
         (sign) => (value) => value.replace('=', () => sign),
       ),
     ],
+    [
+      'encoded marks around it',
+      'encoded',
+      pick('&quot;', '&#34;', '&#x22;', '%22', '\\n', '\\r\\n', '%0D%0A', '&nbsp;').map(
+        (mark) => (value) => `${mark}${value}${mark}`,
+      ),
+    ],
     ['base64', 'encoded', fc.constant((value) => Buffer.from(value).toString('base64'))],
     ['backslashes', 'quoted', fc.constant((value) => value.replace(/[=-]/g, '\\$&'))],
     [
       'swapped halves',
       'swapped',
-      pick('=', ':', ': ', ' ').map((sign) => (value) => value.split('=').reverse().join(sign)),
+      pick('=', ':', ': ', ' ', '.', '-', ', ').map(
+        (sign) => (value) => value.split('=').reverse().join(sign),
+      ),
     ],
     [
       'a placeholder',

@@ -35,6 +35,13 @@ describe('the names to search for a misplaced record', () => {
     )
   })
 
+  test.each([
+    ['_verify.example.com', 'verify.example.com'],
+    ['_verify._mail.example.com', 'verify.mail.example.com'],
+  ])('for %s include the name without underscores', (name, without) => {
+    expect(namesOf(name, 'example.com')).toContain(without)
+  })
+
   test('are few, distinct, in the zone, and never the name itself', () => {
     const label = fc.stringMatching(/^[a-z0-9_]{1,20}$/)
     fc.assert(

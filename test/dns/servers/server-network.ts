@@ -34,7 +34,7 @@ export interface ServerNetwork {
   readonly bind: DnsAddress
   /** An Unbound that knows the test zones, but whose registry never answers, as behind a firewall. */
   readonly lonely: DnsAddress
-  check(name: string, expected: string, options?: Partial<CheckRequest>): Promise<CheckReportJson>
+  check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   /** The queries from clients to Unbound: `name. TYPE`. */

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { ask } from '../../../src/dns/wire/exchange.ts'
+import type { Clock } from '../../../src/context.ts'
+import { answersUdp, ask } from '../../../src/dns/wire/exchange.ts'
 import { createFakeClock } from '../../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
+import { createVirtualClock } from '../virtual-clock.ts'
 
 const question = { name: 'example.com', type: 'TXT' } as const
 const answer: FakeReply = {
@@ -13,8 +15,8 @@ async function asking(
   respond: (asked: Asked) => FakeReply,
   deadline = 5000,
   server = { address: '192.0.2.1', port: 53 },
+  clock: Clock = createFakeClock(),
 ) {
-  const clock = createFakeClock()
   const dns = createFakeDns(respond, clock)
   const signal = new AbortController().signal
   const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
@@ -103,6 +105,17 @@ describe('one question to one server', () => {
     expect(reply.kind).toBe(kind)
   })
 
+  test('is sent again if this machine could not send it at first', async () => {
+    let failures = 0
+    const flaky = () => {
+      failures += 1
+      return failures === 1 ? 'no-route' : answer
+    }
+    const { reply, asked } = await asking(flaky, 5000, undefined, createVirtualClock())
+    expect(reply).toMatchObject({ kind: 'answer', secondTry: undefined })
+    expect(asked.map((one) => one.transport)).toEqual(['udp', 'udp'])
+  })
+
   test('ends as "no-route" if there is no IPv6 route', async () => {
     const { reply } = await asking(() => 'no-route', 5000, { address: '2001:db8::1', port: 53 })
     expect(reply.kind).toBe('no-route')
@@ -127,3 +140,21 @@ describe('one question to one server', () => {
     await expect(asked).rejects.toThrow('interrupted')
   })
 })
+
+test.each([
+  ['no-route', true],
+  ['silent', false],
+] as const)(
+  'a server does not count as silent if datagrams could not be sent (%s)',
+  async (behavior, answers) => {
+    const clock = createFakeClock()
+    const effects = {
+      clock,
+      dns: createFakeDns(() => behavior, clock),
+      random: { bytes: (length: number) => new Uint8Array(length), fraction: () => 0 },
+      signal: new AbortController().signal,
+    }
+    const server = { address: '192.0.2.1', port: 53 }
+    expect(await answersUdp(server, question, { edns: 'plain', deadline: 1000 }, effects)).toBe(answers)
+  },
+)

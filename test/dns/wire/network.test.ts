@@ -1,21 +1,24 @@
+import { Socket } from 'node:dgram'
 import { createServer } from 'node:net'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createDnsNetwork } from '../../../src/dns/wire/network.ts'
 
 const closing: (() => void)[] = []
 afterEach(() => {
+  vi.restoreAllMocks()
   for (const close of closing.splice(0)) close()
 })
 
 /** A server on loopback that sends these messages, over and over if `endless`, to whoever connects. */
-async function serve(messages: readonly string[], endless: boolean): Promise<number> {
+async function serve(messages: readonly string[], endless: boolean | 'close'): Promise<number> {
   const frame = (text: string) => Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)])
   const bytes = Buffer.concat(messages.map(frame))
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
     const send = () => {
       socket.write(bytes)
-      if (endless && !socket.destroyed) setImmediate(send)
+      if (endless === 'close') socket.end()
+      else if (endless && !socket.destroyed) setImmediate(send)
     }
     send()
   })
@@ -40,6 +43,30 @@ test('over TCP, an answer after those to other queries is found', async () => {
 
 test('over TCP, a server that sends only answers to other queries is not read until the timeout', async () => {
   const start = performance.now()
-  await expect(ask(await serve(['other'], true))).rejects.toMatchObject({ kind: 'closed' })
+  await expect(ask(await serve(['other'], true))).rejects.toMatchObject({ kind: 'other-answers' })
   expect(performance.now() - start).toBeLessThan(2000)
 })
+
+test.each([
+  ['after an answer to another query', ['other'], 'other-answers'],
+  ['without an answer', [], 'closed'],
+])('over TCP, a connection that ends %s is told apart', async (_title, messages, kind) => {
+  await expect(ask(await serve(messages, 'close'))).rejects.toMatchObject({ kind })
+})
+
+test.each(['EPERM', 'ENETUNREACH', 'ENOBUFS', 'EMFILE'])(
+  'a datagram that the system refuses to send with %s never left this machine',
+  async (code) => {
+    vi.spyOn(Socket.prototype, 'send').mockImplementation((...args: unknown[]) => {
+      const done = args.at(-1) as (error: Error) => void
+      done(Object.assign(new Error(code), { code }))
+    })
+    const exchange = createDnsNetwork().udp({
+      server: { address: '127.0.0.1', port: 53 },
+      message: Buffer.from('query'),
+      timeoutMs: 5000,
+      accept: () => true,
+    })
+    await expect(exchange).rejects.toMatchObject({ kind: 'no-route' })
+  },
+)

@@ -1,0 +1,48 @@
+import type { Context } from '../context.ts'
+import { findZone } from '../dns/resolution/find-zone.ts'
+import { dnsEffects } from '../dns/wire/effects.ts'
+import { checkName, relativeName } from '../dns/wire/name.ts'
+import type { DnsSettings } from './precheck.ts'
+
+/** Where a record goes at a DNS provider, which asks for a zone and a host. */
+export interface RecordPlace {
+  readonly zone: string
+  /** The name relative to the zone; `@` if it is the zone itself. */
+  readonly host: string
+}
+
+export type PlaceContext = Pick<Context, 'clock' | 'dns' | 'interrupts' | 'random'>
+
+/** The longest that a command waits to show a host, in milliseconds. */
+const TIMEOUT_MS = 4000
+
+/**
+ * Finds the zone that holds a record; undefined if DNS doesn't show it within four seconds, or if the name is invalid.
+ *
+ * @param zone if it's known already
+ */
+export async function findPlace(
+  name: string,
+  context: PlaceContext,
+  settings: DnsSettings,
+  zone?: string,
+): Promise<RecordPlace | undefined> {
+  const checked = checkName(name)
+  if (!checked.ok) return undefined
+  const { resolvers = 'system', authoritativePort } = settings
+  const found =
+    zone ??
+    (await findZone(
+      checked.ascii,
+      { resolvers, authoritativePort, timeoutMs: TIMEOUT_MS },
+      dnsEffects(context),
+    ))
+  return found === undefined ? undefined : { zone: found, host: relativeName(checked.ascii, found) }
+}
+
+/** What to type into a provider's "host" field. */
+export function hostText(place: RecordPlace | undefined): string {
+  return place === undefined
+    ? "the part of the name before your zone, @ if it's the whole zone (the zone wasn't found in DNS)"
+    : `${place.host}   (in the zone ${place.zone})`
+}

@@ -1,0 +1,34 @@
+import type { DomainClaim } from '../service/types.ts'
+import type { Settings } from '../settings/settings.ts'
+import { type OutputContext, type OutputSettings, writeObject } from '../terminal/output.ts'
+import { CLAIM_COLUMNS } from './columns.ts'
+import { stateOf } from './lifecycle.ts'
+import type { DnsSettings } from './precheck.ts'
+import { findPlace, hostText, type PlaceContext } from './record-place.ts'
+
+/**
+ * Writes a claim to stdout. People see the record as long as it's needed, with the host to type at a DNS provider, for which
+ * DNS is searched.
+ */
+export async function writeClaim(
+  claim: DomainClaim,
+  context: OutputContext & PlaceContext,
+  settings: OutputSettings & DnsSettings & Pick<Settings, 'fields'>,
+): Promise<void> {
+  if (settings.format !== 'table' || settings.fields !== undefined)
+    return writeObject(context, settings, claim, CLAIM_COLUMNS)
+  const { phase } = stateOf(claim)
+  const name = claim.record?.value ? (claim.record.name ?? claim.name) : undefined
+  if (!name || phase === 'completed' || phase === 'ended')
+    return writeObject(
+      context,
+      settings,
+      claim,
+      CLAIM_COLUMNS.filter(({ field }) => field !== 'record'),
+    )
+  const host = hostText(await findPlace(name, context, settings))
+  const columns = CLAIM_COLUMNS.flatMap((column) =>
+    column.field === 'record' ? [{ field: 'record_host', title: 'Host', value: () => host }, column] : column,
+  )
+  await writeObject(context, settings, claim, columns)
+}
