@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { everyCommand, isGroup } from '../src/cli/line.ts'
+import { everyCommand, isGroup, longFlag } from '../src/cli/line.ts'
+import { OTHER_COMMANDS, OTHER_OPTIONS } from '../src/cli/suggestions.ts'
 import { run } from '../src/cli.ts'
+import { globalOptions } from '../src/commands/program.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
@@ -301,3 +303,60 @@ test.each([
     expect(context.stdout.text).toContain('config.json')
   },
 )
+
+describe('suggestions for the words of other programs', () => {
+  test.each([
+    ['whoami', 'mailclaim auth status'],
+    ['status', 'one of mailclaim auth status, mailclaim imports get, mailclaim claims get'],
+    ['claims status', 'mailclaim claims get'],
+    ['show', 'one of mailclaim imports get, mailclaim claims get, mailclaim config get'],
+    ['claims show', 'mailclaim claims get'],
+    ['new', 'mailclaim claims create'],
+    ['domains', 'one of mailclaim claims list, mailclaim claim'],
+    ['domain claim example.com', 'one of mailclaim claims list, mailclaim claim'],
+    ['grants ls', 'mailclaim grants list'],
+    ['diagnose', 'one of mailclaim claims check, mailclaim doctor'],
+    ['version', 'mailclaim --version'],
+    ['docs', 'mailclaim --help'],
+    ['auth login', 'mailclaim login'],
+    ['lgoin', 'mailclaim login'],
+    ['-v', 'one of --verbose, --version'],
+    ['auth token -v', '--verbose'],
+    ['claims list -o json', '--format'],
+    ['claims list --output=json', '--format'],
+    ['claims list --debug', '--verbose'],
+    ['imports list -n 3', '--limit'],
+    ['auth token -n 3', undefined],
+    ['zone', undefined],
+  ])('mailclaim %s: did you mean %s?', async (line, meant) => {
+    const { code, stderr } = await type(line)
+    expect(code).toBe(2)
+    const hint = /^hint: (.*)$/m.exec(stderr)?.[1]
+    if (meant === undefined) expect(hint).toMatch(/^see: mailclaim .*--help$/)
+    else expect(hint).toBe(`did you mean ${meant}?`)
+  })
+
+  test('every command that is suggested exists', async () => {
+    for (const word of Object.keys(OTHER_COMMANDS)) {
+      const { stderr } = await type(word)
+      const suggested = /did you mean (?:one of )?(.*)\?/.exec(stderr)?.[1]?.split(', ') ?? []
+      expect(suggested, word).not.toEqual([])
+      for (const line of suggested)
+        expect(await type(`${line.replace('mailclaim ', '')} --help`), line).toMatchObject({ code: 0 })
+    }
+  })
+
+  test('every option that is suggested exists', async () => {
+    const definitions = await Promise.all([...everyCommand()].map(({ leaf }) => leaf.load()))
+    const known = definitions.flatMap((definition) => [
+      ...globalOptions(definition),
+      ...(definition.options ?? []),
+    ])
+    const flags = new Set(['--version', ...known.map((option) => longFlag(option.flags))])
+    expect(
+      Object.values(OTHER_OPTIONS)
+        .flat()
+        .filter((flag) => !flags.has(flag)),
+    ).toEqual([])
+  })
+})

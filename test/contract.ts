@@ -1,7 +1,7 @@
 /** The commands that scripts rely on, with the options that each of them promises. */
 export const COMMANDS: Readonly<Record<string, string>> = {
   login:
-    '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --issuer --with-api-key',
+    '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --issuer --with-api-key --no-check',
   logout: '--all',
   'auth status': '--online',
   'auth token': '',

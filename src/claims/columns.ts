@@ -1,12 +1,7 @@
-import { relativeTimestamp } from '../service/timestamps.ts'
+import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import type { Column, Item, RenderContext } from '../terminal/columns.ts'
+import type { Column, Item } from '../terminal/columns.ts'
 import { stateOf } from './lifecycle.ts'
-
-function relativeAndFull(value: unknown, context: RenderContext): string | undefined {
-  const relative = relativeTimestamp(value, context)
-  return relative === undefined ? undefined : `${relative} (${value})`
-}
 
 /** The columns of a claim. */
 export const CLAIM_COLUMNS: readonly Column[] = [
@@ -29,9 +24,9 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'record.name', title: 'Record name', only: 'programs' },
   { field: 'record.value', title: 'Record value', only: 'programs' },
   { field: 'record', title: 'Record', only: 'people', value: (claim) => recordText(claim as DomainClaim) },
-  { field: 'created_at', title: 'Created', text: relativeAndFull },
+  { field: 'created_at', title: 'Created', text: readableTimestampInFull },
   { field: 'expires_at', only: 'programs' },
-  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: relativeAndFull },
+  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: readableTimestampInFull },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
@@ -39,7 +34,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
   (column) => column.field !== 'record',
 ).map((column) => {
-  if (column.field === 'expires') return { ...column, optional: true }
+  if (column.field === 'expires') return { ...column, optional: true, text: readableTimestamp }
   return ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
     ? { ...column, only: 'programs' }
     : column

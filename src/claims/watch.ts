@@ -3,6 +3,7 @@ import { CliError, Exit } from '../errors.ts'
 import { type PollTimes, poll, retryMessage } from '../service/polling.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { formatTime } from '../terminal/relative-time.ts'
 import { asArgument, type ClaimState, nameOf, stateOf } from './lifecycle.ts'
 
 export interface WatchOptions extends PollTimes {
@@ -87,11 +88,11 @@ export async function* watchClaim(
       skewEnd = clock.now() + SKEW_MS
       yield eventOf(
         'warning',
-        `by this machine's clock the claim expired at ${claim.expires_at}, but its status is still ${claim.status}`,
+        `by this machine's clock the claim expired at ${formatTime(expiry)}, but its status is still ${claim.status}`,
         claim,
       )
     }
-    if (clock.now() >= skewEnd) throw expiredError(claim)
+    if (clock.now() >= skewEnd) throw expiredError(claim, expiry)
   }
   throw timeoutError(last)
 }
@@ -112,11 +113,12 @@ function timeoutError(last: WatchResult | undefined): CliError {
   })
 }
 
-function expiredError(claim: DomainClaim): CliError {
+/** @param expiry milliseconds since 1970 */
+function expiredError(claim: DomainClaim, expiry: number): CliError {
   return new CliError(
     'claim_expired',
     Exit.negativeEnd,
-    `${nameOf(claim)}: the claim expired at ${claim.expires_at} before it was verified`,
+    `${nameOf(claim)}: the claim expired at ${formatTime(expiry)} before it was verified`,
     { hint: `start a new claim with: mailclaim claims create${asArgument(claim)}` },
   )
 }

@@ -8,6 +8,7 @@ import { readUsableConfig } from '../settings/config.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
 import { noFieldsError, unknownFieldError, unlistedFields } from '../terminal/fields.ts'
+import { warn } from '../terminal/notices.ts'
 import { environmentVariables, exitCodes, helpAfter, helpLayout, helpWidth, reflow, wrapped } from './help.ts'
 import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
@@ -157,16 +158,18 @@ function buildProgram(
     command.action(async () => {
       const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
       checkRelations([...own, ...globals], options)
-      const settings = await resolveSettings(
-        options,
-        argv,
-        context,
-        definition.toleratesDamagedConfig === true,
-        { ...output, fieldsIn: (format) => fieldsIn(output, format) },
-      )
+      const { toleratesDamagedConfig: tolerates } = definition
+      const tolerance = typeof tolerates === 'function' ? tolerates(options) : tolerates
+      const settings = await resolveSettings(options, argv, context, tolerance !== undefined, {
+        ...output,
+        fieldsIn: (format) => fieldsIn(output, format),
+      })
       if (options.fields === true) return listFields(settings, output, context)
       requireArguments(command.args, line, definition)
       checkFields(settings, output)
+      if (settings.configProblem !== undefined && tolerance === 'with a warning') {
+        await warn(`${settings.configProblem.message}; going on without it`, context, settings)
+      }
       await definition.run({ arguments: command.args, options }, context, settings)
     })
   }

@@ -1,8 +1,10 @@
 import type { CommanderError } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
+import { globalOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import { type CliError, usageError } from '../errors.ts'
-import { type CommandLine, everyCommand, isGroup } from './line.ts'
+import { type CommandLine, isGroup } from './line.ts'
+import { meantCommands, meantOptions } from './suggestions.ts'
 
 /** The usage error for a line that commander doesn't understand, with a next step. */
 export function usageErrorOf(
@@ -18,9 +20,13 @@ export function usageErrorOf(
     case 'commander.help':
       return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, help)
     case 'commander.unknownCommand':
-      return usageError(first, didYouMean(meantCommands(meant, line)) ?? help)
+      return usageError(first, didYouMean(meantCommands(line.unknownWord ?? '', meant, line)) ?? help)
     case 'commander.unknownOption':
-      return usageError(first, didYouMean(meant) ?? help)
+      return usageError(
+        first,
+        didYouMean(meantOptions(/'([^'=]+)/.exec(first)?.[1] ?? '', meant, optionFlags(line, definition))) ??
+          help,
+      )
     case 'commander.excessArguments':
       return usageError(first, didYouMean(pluralMeant(line)) ?? usage(line, definition))
     default:
@@ -33,12 +39,10 @@ function didYouMean(meant: readonly string[]): string | undefined {
   return `did you mean ${meant.length === 1 ? '' : 'one of '}${meant.join(', ')}?`
 }
 
-/** Whole commands: those that commander finds similar, or else those with that name elsewhere in the tree. */
-function meantCommands(similar: readonly string[], line: CommandLine): string[] {
-  if (similar.length > 0) return similar.map((word) => ['mailclaim', ...line.words, word].join(' '))
-  return [...everyCommand()]
-    .filter(({ words }) => words.at(-1) === line.unknownWord)
-    .map(({ words }) => ['mailclaim', ...words].join(' '))
+/** The flags of the options that could have been typed here. */
+function optionFlags(line: CommandLine, definition: CommandDefinition | undefined): string[] {
+  const options = [...(definition?.options ?? []), ...globalOptions(definition)]
+  return [...options.map(({ flags }) => flags), ...(line.node === undefined ? ['--version'] : [])]
 }
 
 /** `mailclaim claim check example.com` means `mailclaim claims check example.com`. */

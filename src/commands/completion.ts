@@ -20,6 +20,7 @@ script.`,
   },
   output: ownOutput(COLUMNS, VALUE),
   exits: [],
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [shell = ''] }, context, settings) {
     if (!isShell(shell)) {
       throw usageError(

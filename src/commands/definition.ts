@@ -53,6 +53,8 @@ export interface CommandInput<Options> {
   readonly options: Options
 }
 
+export type DamagedConfigTolerance = 'silently' | 'with a warning'
+
 /**
  * A command: the definition that help, completion, manual and documentation come from, and a function over plain options.
  *
@@ -69,8 +71,13 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly examples: Readonly<Record<string, string>>
   /** The exit codes besides those of every command; see `exitCodesOf`. */
   readonly exits: readonly ExitCode[]
-  /** Runs even if the configuration can't be read, with what can be read of it: for commands that repair it. */
-  readonly toleratesDamagedConfig?: true
+  /**
+   * Runs even if the configuration can't be read, with what can be read of it. `silently`: the command repairs, reports or
+   * doesn't need it. `with a warning`: it works without it, but perhaps otherwise than the person meant.
+   */
+  readonly toleratesDamagedConfig?:
+    | DamagedConfigTolerance
+    | ((options: Options) => DamagedConfigTolerance | undefined)
   run(input: CommandInput<Options>, context: Context, settings: Settings): Promise<void>
 }
 

@@ -26,23 +26,24 @@ seconds, changes nothing and sends no credential. Each problem comes with a reme
   },
   output: ownOutput(COLUMNS),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run(_input, context, settings) {
     const diagnoses = await examine(context, settings)
     const items: Result[] = diagnoses.map(({ exit: _exit, ...result }) => result)
-    if (settings.format === 'table' && settings.fields === undefined) {
+    const isForPeople = settings.format === 'table' && settings.fields === undefined
+    if (isForPeople) {
       const palette = await stdoutPalette(context, settings)
       await context.stdout.write(await renderPeople(diagnoses, context.stdout.columns ?? 80, palette))
     } else {
       await printItems(items, COLUMNS, 'nothing to check', context, settings)
     }
-    const failure = problemsError(diagnoses)
+    const failure = problemsError(diagnoses, isForPeople)
     if (failure !== undefined) throw failure
   },
 })
 
 const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = {
-  ok: { mark: '✓', paint: 'good' },
+  ok: { mark: '✔', paint: 'good' },
   warning: { mark: '!', paint: 'warning' },
   problem: { mark: '✗', paint: 'bad' },
   skipped: { mark: '-', paint: 'faint' },

@@ -3,8 +3,9 @@ import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
-import { scopeDifference, splitScopes } from '../oauth/scopes.ts'
+import { scopeDifference } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
+import { requireApiKey, tryApiKey } from '../session/api-key.ts'
 import { proveStore } from '../session/prove-store.ts'
 import { replaceSession, storeApiKey } from '../session/replace.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
@@ -27,6 +28,7 @@ interface LoginFlags {
   readonly timeout?: number
   readonly authorizationEndpoint?: string
   readonly withApiKey?: true
+  readonly check?: boolean
   readonly input?: boolean
 }
 
@@ -45,7 +47,9 @@ const COLUMNS: readonly Column[] = [
 export const command = defineCommand<LoginFlags>({
   description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and stores the session. The refresh
 token goes to the system's keychain, or with --store file to a file that only you can read. The address is always printed
-as well; if the browser runs on another machine, paste the address of its last page.`,
+as well; if the browser runs on another machine, paste the address of its last page.
+
+An API key is tried with the service before it is stored; if the service refuses it, nothing changes.`,
   options: [
     ...settingOptions('login'),
     {
@@ -79,6 +83,11 @@ as well; if the browser runs on another machine, paste the address of its last p
         '--authorization-endpoint',
       ],
     },
+    {
+      flags: '--no-check',
+      description: 'store the API key without trying it with the service',
+      needs: '--with-api-key',
+    },
   ],
   examples: {
     'mailclaim login': 'sign in with the browser',
@@ -93,8 +102,8 @@ as well; if the browser runs on another machine, paste the address of its last p
     const settings = await askForMissing(given, options.withApiKey === true, context)
     const store = settingValue('store', settings)
     const issuer = issuerOfLogin(settings)
-    if (options.withApiKey) return storeKey(store, issuer, context, settings)
-    const scopes = splitScopes(settingValue('scope', settings) ?? [])
+    if (options.withApiKey) return storeKey(store, issuer, options.check !== false, context, settings)
+    const scopes = settingValue('scope', settings) ?? []
     const resource = settingValue('resource', settings)
     const target = redirectTarget(options.redirectUri, options.port)
     // What could fail after the browser's part is tried before it.
@@ -247,14 +256,17 @@ type StoredSession = StoredOAuthSession | Awaited<ReturnType<typeof storeApiKey>
 async function storeKey(
   store: StoreKind,
   issuer: string | undefined,
+  isTried: boolean,
   context: Context,
   settings: Settings,
 ): Promise<void> {
-  const base = settings.baseUrl === undefined ? undefined : requireBaseUrl(settings)
+  const base = isTried || settings.baseUrl !== undefined ? requireBaseUrl(settings) : undefined
   await proveStore(context, settings, store, 'api_key')
   const value = context.stdin.isTTY
     ? await askForKey(context, settings)
     : (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
+  requireApiKey(value)
+  if (isTried) await tryApiKey(context, settings, value)
   const session = await storeApiKey(context, settings, { value, base, store })
   await remember(issuer, settings, context)
   await announce(session, context, settings)

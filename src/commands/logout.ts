@@ -28,6 +28,7 @@ the service stays active until it is revoked there.`,
     columns: COLUMNS,
   },
   exits: [Exit.notSignedIn, Exit.unavailable],
+  toleratesDamagedConfig: 'with a warning',
   async run({ options }, context, settings) {
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]
     const forgotten: Forgotten[] = []

@@ -58,7 +58,10 @@ export const ENVIRONMENT: readonly { readonly name: string; readonly description
   { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
   { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
   { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
-  { name: 'NO_COLOR, FORCE_COLOR', description: 'no color, or color even without a terminal' },
+  {
+    name: 'NO_COLOR, FORCE_COLOR',
+    description: 'no color, or color even without a terminal; FORCE_COLOR overrides NO_COLOR',
+  },
   { name: 'HTTPS_PROXY, HTTP_PROXY, NO_PROXY', description: 'the proxy, and the hosts that bypass it' },
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]

@@ -82,6 +82,7 @@ export const command = defineCommand<Options>({
   },
   output: ownOutput(COLUMNS),
   exits: [],
+  toleratesDamagedConfig: 'silently',
 
   async run({ options }, context, settings) {
     const { exitWithStdin, ...rest } = options

@@ -1,5 +1,5 @@
 import { access, constants, lstat, readdir, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
@@ -52,10 +52,13 @@ export async function examineDirectories(
     }
     const exposed = context.platform === 'win32' ? [] : await accessibleToOthers([config, state])
     if (exposed.length > 0) {
+      const tops = [config, state].filter((top) =>
+        exposed.some((path) => `${path}${sep}`.startsWith(`${top}${sep}`)),
+      )
       return warning(
         check,
         `other users of this machine may have access to ${exposed.slice(0, 3).join(', ')}${exposed.length > 3 ? ` and ${exposed.length - 3} more` : ''}`,
-        `chmod -R go= ${[config, state].map((path) => shellQuote(path, context.platform)).join(' ')}`,
+        `chmod -R go= ${tops.map((path) => shellQuote(path, context.platform)).join(' ')}`,
       )
     }
     if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)

@@ -40,7 +40,9 @@ export async function examineNetwork(
     const ms = context.clock.monotonic() - started.at
     const proxy = proxyOf(base, context.environment)
     const via = proxy === undefined ? '' : `; the environment names the proxy ${proxy}`
-    const responds = `${base.origin} responds (HTTP ${response.status}, ${Math.round(ms)} ms${via})`
+    // Any other status is normal for the bare address of an API.
+    const failure = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
+    const responds = `${base.origin} responds in ${Math.round(ms)} ms${failure}${via}`
     return [
       context.environment.tlsRejectUnauthorized === '0'
         ? warning(

@@ -34,8 +34,12 @@ export function problem(check: string, error: CliError): Diagnosis {
   return { check, status: 'problem', message: error.message, remedy: error.hint ?? null, exit: error.exit }
 }
 
-/** The error of the command, undefined if there is no problem; the first problem decides the exit code. */
-export function problemsError(diagnoses: readonly Diagnosis[]): CliError | undefined {
+/**
+ * The error of the command, undefined if there is no problem; the first problem decides the exit code.
+ *
+ * @param areShown whether people have just read the remedies
+ */
+export function problemsError(diagnoses: readonly Diagnosis[], areShown: boolean): CliError | undefined {
   const problems = diagnoses.filter(({ status }) => status === 'problem')
   const [first] = problems
   if (first === undefined) return undefined
@@ -44,6 +48,6 @@ export function problemsError(diagnoses: readonly Diagnosis[]): CliError | undef
     'problems_found',
     first.exit,
     `${problems.length === 1 ? 'a problem' : `${problems.length} problems`} found: ${names}`,
-    { hint: first.remedy ?? undefined },
+    { hint: areShown ? undefined : (first.remedy ?? undefined) },
   )
 }

@@ -6,7 +6,14 @@ import { type Diagnosis, ok, problem, warning } from './report.ts'
 /** Whether commands have a credential to send, as far as this machine knows. */
 export async function examineSession(context: Context, settings: Settings): Promise<Diagnosis> {
   const check = 'session'
-  const { state, problem: failure, apiKeyActive, record } = await describeSession(context, settings)
+  const {
+    state,
+    problem: failure,
+    apiKeyActive,
+    apiKeyProblem,
+    record,
+  } = await describeSession(context, settings)
+  if (apiKeyProblem !== undefined) return problem(check, apiKeyProblem)
   if (apiKeyActive) {
     const stored = state === 'none' ? '' : '; the stored session is not used'
     if (failure === undefined || state === 'none') return ok(check, `using MAILCLAIM_API_KEY${stored}`)

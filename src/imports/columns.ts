@@ -1,4 +1,4 @@
-import { relativeTimestamp } from '../service/timestamps.ts'
+import { readableTimestamp } from '../service/timestamps.ts'
 import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
@@ -21,13 +21,13 @@ export const IMPORT_COLUMNS: readonly Column[] = [
         : {}),
     }),
   ),
-  { field: 'created_at', title: 'Created at', text: relativeTimestamp },
-  { field: 'completed_at', title: 'Completed at', text: relativeTimestamp },
+  { field: 'created_at', title: 'Created at', kind: 'time', text: readableTimestamp },
+  { field: 'completed_at', title: 'Completed at', kind: 'time', text: readableTimestamp },
 ]
 
-/** The columns of a list: for people, what fits in 80 columns beside an id. */
+const IN_EVERY_LIST = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
+
+/** The columns of a list: those that fit in 80 columns beside an id, and the others in a wider terminal. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
-  ['id', 'status', 'counts.total', 'counts.failed', 'created_at'].includes(column.field)
-    ? column
-    : { ...column, only: 'programs' },
+  IN_EVERY_LIST.includes(column.field) ? column : { ...column, optional: true },
 )

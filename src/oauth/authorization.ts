@@ -131,7 +131,11 @@ function refused(answer: oauth.AuthorizationResponseError, login: string): CliEr
           'check the client id',
         ]
       case 'invalid_scope':
-        return ['the service does not know a scope, or will not grant it', Exit.refused, 'check --scope']
+        return [
+          'the service does not know a scope, or will not grant it',
+          Exit.refused,
+          'check --scope; spaces separate scopes, commas do not',
+        ]
       case 'invalid_target':
         return ['the service does not know the resource', Exit.refused, 'check --resource']
       case 'server_error':

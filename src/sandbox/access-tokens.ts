@@ -24,16 +24,18 @@ export async function createAccessTokens(issuer: string): Promise<AccessTokens> 
 
   return {
     sign({ grantId, clientId, scope, id, audience, now, seconds }) {
-      const issued = Math.floor(now / 1000)
-      return new SignJWT({ client_id: clientId, scope, grant_id: grantId })
-        .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
-        .setIssuer(issuer)
-        .setSubject('sandbox-team')
-        .setAudience(audience)
-        .setIssuedAt(issued)
-        .setExpirationTime(issued + seconds)
-        .setJti(id)
-        .sign(privateKey)
+      return (
+        new SignJWT({ client_id: clientId, scope, grant_id: grantId })
+          .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
+          .setIssuer(issuer)
+          .setSubject('sandbox-team')
+          .setAudience(audience)
+          .setIssuedAt(Math.floor(now / 1000))
+          // Rounded up, so that no token is valid for less than its lifetime.
+          .setExpirationTime(Math.ceil(now / 1000) + seconds)
+          .setJti(id)
+          .sign(privateKey)
+      )
     },
     async read(token, now) {
       const known = checked.get(token)

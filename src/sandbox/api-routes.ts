@@ -2,7 +2,7 @@ import type { Context, Hono } from 'hono'
 import { readJson } from './bodies.ts'
 import { readClaimRequest } from './claim-requests.ts'
 import { readPageRequest, single, takePage } from './paging.ts'
-import { notFound, Problem } from './problems.ts'
+import { methodNotAllowed, notFound, Problem } from './problems.ts'
 import type { SandboxState } from './sandbox-state.ts'
 
 /** Grants, imports and claims (interface, sections 4.2 to 4.7). */
@@ -39,7 +39,6 @@ export function addApiRoutes(app: Hono, sandbox: SandboxState): void {
   app.get('/domains/:domain_id/claim', (c) => c.json(claims.get(c.req.param('domain_id'))))
 
   const methods: readonly [string, string][] = [
-    ['/oauth/token', 'POST'],
     ['/oauth/grants', 'GET'],
     ['/contacts/imports', 'GET'],
     ['/contacts/imports/:id', 'GET'],
@@ -49,7 +48,7 @@ export function addApiRoutes(app: Hono, sandbox: SandboxState): void {
   ]
   for (const [path, allow] of methods) {
     app.all(path, () => {
-      throw new Problem(405, 'method_not_allowed', `This address takes ${allow}.`, { Allow: allow })
+      throw methodNotAllowed(allow)
     })
   }
 }

@@ -163,7 +163,8 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
       throw new TokenProblem('invalid_grant', 'the grant has been revoked')
     }
     if (current.expires <= now()) throw new TokenProblem('invalid_grant', 'the refresh token has expired')
-    const asked = fields.get('scope')?.split(' ') ?? current.grant.scopes
+    // A set, as RFC 6749, section 3.3, has it.
+    const asked = [...new Set(fields.get('scope')?.split(' ') ?? current.grant.scopes)]
     const outside = asked.filter((scope) => !current.grant.scopes.includes(scope))
     if (outside.length > 0) {
       throw new TokenProblem('invalid_scope', `the grant does not have the scope ${outside.join(' ')}`)

@@ -1,4 +1,4 @@
-import { validationError } from './problems.ts'
+import { Problem, validationError } from './problems.ts'
 
 /** What can happen to a claim: set through the control API, or by the first label of its domain. */
 export type ClaimScenario =
@@ -54,8 +54,23 @@ export function stepsByName(domain: string): readonly ClaimScenario[] {
   return steps ?? [{ outcome: 'complete' }]
 }
 
+export function alreadyOwned(): Problem {
+  return new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
+}
+
 /** Domains whose first label makes the creation of a claim fail. */
-export const REFUSED_LABELS: Readonly<Record<string, string>> = {
-  unclaimable: 'The domain is not verified by another team: create the domain instead of claiming it.',
-  own: 'The domain already belongs to your team.',
+const REFUSALS: Readonly<Record<string, () => Problem>> = {
+  unclaimable: () =>
+    new Problem(
+      403,
+      'claim_not_allowed',
+      'The domain is not verified by another team: create the domain instead of claiming it.',
+    ),
+  own: alreadyOwned,
+}
+
+/** Why no claim is created for this domain, if its first label says so. */
+export function refusalByName(domain: string): Problem | undefined {
+  const label = domain.split('.')[0] ?? ''
+  return Object.hasOwn(REFUSALS, label) ? REFUSALS[label]?.() : undefined
 }

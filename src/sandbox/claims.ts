@@ -1,5 +1,5 @@
 import type { ClaimRequest } from './claim-requests.ts'
-import { type ClaimScenario, REFUSED_LABELS, stepsByName } from './claim-scenarios.ts'
+import { alreadyOwned, type ClaimScenario, refusalByName, stepsByName } from './claim-scenarios.ts'
 import { notFound, Problem } from './problems.ts'
 import { randomUuid, type SandboxRuntime } from './runtime.ts'
 import { timestamp, type VirtualClock } from './virtual-clock.ts'
@@ -162,15 +162,10 @@ export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: Cla
     return claim
   }
 
-  function refuseUnclaimable(name: string): void {
-    const label = name.split('.')[0] ?? ''
-    const refusal = Object.hasOwn(REFUSED_LABELS, label) ? REFUSED_LABELS[label] : undefined
-    if (refusal !== undefined) throw new Problem(403, 'claim_not_allowed', refusal)
-  }
-
   return {
     create(request) {
-      refuseUnclaimable(request.name)
+      const refusal = refusalByName(request.name)
+      if (refusal !== undefined) throw refusal
       const earlier = byName.get(request.name)
       if (earlier !== undefined && !OVER.has(earlier.status)) {
         if (JSON.stringify(earlier.request) === JSON.stringify(request)) {
@@ -178,9 +173,7 @@ export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: Cla
         }
         apply(earlier, { outcome: 'supersede' })
       }
-      if (earlier?.status === 'completed') {
-        throw new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
-      }
+      if (earlier?.status === 'completed') throw alreadyOwned()
       const now = clock.now()
       const claim: Claim = {
         id: randomUuid(runtime.random),

@@ -35,7 +35,7 @@ export function readPageRequest(query: URLSearchParams, defaultLimit: number | u
   if (after !== undefined && before !== undefined) {
     throw validationError('The `after` and `before` parameters cannot be used together.')
   }
-  if (limitText !== undefined && !(/^[0-9]{1,3}$/.test(limitText) && +limitText >= 1 && +limitText <= 100)) {
+  if (limitText !== undefined && !(/^[1-9][0-9]{0,2}$/.test(limitText) && +limitText <= 100)) {
     throw validationError('The `limit` parameter must be a whole number from 1 to 100.')
   }
   return { limit: limitText === undefined ? defaultLimit : Number(limitText), after, before }

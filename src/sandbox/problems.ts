@@ -28,6 +28,10 @@ export function notFound(message: string): Problem {
   return new Problem(404, 'not_found', message)
 }
 
+export function methodNotAllowed(allow: string): Problem {
+  return new Problem(405, 'method_not_allowed', `This address takes ${allow}.`, { Allow: allow })
+}
+
 /** The error codes of the token endpoint (interface, section 7.1). */
 export type TokenErrorCode =
   | 'invalid_request'

@@ -1,20 +1,27 @@
 import type { Hono } from 'hono'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { readText } from './bodies.ts'
 import { GRANT_TYPES, SCOPES } from './clients.ts'
-import { TokenProblem } from './problems.ts'
+import { methodNotAllowed, Problem, TokenProblem } from './problems.ts'
 import type { SandboxState } from './sandbox-state.ts'
 
 /** POST /oauth/token (interface, section 4.1) and the metadata of RFC 8414. */
 export function addTokenRoutes(app: Hono, sandbox: SandboxState): void {
-  app.post('/oauth/token', async (c) => {
+  app.all('/oauth/token', async (c) => {
     c.header('Cache-Control', 'no-store')
     c.header('Pragma', 'no-cache')
     try {
+      if (c.req.method !== 'POST') throw methodNotAllowed('POST')
       const fields = readFields(c.req.header('content-type') ?? '', await readText(c))
       return c.json(await sandbox.authorization.exchange(fields))
     } catch (error) {
-      if (!(error instanceof TokenProblem)) throw error
-      return c.json({ error: error.code, error_description: error.message }, error.status)
+      const known = error instanceof TokenProblem || error instanceof Problem
+      if (!known) throw error
+      // Here every refusal has an error code, whatever its status.
+      const code = error instanceof TokenProblem ? error.code : 'invalid_request'
+      const headers = error instanceof Problem ? error.headers : {}
+      for (const [name, value] of Object.entries(headers)) c.header(name, value)
+      return c.json({ error: code, error_description: error.message }, error.status as ContentfulStatusCode)
     }
   })
 
@@ -35,6 +42,10 @@ export function addTokenRoutes(app: Hono, sandbox: SandboxState): void {
   )
 }
 
+const PARAMETERS: ReadonlySet<string> = new Set([
+  ...['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier', 'refresh_token', 'scope'],
+])
+
 /**
  * The fields of a token request, from form encoding or JSON. An empty value counts as left out (RFC 6749, section 3.2).
  * @throws TokenProblem `invalid_request`.
@@ -49,7 +60,8 @@ function readFields(contentType: string, body: string): ReadonlyMap<string, stri
     }
   } else if (mediaType === 'application/json') {
     for (const [name, value] of Object.entries(parseObject(body))) {
-      if (value === null) continue
+      // Unrecognized parameters must be ignored (RFC 6749, section 3.2), whatever they hold.
+      if (value === null || !PARAMETERS.has(name)) continue
       if (typeof value !== 'string')
         throw new TokenProblem('invalid_request', `${printable(name)} is not a text`)
       fields.set(name, value)

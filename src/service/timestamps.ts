@@ -1,5 +1,5 @@
 import type { RenderContext } from '../terminal/columns.ts'
-import { relativeTime } from '../terminal/duration.ts'
+import { formatTime, relativeTime } from '../terminal/relative-time.ts'
 
 const SHAPE =
   /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?)?\s?(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)?$/i
@@ -25,8 +25,16 @@ export function parseTimestamp(value: unknown): number | undefined {
   return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + milliseconds
 }
 
-/** A timestamp of the service relative to now; undefined if it should be shown as it is. */
-export function relativeTimestamp(value: unknown, { now }: RenderContext): string | undefined {
+/** A timestamp as people read it: relative to now on a terminal, else in full; undefined if it can't be parsed. */
+export function readableTimestamp(value: unknown, { now }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
-  return at === undefined || now === undefined ? undefined : relativeTime(at, now)
+  if (at === undefined) return undefined
+  return now === undefined ? formatTime(at) : relativeTime(at, now)
+}
+
+/** The same, with the time in full beside the relative one. */
+export function readableTimestampInFull(value: unknown, { now }: RenderContext): string | undefined {
+  const at = parseTimestamp(value)
+  if (at === undefined) return undefined
+  return now === undefined ? formatTime(at) : `${relativeTime(at, now)} (${formatTime(at)})`
 }

@@ -63,7 +63,8 @@ async function nextCredential(
   return { ...asCredential(token, settings), ...(store === undefined ? {} : { store }) }
 }
 
-function environmentKey(context: Pick<Context, 'environment'>): Credential | undefined {
+/** The API key in the environment, if there is one. @throws CliError `api_key_unusable`, exit 4. */
+export function environmentKey(context: Pick<Context, 'environment'>): Credential | undefined {
   const value = context.environment.apiKey
   if (value === undefined) return undefined
   if (!isBearerToken(value)) {

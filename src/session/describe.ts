@@ -5,6 +5,7 @@ import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
+import { environmentKey } from './authorizer.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, journaled, journaledAt } from './journal.ts'
 import { interrupted, notSignedIn, sessionOver } from './messages.ts'
@@ -35,6 +36,8 @@ export interface SessionDescription {
   readonly profile: string
   /** Whether commands use the API key in the environment instead. */
   readonly apiKeyActive: boolean
+  /** Why the API key in the environment can't be used. */
+  readonly apiKeyProblem: CliError | undefined
   readonly state: SessionState
   /** Why it can't be used, for every state except `fine`, `needs_refresh`, and `refreshing`. */
   readonly problem: CliError | undefined
@@ -70,6 +73,7 @@ export async function describeSession(
   const nothing = {
     profile,
     apiKeyActive: context.environment.apiKey !== undefined,
+    apiKeyProblem: apiKeyProblem(context),
     record: undefined,
     accessToken: undefined,
     ...UNKNOWN,
@@ -93,6 +97,16 @@ export async function describeSession(
       scope: token.scope,
       narrowed: token.narrowed,
     },
+  }
+}
+
+function apiKeyProblem(context: Pick<Context, 'environment'>): CliError | undefined {
+  try {
+    environmentKey(context)
+    return undefined
+  } catch (error) {
+    if (error instanceof CliError) return error
+    throw error
   }
 }
 

@@ -1,5 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import { formatTime } from '../terminal/relative-time.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
 import { REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
@@ -36,7 +37,7 @@ export function interruptedQuestion(profile: string, sentAt: number | undefined)
 }
 
 function at(ms: number | undefined): string {
-  return ms === undefined ? '' : `, at ${time(ms)},`
+  return ms === undefined ? '' : `, at ${formatTime(ms)},`
 }
 
 function signInOrRetry(session: SignedIn): string {
@@ -58,7 +59,7 @@ export function sessionOver(record: OAuthRecord): CliError {
   const ended = record.ended
   const said = ended?.description ? ` It says: ${ended.description}` : ''
   const why = {
-    expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${time(ended?.renewedAt ?? record.signedInAt)}`,
+    expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
       'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
     refused: 'the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere',
@@ -168,8 +169,4 @@ function withSentence(error: CliError, sentence: string, cause: unknown, hint = 
 
 function messageOf(failure: unknown): string {
   return failure instanceof Error ? failure.message : String(failure)
-}
-
-function time(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }

@@ -6,6 +6,7 @@ import {
 } from '../credentials/secret-copies.ts'
 import type { Secret } from '../credentials/store.ts'
 import type { CliError } from '../errors.ts'
+import { scopeDifference } from '../oauth/scopes.ts'
 import type { AccessTokenGrant, RefreshOutcome } from '../oauth/token-endpoint.ts'
 import { isThere, type PreallocatedFile } from '../storage/durable-file.ts'
 import type { Moment } from '../storage/moment.ts'
@@ -104,10 +105,16 @@ export function accessTokenOf(
     clientId: record.clientId,
     value: grant.accessToken,
     scope: grant.scope ?? null,
-    narrowed: options.scope !== undefined,
+    narrowed: isNarrower(grant.scope, record.scope) ?? options.scope !== undefined,
     expiresInSeconds: grant.expiresInSeconds,
     received,
   }
+}
+
+/** Whether an access token has less than the session was granted; undefined if either is unknown. */
+function isNarrower(scope: string | undefined, granted: string | null): boolean | undefined {
+  if (scope === undefined || granted === null) return undefined
+  return scopeDifference(granted.split(' '), scope).missing.length > 0
 }
 
 /**

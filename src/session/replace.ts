@@ -1,9 +1,8 @@
 import { limitKeychain } from '../credentials/keychain.ts'
 import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
 import { type Secret, type SecretLocation, writeSecret } from '../credentials/store.ts'
-import { CliError, usageError } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
-import { isBearerToken } from '../service/authorizer.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
@@ -11,6 +10,7 @@ import { removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
 import { moment } from '../storage/moment.ts'
 import { type AccessToken, removeAccessToken, writeAccessToken } from './access-token.ts'
+import { requireApiKey } from './api-key.ts'
 import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
 import { ensureProfileDirectory, type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
@@ -25,9 +25,6 @@ import {
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
 type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs' | 'quiet'>
-
-/** An API key that is longer is a file that was piped in by mistake. */
-const MAX_API_KEY_LENGTH = 2000
 
 export interface NewSession {
   readonly base: URL
@@ -90,9 +87,7 @@ export async function storeApiKey(
   settings: SessionSettings,
   key: { readonly value: string; readonly base: URL | undefined; readonly store: StoreKind },
 ): Promise<{ record: ApiKeyRecord; kept: KeptSecret[] }> {
-  if (!isBearerToken(key.value) || key.value.length > MAX_API_KEY_LENGTH) {
-    throw usageError('that is not an API key: it has to be one line of printable ASCII without spaces')
-  }
+  requireApiKey(key.value)
   const now = context.clock.now()
   const record: ApiKeyRecord = {
     kind: 'api_key',

@@ -5,7 +5,7 @@ import { writeDurable } from '../storage/durable-file.ts'
 import { moveAway, readJson, requireFormat } from '../storage/json-file.ts'
 import { withLockIfAny } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { parseProfileName } from './profiles.ts'
+import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 import {
   type ProfileConfig,
   SETTINGS,
@@ -54,7 +54,7 @@ export function configPath({ directories }: ConfigDirectory): string {
  *   written by a later version. The file is left as it is.
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {
-  return (await readFile(context, refuse)) ?? { version: 1, profiles: {} }
+  return (await readFile(context, refuseIn(configPath(context)))) ?? { version: 1, profiles: {} }
 }
 
 /**
@@ -92,25 +92,37 @@ export async function updateConfig(
       hint: 'let it finish, or end it, and run this command again; do not delete the lock file',
     })
   return withLockIfAny(lock, context, { deadlineMs: LOCK_DEADLINE_MS, busy }, async () => {
-    const config = (await readFile(context, (_error, value) => value)) ?? { version: 1, profiles: {} }
+    const config = (await readFile(context, ({ value }) => value)) ?? { version: 1, profiles: {} }
     change(config)
     await writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
     return config
   })
 }
 
-/** What to do with an invalid value: throw, leave it out (undefined) or keep it. */
-type OnBadValue = (error: Error, value: unknown) => unknown
+/** A value that can't be used. */
+interface BadValue {
+  /** Its place in the file: `profiles.work.store`. */
+  readonly name: string
+  readonly value: unknown
+  readonly why: string
+  /** The command that removes it, if there is one. */
+  readonly removal: string | undefined
+}
 
-const refuse: OnBadValue = (error) => {
-  throw error
+/** What to do with a bad value: throw, leave it out (undefined) or keep it. */
+type OnBadValue = (found: BadValue) => unknown
+
+function refuseIn(path: string): OnBadValue {
+  return ({ name, why, removal }) => {
+    const message = `the file ${path} cannot be used: ${name} has no usable value: ${why}`
+    throw new CliError('file_unusable', Exit.bug, message, {
+      hint: removal ? `remove the value: ${removal}` : `correct it, or move the file away: ${moveAway(path)}`,
+    })
+  }
 }
 
 function readFile(context: ConfigDirectory, onBadValue: OnBadValue): Promise<Config | undefined> {
-  const path = configPath(context)
-  return readJson(path, (value) => parseConfig(value, onBadValue), {
-    remedy: `it was left as it is; mailclaim config set and unset can replace a bad value, or move the file away: ${moveAway(path)}`,
-  })
+  return readJson(configPath(context), (value) => parseConfig(value, onBadValue))
 }
 
 /** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. */
@@ -119,11 +131,12 @@ function parseConfig(value: unknown, onBadValue: OnBadValue): Config {
   requireFormat(others['version'], 1)
   const config: Config = { ...others, version: 1, profiles: {} }
   if (current !== undefined) {
-    const name = parseValue('current_profile', current, parseProfileName, onBadValue)
+    const removal = `mailclaim auth switch ${DEFAULT_PROFILE}`
+    const name = parseValue('current_profile', current, parseProfileName, removal, onBadValue)
     if (name !== undefined) config.current_profile = name as string
   }
   for (const [name, fields] of Object.entries(requireObject(profiles, 'profiles'))) {
-    const known = parseValue(`profiles.${name}`, name, parseProfileName, onBadValue)
+    const known = parseValue(`profiles.${name}`, name, parseProfileName, undefined, onBadValue)
     if (known === undefined) continue
     config.profiles[name] = parseProfileConfig(requireObject(fields, `profiles.${name}`), name, onBadValue)
   }
@@ -140,7 +153,8 @@ function parseProfileConfig(
     if (!Object.hasOwn(SETTINGS, key)) return [key, value]
     const setting: Setting<unknown> = SETTINGS[key as SettingKey]
     const parse = (text: string) => (setting.late ? text : setting.parse(text, settingName(key)))
-    return [key, parseValue(`profiles.${profile}.${key}`, value, parse, onBadValue)]
+    const removal = `mailclaim config unset ${settingName(key)}${profile === DEFAULT_PROFILE ? '' : ` --profile ${profile}`}`
+    return [key, parseValue(`profiles.${profile}.${key}`, value, parse, removal, onBadValue)]
   })
   return Object.fromEntries(parsed.filter(([, value]) => value !== undefined)) as ProfileConfig
 }
@@ -149,6 +163,7 @@ function parseValue(
   name: string,
   value: unknown,
   parse: (text: string) => unknown,
+  removal: string | undefined,
   onBadValue: OnBadValue,
 ): unknown {
   try {
@@ -157,7 +172,7 @@ function parseValue(
     return parse(settingText(value))
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return onBadValue(new Error(`${name} has no usable value: ${why}`), value)
+    return onBadValue({ name, value, why, removal })
   }
 }
 

@@ -15,11 +15,16 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
   throw usageError(`${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`)
 }
 
-/** Reads a whole number. @throws CliError `usage`, exit 2, if it is less than `least`. */
+const MOST = 999_999_999
+
+/** Reads a whole number. @throws CliError `usage`, exit 2, if it is not between `least` and 999,999,999. */
 export function parseCount(text: string, name: string, least: number, hint?: string): number {
-  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (count >= least) return count
-  throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number, ${least} or more`, hint)
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (count >= least && count <= MOST) return count
+  throw usageError(
+    `${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${MOST}`,
+    hint,
+  )
 }
 
 /** Reads a port. @throws CliError `usage`, exit 2, if it is not between `lowest` and 65535. */
@@ -34,6 +39,21 @@ export function parseChoice<T extends string>(text: string, name: string, choice
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
   throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
+}
+
+/**
+ * Reads scopes, separated by spaces. A comma doesn't separate: it may be part of a scope (RFC 6749 section 3.3). An empty
+ * list is refused, because to a service it means the whole scope.
+ *
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseScopes(text: string, name: string): string[] {
+  const scopes = text.split(/\s+/).filter((scope) => scope !== '')
+  if (scopes.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} names no scope`)
+  const wrong = scopes.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
+  if (wrong !== undefined)
+    throw usageError(`${name}: ${JSON.stringify(wrong)} is not a scope (RFC 6749 section 3.3)`)
+  return scopes
 }
 
 /** The words of a list, separated by spaces or commas. */

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 import { issuerOf, parseBaseUrl, parseIssuer, parseServerAddresses } from './addresses.ts'
-import { parseChoice, parsePort, parseSeconds, splitList } from './parse-value.ts'
+import { parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
@@ -24,8 +24,8 @@ export interface Setting<Value> {
   /** Not checked before it is used: a bad one must not keep anyone from correcting it. */
   readonly late?: true
   /**
-   * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces or
-   * commas in it.
+   * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces in it,
+   * and may have commas where they can't be part of a value.
    *
    * @param name where the text comes from, for the message.
    * @throws CliError exit 2 or 3.
@@ -70,7 +70,7 @@ export const SETTINGS = {
     repeatable: true,
     description: 'scopes to request at login, separated by spaces',
     unset: 'the service decides',
-    parse: splitList,
+    parse: parseScopes,
   },
   resource: {
     flags: '--resource <uri>',
@@ -114,7 +114,7 @@ export const SETTINGS = {
   },
   http_timeout: {
     flags: '--http-timeout <seconds>',
-    description: 'how long an HTTP response may take',
+    description: 'how long an HTTP response may take, for each try',
     default: '30',
     parse: (text, name) => parseSeconds(text, name),
   },

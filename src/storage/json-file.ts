@@ -18,7 +18,8 @@ export interface ReadOptions {
 /**
  * Reads a JSON file of this program; undefined if it doesn't exist.
  *
- * @param parse validates the value; throws an Error that says what is wrong with it.
+ * @param parse validates the value; throws an Error that says what is wrong with it, or a CliError that also says what to
+ *   do about it.
  * @throws CliError `file_unusable`, with the path and a remedy: the file is empty, damaged, written by a later version, a
  *   link, or belongs to another user. It is left as it is.
  */
@@ -69,6 +70,7 @@ export async function readJson<T>(
   try {
     return parse(value)
   } catch (error) {
+    if (error instanceof CliError) throw error
     throw unusable(error instanceof Error ? error.message : String(error))
   }
 }

@@ -23,15 +23,15 @@ export interface Column {
   readonly field: string
   /** Heading for people; made from the field if absent. */
   readonly title?: string
-  /** An `id` is never wrapped or cut; a `number` is aligned to the right. */
-  readonly kind?: 'id' | 'number' | 'text'
+  /** An `id` is never wrapped or cut; a `number` or a `time` not in a table, and a number is aligned to the right. */
+  readonly kind?: 'id' | 'number' | 'time' | 'text'
   /** Where the value comes from if it isn't simply the field. */
   readonly value?: (item: Item) => unknown
   /** What a person reads instead of the plain value; undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext) => string | undefined
   /** The color of the cell. */
   readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
-  /** Left out of a table that would otherwise have to break words. */
+  /** Left out of a table that would otherwise have to break words, the last such column first. */
   readonly optional?: true
   /** A column that only people, or only programs, need; the others do not get it. */
   readonly only?: 'people' | 'programs'

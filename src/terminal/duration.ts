@@ -1,44 +1,31 @@
+interface Unit {
+  readonly seconds: number
+  readonly name: string
+  readonly symbol: string
+  /** From how many on the unit is used: "2 days" would hide whether it is 25 hours or 47, so those stay hours. */
+  readonly from: number
+}
+
+const SECOND: Unit = { seconds: 1, name: 'second', symbol: 's', from: 0 }
+const UNITS: readonly Unit[] = [
+  { seconds: 365 * 86_400, name: 'year', symbol: 'years', from: 2 },
+  { seconds: 30 * 86_400, name: 'month', symbol: 'months', from: 3 },
+  { seconds: 86_400, name: 'day', symbol: 'days', from: 2 },
+  { seconds: 3600, name: 'hour', symbol: 'h', from: 2 },
+  { seconds: 60, name: 'minute', symbol: 'min', from: 2 },
+]
+
 /**
- * A duration, rounded: "45 seconds", "3 minutes", "2 hours", "9 days".
+ * A duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that a wait is never "0 seconds";
+ * any other unit is rounded to the nearest, and used from two on (a month from three), so that rounding changes the duration
+ * by a quarter at most.
  *
  * @param style `short` for narrow places: "45 s", "3 min", "2 h", "9 days"
  */
 export function formatDuration(seconds: number, style: 'long' | 'short' = 'long'): string {
   if (!Number.isFinite(seconds)) return 'more than a year'
-  const [amount, unit, symbol] =
-    seconds < 120
-      ? ([Math.ceil(seconds), 'second', 's'] as const)
-      : seconds < 7200
-        ? ([Math.round(seconds / 60), 'minute', 'min'] as const)
-        : seconds < 172_800
-          ? ([Math.round(seconds / 3600), 'hour', 'h'] as const)
-          : ([Math.round(seconds / 86_400), 'day', 'days'] as const)
-  return `${amount} ${style === 'short' ? symbol : `${unit}${amount === 1 ? '' : 's'}`}`
-}
-
-const UNITS: readonly [seconds: number, name: string, minimum?: number][] = [
-  // At least two: "1 month" would hide whether it is 31 days or 59.
-  [365 * 86_400, 'year', 2],
-  [30 * 86_400, 'month', 3],
-  [86_400, 'day'],
-  [3600, 'hour'],
-  [60, 'minute'],
-]
-
-/**
- * A time relative to now: "just now", "3 minutes ago", "in 6 days".
- *
- * @param at milliseconds since 1970
- * @param now milliseconds since 1970
- */
-export function relativeTime(at: number, now: number): string {
-  const seconds = Math.abs(at - now) / 1000
-  for (const [unit, name, minimum = 1] of UNITS) {
-    if (seconds < unit * minimum) continue
-    // Rounded down: six days and 23 hours are not yet seven days.
-    const count = Math.floor(seconds / unit)
-    const words = `${count} ${name}${count === 1 ? '' : 's'}`
-    return at > now ? `in ${words}` : `${words} ago`
-  }
-  return at > now + 1000 ? 'in a moment' : 'just now'
+  const whole = Math.ceil(seconds)
+  const unit = UNITS.find((candidate) => whole >= candidate.seconds * candidate.from) ?? SECOND
+  const amount = Math.round(whole / unit.seconds)
+  return `${amount} ${style === 'short' ? unit.symbol : `${unit.name}${amount === 1 ? '' : 's'}`}`
 }

@@ -1,5 +1,6 @@
 import { type Column, chooseColumns, type Item, jsonLinesOf, jsonOf } from './columns.ts'
 import { requireFields } from './fields.ts'
+import { hint } from './notices.ts'
 import {
   headingLine,
   jsonItem,
@@ -116,6 +117,14 @@ function tableWriter({ context, settings, columns, nothing }: ListWriterOptions)
     },
     async end() {
       if (count === 0 && !settings.quiet) await context.stderr.write(`${nothing}\n`)
+      const leftOut = (await renderer).leftOut.map(({ field }) => field)
+      if (leftOut.length > 0) {
+        await hint(
+          `not shown, for lack of space: ${leftOut.join(', ')}; --fields or a wider window shows ${leftOut.length === 1 ? 'it' : 'them'}`,
+          context,
+          settings,
+        )
+      }
     },
   }
 }

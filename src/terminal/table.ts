@@ -23,6 +23,12 @@ export class TableRenderer {
     this.#context = context
   }
 
+  /** The columns that the terminal has no room for. */
+  get leftOut(): readonly Column[] {
+    const widths = this.#widths
+    return Array.isArray(widths) ? this.#columns.filter((_, index) => widths[index] === 0) : []
+  }
+
   /** @returns whole lines; nothing for an empty page */
   render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
@@ -128,8 +134,9 @@ function layOut(
 }
 
 /**
- * The width of each column, 0 for one that is left out; undefined if no table fits. Ids and numbers keep what they need.
- * The widest of the others give way first, until words would break; then optional columns go; then words break.
+ * The width of each column, 0 for one that is left out; undefined if no table fits. Ids, numbers and times keep what they need.
+ * The widest of the others give way first, until words would break; then optional columns go, the last one first; then
+ * words break.
  */
 function fitWidths(
   columns: readonly Column[],
@@ -143,16 +150,16 @@ function fitWidths(
       (most, row) => Math.max(most, measure(row[index] ?? '')),
       measure(titleOf(columns[index] as Column)),
     )
+  const optional = columns.flatMap((column, index) => (column.optional ? [index] : []))
   const attempts = [
-    { without: false, longest: LONGEST_WHOLE_WORD },
-    { without: true, longest: LONGEST_WHOLE_WORD },
-    { without: true, longest: NARROWEST_TEXT },
+    ...[...optional, columns.length].reverse().map((end) => ({ end, longest: LONGEST_WHOLE_WORD })),
+    { end: 0, longest: NARROWEST_TEXT },
   ]
-  for (const { without, longest } of attempts) {
-    const shown = columns.map((column) => !(without && column.optional))
+  for (const { end, longest } of attempts) {
+    const shown = columns.map((column, index) => !column.optional || index < end)
     const needed = columns.map((_, index) => (shown[index] ? widest(index, widthOf) : 0))
     const least = columns.map(({ kind }, index) =>
-      kind === 'id' || kind === 'number'
+      kind !== undefined && kind !== 'text'
         ? (needed[index] ?? 0)
         : Math.min(needed[index] ?? 0, longest, widest(index, longestWord)),
     )

@@ -17,7 +17,7 @@ async function card(status: string): Promise<string> {
 test.each(['pending', 'verified', 'blocked', 'expired', 'under_review'])(
   'a claim that is %s shows when it expires',
   async (status) => {
-    expect(await card(status)).toMatch(/^Expires +in 7 days \(2026-11-28/m)
+    expect(await card(status)).toMatch(/^Expires +in 8 days \(2026-11-28 04:30:02 UTC\)/m)
   },
 )
 
@@ -32,6 +32,18 @@ test('TSV has the expiry of a completed claim', async () => {
   const context = createFakeContext()
   await writeObject(context, await fakeSettings(context), claim('completed'), CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
+})
+
+test('a list of claims has each on one line of 100 columns, with a relative expiry', async () => {
+  const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
+  const settings = await fakeSettings(context)
+  const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
+  await writer.page({ items: [claim('pending')], envelope: {}, finalHasMore: false })
+  expect(context.stdout.text).toMatchInlineSnapshot(`
+    "Domain                 Status   Meaning                                    Expires
+    xn--bcher-kva.example  pending  waiting for the TXT record to be verified  in 8 days
+    "
+  `)
 })
 
 test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (columns) => {

@@ -145,7 +145,11 @@ describe('watching a claim', () => {
 
   it('watching ends with exit 9 when the claim expires meanwhile', async () => {
     const { kinds, end, slept } = await watch([claim({ expires_at: '2026-11-20 12:00:10.5+00' })])
-    expect(end).toMatchObject({ code: 'claim_expired', exit: Exit.negativeEnd })
+    expect(end).toMatchObject({
+      code: 'claim_expired',
+      exit: Exit.negativeEnd,
+      message: expect.stringContaining('expired at 2026-11-20 12:00:10 UTC before'),
+    })
     expect(kinds).toEqual(['status'])
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(10_500)
   })

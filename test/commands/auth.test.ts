@@ -163,6 +163,18 @@ describe('auth status', () => {
     expect(JSON.parse(world.context.stdout.text)).toMatchObject({ base_url: null })
   })
 
+  it('auth status ends with 4 if the API key of the environment is unusable, as every command then does', async () => {
+    const world = await signedIn({ environment: { apiKey: 'a b' } })
+    const { exit, stdout, stderr } = await mailclaim(world, 'auth', 'status', '--json')
+    expect(exit).toBe(4)
+    expect(JSON.parse(stdout)).toMatchObject({
+      in_force: 'MAILCLAIM_API_KEY',
+      message: expect.stringContaining('MAILCLAIM_API_KEY is not an API key'),
+    })
+    expect(JSON.parse(stderr).error).toMatchObject({ code: 'api_key_unusable', exit: 4 })
+    expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
+  })
+
   it('auth status sends a request only with --online', async () => {
     const world = await signedIn()
     const online = async () => await mailclaim(world, 'auth', 'status', '--online', '--json')
@@ -185,6 +197,40 @@ describe('auth refresh', () => {
     })
     const whole = await mailclaim(world, 'auth', 'refresh', '--json')
     expect(JSON.parse(whole.stdout).scope.split(' ').length).toBeGreaterThan(1)
+  })
+
+  it.each(['', ' ', '\t'])(
+    'auth refresh --scope %j asks for nothing, rather than for everything',
+    async (scope) => {
+      const world = await signedIn()
+      const { exit, stdout, stderr } = await mailclaim(world, 'auth', 'refresh', '--scope', scope)
+      expect({ exit, stdout }).toEqual({ exit: 2, stdout: '' })
+      expect(stderr).toMatch(/names no scope|--scope is empty/)
+      expect(await world.counts()).toMatchObject({ refreshes: 0 })
+    },
+  )
+
+  it('auth refresh says that a token is narrowed only if it has less than was granted', async () => {
+    const world = await signedIn()
+    const refresh = async (...words: string[]) =>
+      JSON.parse((await mailclaim(world, 'auth', 'refresh', '--json', ...words)).stdout)
+    const whole: string = (await refresh()).scope
+    const reversed = whole.split(' ').reverse().join(' ')
+    expect(await refresh('--scope', whole)).toMatchObject({ narrowed: false })
+    expect(await refresh('--scope', reversed)).toMatchObject({ narrowed: false })
+    expect(await refresh('--scope', `${whole} ${whole}`)).toMatchObject({ narrowed: false })
+    expect(await refresh('--scope', 'emails:send', '--scope', 'emails:send')).toMatchObject({
+      narrowed: true,
+    })
+    const { stdout } = await mailclaim(world, 'auth', 'status', '--json')
+    expect(JSON.parse(stdout).access_token).toMatchObject({ narrowed: true })
+  })
+
+  it('a comma is part of a scope', async () => {
+    const world = await signedIn()
+    const { exit, stderr } = await mailclaim(world, 'auth', 'refresh', '--scope', 'emails:send,contacts:read')
+    expect(exit).toBe(6)
+    expect(stderr).toContain('emails:send,contacts:read')
   })
 
   it('auth refresh does not use an interrupted token unless --retry-interrupted is given', async () => {

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
+import { DnsTransportError } from '../../src/context.ts'
 import { configPath, updateConfig } from '../../src/settings/config.ts'
 import { createFakeContext, type FakeContext } from '../fake-context.ts'
 
@@ -185,7 +186,7 @@ describe('the file', () => {
     const listed = await type('config list', context)
     expect(listed.code).toBe(1)
     expect(listed.stderr).toContain('profiles.default.http_timeout has no usable value')
-    expect(listed.stderr).toContain('mailclaim config set and unset can replace a bad value')
+    expect(listed.stderr).toContain('hint: remove the value: mailclaim config unset http-timeout\n')
     expect(await type('config path', context)).toMatchObject({ code: 0 })
     expect(await type('config set client-id one', context)).toMatchObject({ code: 0 })
     expect(read(context).profiles.default.http_timeout).toBe('soon')
@@ -210,6 +211,62 @@ describe('the file', () => {
     }
     expect(readFileSync(configPath(context), 'utf8')).toBe(text)
   })
+
+  test.each([
+    [{ current_profile: 'NO' }, 'auth switch default'],
+    [{ profiles: { work: { store: 'cloud' } } }, 'config unset store --profile work'],
+    [{ profiles: { default: { scope: 'emails:"send' } } }, 'config unset scope'],
+  ])('the hint for the bad value in %j is a command that removes it', async (content, fix) => {
+    const context = createFakeContext()
+    write(context, { version: 1, profiles: {}, ...content })
+    expect(await type('config list', context)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`hint: remove the value: mailclaim ${fix}\n`),
+    })
+    expect(await type(fix, context)).toMatchObject({ code: 0 })
+    expect(await type('config list', context)).toMatchObject({ code: 0 })
+  })
+
+  test('the hint for a file that is not even JSON names no command that needs it to be', async () => {
+    const context = createFakeContext()
+    write(context, '{bad')
+    const { stderr } = await type('config set store file', context)
+    expect(stderr).toMatch(/hint: it was left as it is; fix it, or move it away: /)
+    expect(stderr).not.toContain('mailclaim config')
+  })
+
+  test.each([
+    '{bad',
+    '',
+    '{"version":2,"profiles":{}}',
+    '{"version":1,"profiles":{"work":{"store":"cloud"}}}',
+  ])(
+    'logout, completion, sandbox and a check of a given value work with a file that holds %s',
+    async (content) => {
+      const silent = async () => {
+        throw new DnsTransportError('timeout', 'no answer')
+      }
+      const context = createFakeContext({
+        dns: { udp: silent, tcp: silent, systemResolvers: async () => [] },
+      })
+      write(context, content)
+      for (const line of ['logout', 'logout --all']) {
+        const { code, stderr } = await type(line, context)
+        expect(code).toBe(0)
+        expect(stderr).toMatch(/^warning: the file \S+config\.json cannot be used: .*; going on without it$/m)
+        expect(stderr).toMatch(/was not signed in|No profile is signed in/)
+      }
+      expect(await type('completion bash', context)).toMatchObject({ code: 0, stderr: '' })
+      const checked = await type('claims check --name example.com --value a=b', context)
+      expect(checked.code).toBe(7)
+      expect(checked.stderr).toContain('going on without it')
+      expect(await type('claims check example.com', context)).toMatchObject({ code: 1 })
+      const sandbox = run(['sandbox', '--json'], context)
+      await expect.poll(() => context.stdout.text).toContain('"base_url"')
+      context.interrupt('SIGTERM')
+      expect(await sandbox).toBe(143)
+    },
+  )
 
   test('concurrent writers lose no change', async () => {
     const fake = createFakeContext()

@@ -127,6 +127,29 @@ describe('doctor', () => {
     for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
   })
 
+  test.runIf(needs('posix'))('the remedy for one exposed directory names only that one', async () => {
+    const context = createSetup()
+    chmodSync(context.directories.state, 0o755)
+    const { of } = await doctor(context)
+    expect(of('folders')?.remedy).toBe(`chmod -R go= ${context.directories.state}`)
+  })
+
+  test('a 404 for the bare base URL does not look like a failure, but a 503 does', async () => {
+    const answering = async (status: number) => {
+      const { of } = await doctor(createSetup({ respond: () => textResponse(status, '', { date: NOW }) }))
+      return of('network')?.message
+    }
+    expect(await answering(404)).toBe('https://api.example.com responds in 0 ms')
+    expect(await answering(503)).toBe('https://api.example.com responds in 0 ms, but with HTTP 503')
+  })
+
+  test('people read each remedy once, beside its problem', async () => {
+    const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
+    expect(await run(['doctor', '--no-color'], context)).toBe(3)
+    expect(context.stdout.text).toContain('→ give --base-url')
+    expect(context.stderr.text).toBe('error: a problem found: configuration\n')
+  })
+
   test('the report for people fits the terminal and has the remedies', async () => {
     const context = createSetup({
       terminal: { columns: 60 },
@@ -134,7 +157,7 @@ describe('doctor', () => {
       respond: () => textResponse(401, 'no', { date: 'Fri, 20 Nov 2026 12:05:00 GMT' }),
     })
     expect(await run(['doctor'], context)).toBe(0)
-    expect(context.stdout.text).toContain('✓ configuration     ')
+    expect(context.stdout.text).toContain('✔ configuration     ')
     expect(context.stdout.text).toMatch(/^! clock {13}this machine is 5 minutes behind the$/m)
     expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
     expect(context.stdout.text.split('\n').filter((line) => line.length > 60)).toEqual([])
@@ -157,6 +180,16 @@ describe('the first problem decides the exit code', () => {
     expect(of('session')).toMatchObject({
       status: 'problem',
       remedy: expect.stringContaining('mailclaim login'),
+    })
+  })
+
+  test('doctor ends with exit 4 if no request can carry the API key in the environment', async () => {
+    const context = createSetup({ environment: { ...READY, apiKey: 'a b' } })
+    const { code, of } = await doctor(context)
+    expect(code).toBe(4)
+    expect(of('session')).toMatchObject({
+      status: 'problem',
+      message: expect.stringContaining('MAILCLAIM_API_KEY is not an API key'),
     })
   })
 

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { nextCommand } from '../../src/commands/lists.ts'
 import { createTransport } from '../../src/service/transport.ts'
@@ -131,6 +131,46 @@ describe('a list of the service', () => {
   })
 })
 
+describe('the columns of imports list', () => {
+  const COUNTS = ['Total', 'Created', 'Updated', 'Skipped', 'Failed']
+
+  it('imports list shows every column where there is room, with nothing to say about it', async () => {
+    const { type } = await sandboxWith({ imports: 3 })
+    const { out, err } = await type('imports list --no-color', 150)
+    expect(lines(out)[0]?.split(/ {2,}| (?=[A-Z])/)).toEqual([
+      ...['Id', 'Status', ...COUNTS, 'Created at', 'Completed at'],
+    ])
+    expect(err).toBe('')
+  })
+
+  it('imports list uses the room there is, and names the columns for which there is none', async () => {
+    const { type } = await sandboxWith({ imports: 3 })
+    const { out, err } = await type('imports list --no-color', 110)
+    for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
+    expect(err).toBe(
+      'hint: not shown, for lack of space: completed_at; --fields or a wider window shows it\n',
+    )
+    const narrow = await type('imports list --no-color', 80)
+    expect(lines(narrow.out)[0]).not.toContain('Skipped')
+    expect(narrow.err).toBe(
+      'hint: not shown, for lack of space: counts.created, counts.updated, counts.skipped, completed_at; --fields or a wider window shows them\n',
+    )
+    expect((await type('imports list --no-color --quiet', 80)).err).toBe('')
+  })
+
+  it('imports list shows every field of an import where not even the narrowest table fits', async () => {
+    const { type } = await sandboxWith({ imports: 1 })
+    const { out, err } = await type('imports list --no-color', 40)
+    for (const title of [...COUNTS, 'Completed at']) expect(out).toContain(title)
+    expect(err).toBe('')
+  })
+
+  it('a table in a file shows times in full, to the second', async () => {
+    const { type } = await sandboxWith({ imports: 1 })
+    expect((await type('imports list --format table')).out).toMatch(/ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
+  })
+})
+
 describe('bad input', () => {
   it.each([
     ['imports list --limit 0', 2],
@@ -155,6 +195,13 @@ describe('bad input', () => {
     expect(result.out).toBe('')
     expect(result.err).toMatch(/^error: /)
   })
+})
+
+test('a number that is too large is refused with the largest one', async () => {
+  const { type } = await sandboxWith({})
+  expect((await type('imports list --limit 9999999999')).err).toContain(
+    '"9999999999" is not a whole number between 1 and 999999999',
+  )
 })
 
 describe('a service that misbehaves', () => {

@@ -123,6 +123,7 @@ describe('login', () => {
 
   it.each<[string, Options, RegExp]>([
     ['a scope with a quote', { scope: ['a"b'] }, /--scope/],
+    ['an empty scope, which would mean every scope', { scope: [''] }, /--scope/],
     ['a redirect URI that is not an address', { redirectUri: 'callback' }, /--redirect-uri/],
     ['a resource that is not an address', { resource: 'mail' }, /resource/],
   ])('login refuses %s before anything is sent: exit 2', async (_what, options, says) => {
@@ -172,6 +173,8 @@ describe('login', () => {
   describe('the scopes that are granted', () => {
     it.each([
       ['are those that were requested', ['b:c', 'a:b'], 'a:b b:c', []],
+      ['are those that were requested, with commas between', ['b:c', 'a:b'], 'a:b,b:c', []],
+      ['have a comma in them, as those that were requested', ['a,b', 'c'], 'c a,b', []],
       [
         'are fewer, and others',
         ['a:b', 'b:c', 'c:d'],
@@ -182,7 +185,7 @@ describe('login', () => {
       ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
     ])('the granted scopes %s', async (_what, scope, granted, said) => {
       const context = contextWith({}, () => [200, { ...TOKENS, scope: granted }])
-      await (await signIn(context, { store: 'file', scope })).ended
+      await (await signIn(context, { store: 'file', ...(scope.length > 0 && { scope }) })).ended
       const lines = context.stderr.text.split('\n').filter((line) => /granted/i.test(line))
       expect(lines).toEqual(said)
     })
@@ -241,17 +244,79 @@ describe('login', () => {
   })
 
   describe('--with-api-key', () => {
-    it('login --with-api-key stores the key from a pipe without its line end, and sends no request', async () => {
-      const context = contextWith()
-      context.stdin.stream.end('key_0123456789\n')
-      await command.run(
-        { arguments: [], options: { withApiKey: true } },
-        context,
-        await fakeSettings(context, { store: 'file' }),
-      )
-      expect(context.requests).toEqual([])
+    /** Pipes a key in; the service answers the request that tries it with this status. */
+    async function pipeKey(
+      status: number,
+      { key = 'key_0123456789\n', options = {} }: { key?: string; options?: Options } = {},
+    ) {
+      const context = createFakeContext({
+        respond: () => jsonResponse(status, { message: 'no', name: 'said_no' }),
+      })
+      context.stdin.stream.end(key)
+      const settings = await fakeSettings(context, { store: 'file' })
+      const run = command.run({ arguments: [], options: { withApiKey: true, ...options } }, context, settings)
+      const error = await run.then(() => undefined).catch((caught: unknown) => caught)
+      const stored = await readRecord(sessionPaths(context, 'default'))
+      const profiles = (await readConfig(context)).profiles
+      expect(context.stderr.text + String(error)).not.toContain('key_0123456789')
+      return { context, error, stored, profiles }
+    }
+
+    it('login --with-api-key tries the key from a pipe, without its line end, and stores it', async () => {
+      const { context, error, stored } = await pipeKey(200)
+      expect(error).toBeUndefined()
+      expect(
+        context.requests.map(({ method, url, headers }) => [method, url.pathname, headers['authorization']]),
+      ).toEqual([['GET', '/oauth/grants', 'Bearer key_0123456789']])
+      expect(stored).toMatchObject({ kind: 'api_key', store: 'file' })
       expect(context.stderr.text).toContain('API key stored')
-      expect(context.stderr.text).not.toContain('key_0123456789')
+    })
+
+    it('login --with-api-key stores no key that the service refuses', async () => {
+      const { error, stored, profiles } = await pipeKey(401)
+      expect(error).toMatchObject({
+        code: 'credential_refused',
+        exit: Exit.notSignedIn,
+        message: 'the service refused the API key (401): no (said_no); the API key was not stored',
+        hint: 'check the API key, and that the base URL is its service; to store it without a test, add --no-check',
+      })
+      expect(stored).toBeUndefined()
+      expect(profiles).toEqual({})
+    })
+
+    it('login --with-api-key stores no key that it could not try, and says so', async () => {
+      const { error, stored } = await pipeKey(503)
+      expect(error).toMatchObject({
+        code: 'service_unavailable',
+        exit: Exit.unavailable,
+        hint: expect.stringMatching(/; to store it without a test, add --no-check$/),
+      })
+      expect(stored).toBeUndefined()
+    })
+
+    it('login --with-api-key stores a key that may not list grants, with a warning', async () => {
+      const { context, error, stored } = await pipeKey(403)
+      expect(error).toBeUndefined()
+      expect(stored).toMatchObject({ kind: 'api_key' })
+      expect(context.stderr.text).toMatch(/^warning: the service knows the API key, but: /m)
+    })
+
+    it('login --with-api-key --no-check sends no request', async () => {
+      const { context, error, stored } = await pipeKey(401, { options: { check: false } })
+      expect(error).toBeUndefined()
+      expect(context.requests).toEqual([])
+      expect(stored).toMatchObject({ kind: 'api_key' })
+    })
+
+    it('login --with-api-key needs a base URL to try the key, and none with --no-check', async () => {
+      const store = async (check: boolean) => {
+        const context = contextWith()
+        context.stdin.stream.end('key_0123456789')
+        const settings = await resolveSettings({ store: 'file' }, [], context)
+        return command.run({ arguments: [], options: { withApiKey: true, check } }, context, settings)
+      }
+      await expect(store(true)).rejects.toMatchObject({ exit: Exit.notConfigured })
+      await store(false)
     })
 
     it.each(['', '\n', 'two words\n', 'two\nlines\n'])('login --with-api-key refuses %j', async (text) => {
@@ -262,7 +327,8 @@ describe('login', () => {
         context,
         await fakeSettings(context, { store: 'file' }),
       )
-      await expect(run).rejects.toMatchObject({ name: 'CliError' })
+      await expect(run).rejects.toMatchObject({ exit: Exit.usage })
+      expect(context.requests).toEqual([])
     })
   })
 })

@@ -316,12 +316,12 @@ describe('scenarios', () => {
     expect(await get()).toMatchObject(ends)
   })
 
-  test.each(['unclaimable.example.com', 'own.example.com'])('%s cannot be claimed', async (name) => {
+  test.each([
+    ['unclaimable.example.com', 403, 'claim_not_allowed'],
+    ['own.example.com', 409, 'domain_already_owned'],
+  ])('%s cannot be claimed: %i %s', async (name, status, problem) => {
     const sandbox = await sandboxForTest()
-    expect(await create(sandbox, { name })).toMatchObject({
-      status: 403,
-      body: { name: 'claim_not_allowed' },
-    })
+    expect(await create(sandbox, { name })).toMatchObject({ status, body: { name: problem } })
   })
 
   test('an invalid scenario is refused', async () => {

@@ -199,7 +199,7 @@ describe('retries', () => {
     expect(failure).toMatchObject({
       exit: 7,
       code: 'rate_limited',
-      hint: expect.stringMatching(/^try again in (a while|\d+ days|more than a year)$/),
+      hint: expect.stringMatching(/^try again in (a while|\d+ years|more than a year)$/),
     })
     for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
   })

@@ -28,7 +28,7 @@ const EXAMPLES: Readonly<Record<SettingKey, readonly [valid: string, invalid: st
   base_url: ['https://api.example.com', 'ftp://api.example.com'],
   client_id: ['client-7', 'client-ü'],
   issuer: ['https://auth.example.com', 'auth.example.com'],
-  scope: ['emails:send domains:read', null],
+  scope: ['emails:send domains:read', 'emails:"send'],
   resource: ['https://mail.example.com', 'mail'],
   store: ['file', 'cloud'],
   on_interrupted: ['retry', 'ask'],

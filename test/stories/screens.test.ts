@@ -60,7 +60,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     const { terminal, code } = await screenOf(signedIn(), line, { columns: 120 })
     expect(code).toBe(0)
     expect(terminal.screen()).toMatch(
-      /^Id +Status +Total +Failed +Created at\n[\da-f-]{36} +\w+ +\d+ +\d+ +\S/,
+      /^Id +Status +Total +Created +Updated +Skipped +Failed +Created at +Completed at\n[\da-f-]{36} +\w+ +\d+ +\d+ +\S/,
     )
   })
 
@@ -109,7 +109,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     const world = signedIn()
     const domain = `c${String(columns).padStart(3, '0')}.example`
     const terminal = openTerminal(world, `mailclaim claim ${domain}`, { columns, rows: 60 })
-    await terminal.until(/next check in \d+ second[^]*isn't in\s+DNS\s+yet/)
+    await terminal.until(/next check in \d+ second[\s\S]*isn't in\s+DNS\s+yet/)
     const waiting = terminal.screen()
     expect(terminal.cursorIsShown()).toBe(false)
     const value = await recordValue(world, domain)

@@ -108,7 +108,7 @@ export function steady(screen: string, texts: Readonly<Record<string, string>> =
     .replace(new RegExp(`\\b${[8, 4, 4, 4, 12].map(hex).join('\\s*-\\s*')}\\b`, 'g'), zero)
     .replace(/127\.0\.0\.1:\d{5}/g, '127.0.0.1:00000')
     .replace(/\b20\d\d-\s*\d\d-\s*\d\d\b/g, zero)
-    .replace(/\b\d\d:\d\d:\d\d\.\d{1,6}/g, '00:00:00.000000')
+    .replace(/\b\d\d:\d\d:\d\d(\.\d{1,6})?\b/g, zero)
 }
 
 /** Shorter pieces could be there by chance. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { formatDuration, relativeTime } from '../../src/terminal/duration.ts'
+import { formatDuration } from '../../src/terminal/duration.ts'
+import { formatTime, relativeTime } from '../../src/terminal/relative-time.ts'
 
 const MINUTE = 60
 const HOUR = 3600
@@ -10,11 +11,13 @@ describe('a duration', () => {
     [0.2, '1 second', '1 s'],
     [45, '45 seconds', '45 s'],
     [119, '119 seconds', '119 s'],
+    [119.5, '2 minutes', '2 min'],
     [2 * MINUTE, '2 minutes', '2 min'],
     [15 * MINUTE, '15 minutes', '15 min'],
     [2 * HOUR, '2 hours', '2 h'],
     [2 * DAY, '2 days', '2 days'],
     [60 * DAY, '60 days', '60 days'],
+    [800 * DAY, '2 years', '2 years'],
     [Number.POSITIVE_INFINITY, 'more than a year', 'more than a year'],
   ])('a duration of %d seconds reads "%s", in narrow places "%s"', (seconds, long, short) => {
     expect(formatDuration(seconds)).toBe(long)
@@ -28,15 +31,24 @@ describe('a time relative to now', () => {
   test.each([
     [0, 'just now'],
     [-59_000, 'just now'],
-    [-60_000, '1 minute ago'],
+    [-60_000, '60 seconds ago'],
     [-3 * 3600_000, '3 hours ago'],
-    [-86_400_000, '1 day ago'],
+    [-86_400_000, '24 hours ago'],
+    [-47 * 3600_000, '47 hours ago'],
     [-400 * 86_400_000, '13 months ago'],
     [-800 * 86_400_000, '2 years ago'],
-    [60 * 86_400_000 - 1, 'in 59 days'],
+    [60 * 86_400_000 - 1, 'in 60 days'],
     [30_000, 'in a moment'],
-    [7 * 86_400_000 - 1, 'in 6 days'],
+    [7 * 86_400_000 - 1, 'in 7 days'],
+    [6 * 86_400_000 + 3 * 3600_000, 'in 6 days'],
+    [48 * 3600_000 - 1, 'in 2 days'],
   ])('a time %d milliseconds away reads "%s"', (offset, text) => {
     expect(relativeTime(now + offset, now)).toBe(text)
+  })
+})
+
+describe('a time in full', () => {
+  test('people read a time to the second, in UTC', () => {
+    expect(formatTime(Date.parse('2026-11-21T16:29:28.501Z'))).toBe('2026-11-21 16:29:28 UTC')
   })
 })

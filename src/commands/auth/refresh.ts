@@ -1,6 +1,6 @@
-import { splitScopes } from '../../oauth/scopes.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
+import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { warn } from '../../terminal/notices.ts'
@@ -8,7 +8,7 @@ import { writeObject } from '../../terminal/output.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
 
 interface RefreshFlags {
-  readonly scope?: readonly string[]
+  readonly scope?: readonly (readonly string[])[]
   readonly retryInterrupted?: true
 }
 
@@ -23,7 +23,12 @@ export const command = defineCommand<RefreshFlags>({
   description: `Renews the session now: a new refresh token and a new access token. --scope narrows the access token to less
 than the session was granted; commands use it until it expires or is renewed, which brings back the full scope.`,
   options: [
-    { flags: '--scope <scope>', description: 'narrow the access token to this scope', repeatable: true },
+    {
+      flags: '--scope <scope>',
+      description: 'narrow the access token to this scope',
+      repeatable: true,
+      parse: (text) => SETTINGS.scope.parse(text, '--scope'),
+    },
     {
       flags: '--retry-interrupted',
       description:
@@ -38,10 +43,9 @@ than the session was granted; commands use it until it expires or is renewed, wh
   output: ownOutput(COLUMNS),
   exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
-    const scopes = splitScopes(options.scope ?? [])
     const { token } = await renew(context, settings, {
       reason: 'asked',
-      ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
+      ...(options.scope && { scope: options.scope.flat().join(' ') }),
       ...(options.retryInterrupted ? { retryInterrupted: true } : {}),
     })
     if (context.environment.apiKey !== undefined) {

@@ -1,11 +1,13 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import { tryCredential } from '../../service/grants.ts'
+import { readableTimestamp } from '../../service/timestamps.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
 import { issuerOf } from '../../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
-import { formatDuration, relativeTime } from '../../terminal/duration.ts'
+import { formatDuration } from '../../terminal/duration.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
@@ -50,14 +52,14 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     const status = statusOf(description, online, settings)
     await writeObject(context, settings, status, columnsFor(status))
     if (online !== undefined && online !== 'accepted') throw online
-    if (description.problem !== undefined && !description.apiKeyActive) throw description.problem
+    const problem = description.apiKeyActive ? description.apiKeyProblem : description.problem
+    if (problem !== undefined) throw problem
   },
 })
 
-/** Lists one grant: the cheapest request that needs a credential and changes nothing. */
 async function tryOnline(context: Context, settings: Settings): Promise<'accepted' | CliError> {
   try {
-    await connect(context, settings).get('/oauth/grants', { limit: 1 })
+    await tryCredential(connect(context, settings))
     return 'accepted'
   } catch (error) {
     if (error instanceof CliError && !context.interrupts.signal.aborted) return error
@@ -88,7 +90,7 @@ function statusOf(
   return {
     profile: description.profile,
     state: description.state,
-    message: description.problem?.message ?? null,
+    message: (description.apiKeyProblem ?? description.problem)?.message ?? null,
     in_force: description.apiKeyActive
       ? 'MAILCLAIM_API_KEY'
       : record === undefined
@@ -136,8 +138,6 @@ function columnsFor(status: ReturnType<typeof statusOf>): Column[] {
 }
 
 function columns(): Column[] {
-  const when: NonNullable<Column['text']> = (value, look) =>
-    look.now === undefined ? undefined : relativeTime(Date.parse(String(value)), look.now)
   return [
     { field: 'profile' },
     {
@@ -152,9 +152,9 @@ function columns(): Column[] {
     { field: 'resource' },
     { field: 'store', text: (value) => (value === 'keychain' ? "the system's keychain" : 'a file') },
     { field: 'secret_at', title: 'Secret at', kind: 'id' },
-    { field: 'signed_in_at', title: 'Signed in', text: when },
-    { field: 'refreshed_at', title: 'Renewed', text: when },
-    { field: 'refresh_by', title: 'Expires if unused', text: when },
+    { field: 'signed_in_at', title: 'Signed in', text: readableTimestamp },
+    { field: 'refreshed_at', title: 'Renewed', text: readableTimestamp },
+    { field: 'refresh_by', title: 'Expires if unused', text: readableTimestamp },
     {
       field: 'access_token',
       title: 'Access token',

@@ -18,6 +18,7 @@ export const command = defineCommand({
   },
   output: ownOutput(COLUMNS),
   exits: [Exit.notFound],
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
     const profile = parseProfileName(name)
     const known = [DEFAULT_PROFILE, ...Object.keys(settings.config.profiles), ...profilesWithSession(context)]

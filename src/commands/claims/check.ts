@@ -102,6 +102,8 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
   },
   exits: [...SERVICE_EXITS, Exit.notYet],
+  // With a value, it needs no account.
+  toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: [claim], options }, context, settings) {
     const record = await recordToCheck(claim, options, context, settings)
     if (options.wait && record.value === null)

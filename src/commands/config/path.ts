@@ -17,7 +17,7 @@ the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCL
   },
   output: ownOutput(COLUMNS, VALUE),
   exits: [],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run(_input, context, settings) {
     const config = configPath(context)
     if (settings.format === 'value') return writeValue(context, config)

@@ -31,7 +31,7 @@ MAILCLAIM_API_KEY.`,
   },
   output: ownOutput(COLUMNS),
   exits: [],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = '', text = ''] }, context, settings) {
     const key = settingKey(name)
     const value = parse(key, text)

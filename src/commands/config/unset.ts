@@ -22,7 +22,7 @@ error.`,
   },
   output: ownOutput(COLUMNS),
   exits: [],
-  toleratesDamagedConfig: true,
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
     const key = settingKey(name)
     const profile = settings.profile.value

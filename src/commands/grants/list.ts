@@ -1,5 +1,5 @@
 import { grantPages, isRevoked } from '../../service/grants.ts'
-import { relativeTimestamp } from '../../service/timestamps.ts'
+import { readableTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { type Column, plainText } from '../../terminal/columns.ts'
@@ -20,12 +20,12 @@ const GRANT_COLUMNS: readonly Column[] = [
     text: (value, look) =>
       value === 'active' || value === REVOKED
         ? value
-        : `${REVOKED} ${relativeTimestamp(value, look) ?? plainText(value)}`,
+        : `${REVOKED} ${readableTimestamp(value, look) ?? plainText(value)}`,
     paint: (value, palette) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
-  { field: 'created_at', title: 'Created', text: relativeTimestamp, optional: true },
-  { field: 'revoked_at', title: 'Revoked', text: relativeTimestamp, only: 'programs' },
+  { field: 'created_at', title: 'Created', text: readableTimestamp, optional: true },
+  { field: 'revoked_at', title: 'Revoked', text: readableTimestamp, only: 'programs' },
   { field: 'revoked_reason', title: 'Reason', only: 'programs' },
 ]
 

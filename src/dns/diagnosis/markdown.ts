@@ -1,4 +1,5 @@
 import { formatDuration } from '../../terminal/duration.ts'
+import { formatTime } from '../../terminal/relative-time.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
 import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import { readableName } from './render.ts'
@@ -35,7 +36,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
     ...(report.retry_after_seconds
       ? [`- **Caches:** may keep the old state for up to ${formatDuration(report.retry_after_seconds)}`]
       : []),
-    `- **Checked:** ${new Date(context.at).toISOString()} by mailclaim ${context.version}, starting at ${context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')}`,
+    `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')}`,
   ]
   if (report.nameservers.length > 0) lines.push('', '### Authoritative name servers', '', ...servers(report))
   if (report.resolvers.length > 0) lines.push('', '### Recursive resolvers', '', ...resolvers(report))

@@ -4,6 +4,11 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 /** In characters without the trailing dot, which makes 255 octets on the wire (RFC 1035 section 2.3.4). */
 export const MAX_NAME_LENGTH = 253
 
+/** The full stops of UTS 46. */
+const LABEL_SEPARATOR = /[.\u3002\uff0e\uff61]/
+/** Characters that nobody sees, bidi marks among them, except the joiners that some scripts need. */
+const INVISIBLE = /(?![\u200c\u200d])[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
+
 export type NameCheck =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string }
@@ -35,13 +40,17 @@ export function checkName(input: string): NameCheck {
   if (isIP(text.replace(/^\[|\]$/g, '')) !== 0)
     return refuse(`"${text}" is an IP address`, 'Give the domain name itself, such as example.com')
   if (/:\d+$/.test(text)) return refuse(`"${text}" has a port`, meant(text.replace(/:\d+$/, '')))
+  // The IDN rules drop these without a word, and the name that is left isn't the one that was shown. They decide about joiners
+  // themselves (RFC 5892 appendix A).
+  const visible = text.replace(INVISIBLE, '')
+  if (visible !== text) return refuse(`"${text}" has an invisible character`, meant(visible))
   if (/\s/.test(text))
     return refuse(`"${text}" has a space in it`, 'Give one domain name such as example.com')
   if (text.startsWith('*.'))
     return refuse(`"${text}" is a wildcard`, 'Give the name itself, without the asterisk')
 
   const bare = text.endsWith('.') && text !== '.' ? text.slice(0, -1) : text
-  if (bare.split(/[.\u3002\uff0e\uff61]/).some((label) => label === ''))
+  if (bare.split(LABEL_SEPARATOR).some((label) => label === ''))
     return refuse(
       `"${text}" has an empty label: two dots in a row, or a dot at its start`,
       meant(bare.replace(/\.{2,}/g, '.').replace(/^\./, '')),
@@ -53,11 +62,13 @@ export function checkName(input: string): NameCheck {
     return refuse(`"${text}" is not a valid domain name`, 'Give a domain name such as example.com')
   const labels = ascii.split('.')
   const long = labels.find((label) => label.length > 63)
-  if (long !== undefined)
+  if (long !== undefined) {
+    const shown = bare.split(LABEL_SEPARATOR)[labels.indexOf(long)] ?? long
     return refuse(
-      `The label "${long.slice(0, 20)}…" has ${long.length} characters; DNS allows 63`,
+      `The label "${[...shown].slice(0, 20).join('')}…" has ${long.length} characters${shown === long ? '' : ' in its ASCII form'}; DNS allows 63`,
       'Check the name for a missing dot',
     )
+  }
   if (ascii.length > MAX_NAME_LENGTH)
     return refuse(`The name has ${ascii.length} characters; DNS allows ${MAX_NAME_LENGTH}`, 'Check the name')
   const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))

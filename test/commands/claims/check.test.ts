@@ -207,7 +207,7 @@ test('claims check --format markdown is a report for a ticket', async () => {
     - **Expected:** TXT record at \`example.com\` with the value \`prefix=token\`
     - **Zone:** \`example.com\`
     - **Caches:** may keep the old state for up to 5 minutes
-    - **Checked:** 2026-11-20T12:00:00.000Z by mailclaim 0.0.0-test, starting at \`192.0.2.53\`
+    - **Checked:** 2026-11-20 12:00:00 UTC by mailclaim 0.0.0-test, starting at \`192.0.2.53\`
 
     ### Authoritative name servers
 

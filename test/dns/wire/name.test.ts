@@ -48,6 +48,38 @@ describe('a name that people type', () => {
     }
   })
 
+  test.each([
+    ['zero-width space', 'a\u200bb.example'],
+    ['soft hyphen', 'a\u00adb.example'],
+    ['word joiner', 'a\u2060b.example'],
+    ['byte order mark', 'a\ufeffb.example'],
+    ['right-to-left mark', 'a\u200fb.example'],
+    ['right-to-left override', 'a\u202eb.example'],
+    ['isolate', 'a\u2067b.example'],
+    ['variation selector', 'a\ufe0fb.example'],
+    ['tag', 'a\u{e0041}b.example'],
+  ])('a name with a hidden %s is refused, with the name that remains without it', (_what, input) => {
+    const name = checkName(input)
+    expect(name).toMatchObject({ ok: false, fix: expect.stringMatching(/ab\.example$/) })
+    if (!name.ok) expect(name.problem).toBe(`"${input}" has an invisible character`)
+  })
+
+  test('a joiner is refused where the rules of IDNs do not allow it', () => {
+    expect(checkName('a\u200db.example')).toMatchObject({ ok: false })
+    expect(checkName('نامه\u200cای.example')).toMatchObject({ ok: true })
+  })
+
+  test('a label that is too long is named as it was typed', () => {
+    expect(checkName(`${'ü'.repeat(64)}.example`)).toMatchObject({
+      problem: expect.stringMatching(
+        /^The label "ü{20}…" has \d+ characters in its ASCII form; DNS allows 63$/,
+      ),
+    })
+    expect(checkName(`${'a'.repeat(64)}.example`)).toMatchObject({
+      problem: 'The label "aaaaaaaaaaaaaaaaaaaa…" has 64 characters; DNS allows 63',
+    })
+  })
+
   test.each(['https://user@www.example.com:8443/x', 'http://www.example.com', 'me@www.example.com'])(
     '%s is refused with the name that was probably meant',
     (input) => {
