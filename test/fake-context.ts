@@ -96,6 +96,8 @@ export interface FakeContext extends Context {
 }
 
 export interface FakeContextOptions {
+  /** Where its files are; absent: in a directory of its own, which goes when the test ends. */
+  home?: string
   /** On a terminal of this width; not a terminal where absent. */
   terminal?: { columns: number }
   environment?: Partial<Context['environment']>
@@ -108,10 +110,10 @@ export interface FakeContextOptions {
   clock?: FakeClock
 }
 
-/** A context with a directory of its own, which goes when the test ends, and nothing of the real world but files. */
+/** A context with nothing of the real world but files. */
 export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
-  const home = mkdtempSync(join(tmpdir(), 'mailclaim-test-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = options.home ?? mkdtempSync(join(tmpdir(), 'mailclaim-test-'))
+  if (options.home === undefined) onTestFinished(() => rmSync(home, { recursive: true, force: true }))
   const interrupts = new AbortController()
   const requests: HttpRequest[] = []
   const opened: string[] = []

@@ -55,7 +55,7 @@ export async function followClaim(
 
 async function show(event: WatchEvent, context: OutputContext, settings: OutputSettings): Promise<void> {
   const { message, claim } = event
-  if (settings.format === 'jsonl') await writeJsonLine(context, event)
+  if (settings.format === 'jsonl') await writeJsonLine(context, settings, event)
   else if (event.event === 'warning') await warn(message, context, settings)
   else if (event.event !== 'done')
     await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)

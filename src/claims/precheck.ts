@@ -8,13 +8,14 @@ export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 export function checkRequest(
   record: { name: string; value: string | null },
   settings: DnsSettings,
+  publicResolvers = false,
 ): CheckRequest {
   return {
     name: record.name,
     expected: record.value,
     resolvers: settings.resolvers ?? 'system',
     authoritativePort: settings.authoritativePort,
-    publicResolvers: false,
+    publicResolvers,
   }
 }
 

@@ -48,6 +48,10 @@ export interface WorkflowOptions {
   readonly throughBlocked: boolean
   /** Whether to wait for DNS before asking the service to verify. */
   readonly check: boolean
+  /** A fixed delay between checks and between polls, in milliseconds; undefined: growing delays. */
+  readonly intervalMs?: number | undefined
+  /** Whether to query public resolvers as well. */
+  readonly publicResolvers?: boolean
   /** Called after each check of DNS with the milliseconds until the next one. */
   readonly onCheck?: (nextInMs: number) => void
 }
@@ -120,12 +124,7 @@ export async function* runWorkflow(
 
   const watch = watchClaim(
     () => getClaim(client, domainId, { maxAttempts: 1 }),
-    {
-      intervalMs: undefined,
-      timeoutMs: timeLeft(),
-      throughBlocked: options.throughBlocked,
-      isVerifying: true,
-    },
+    { ...options, intervalMs: options.intervalMs, timeoutMs: timeLeft(), isVerifying: true },
     context,
   )
   for (;;) {
@@ -194,7 +193,7 @@ const MAX_LAG_MS = 10 * 60 * 1000
 
 async function* waitForDns(
   record: { name: string; value: string },
-  { timeoutMs, onCheck }: WorkflowOptions,
+  { timeoutMs, intervalMs, publicResolvers, onCheck }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
 ): AsyncGenerator<
@@ -203,7 +202,8 @@ async function* waitForDns(
   void
 > {
   const news = newsOnly(context.clock)
-  const checks = waitForRecord(checkRequest(record, settings), timeoutMs, dnsEffects(context))
+  const request = checkRequest(record, settings, publicResolvers)
+  const checks = waitForRecord(request, timeoutMs, dnsEffects(context), intervalMs)
   const lagEnd = context.clock.monotonic() + Math.min(MAX_LAG_MS, timeoutMs / 2)
   for (;;) {
     const step = await checks.next()

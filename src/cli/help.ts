@@ -1,8 +1,8 @@
 import { type Command, Help } from 'commander'
-import type { CommandDefinition } from '../commands/definition.ts'
+import { type CommandDefinition, exitCodesOf, fieldLists } from '../commands/definition.ts'
 import { ENVIRONMENT, EVENTS_TITLE, EXIT_MEANINGS } from '../commands/program.ts'
 import type { Output } from '../context.ts'
-import { Exit, type ExitCode } from '../errors.ts'
+import type { ExitCode } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 
 /** The width if nothing says it, and for documentation and pipes. */
@@ -90,8 +90,9 @@ export function helpAfter(definition: CommandDefinition, command: Command): stri
     helper.styleTitle('Examples:'),
     examples.join('\n\n'),
     '',
+    ...fieldLists(definition.output).map(([title, names]) => fieldNames(`${title}:`, names, command)),
     ...(definition.events === undefined ? [] : [events(definition.events, command), '']),
-    exitCodes('Exit codes (for all of them: mailclaim --help):', [Exit.done, ...definition.exits], command),
+    exitCodes('Exit codes:', exitCodesOf(definition), command),
   ].join('\n')
 }
 
@@ -105,12 +106,16 @@ function events(meanings: Readonly<Record<string, string>>, command: Command): s
   return [helper.styleTitle(helper.boxWrap(EVENTS_TITLE, width)), ...items].join('\n')
 }
 
+/** The fields that `--fields` can name. */
+function fieldNames(title: string, fields: readonly string[], command: Command): string {
+  const { helper, width } = layoutOf(command)
+  return `${helper.styleTitle(title)}\n${indent(helper.boxWrap(fields.join(', '), width - 2), 2)}\n`
+}
+
 /** A list of exit codes with what they mean. */
 export function exitCodes(title: string, codes: readonly ExitCode[], command: Command): string {
   const { helper, width } = layoutOf(command)
-  const items = [...new Set(codes)]
-    .toSorted((one, other) => one - other)
-    .map((code) => helper.formatItem(String(code), 3, EXIT_MEANINGS[code], helper))
+  const items = codes.map((code) => helper.formatItem(String(code), 3, EXIT_MEANINGS[code], helper))
   return [helper.styleTitle(helper.boxWrap(title, width)), ...items].join('\n')
 }
 

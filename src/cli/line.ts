@@ -73,7 +73,7 @@ export function* everyCommand(): Generator<{ words: readonly string[]; leaf: Com
 }
 
 export function takesValue(option: OptionDefinition): boolean {
-  return option.flags.includes('<')
+  return /[<[]/.test(option.flags)
 }
 
 /** `--limit` of `--limit <n>` or `-l, --limit <n>`. */

@@ -22,7 +22,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
   }
 }
 
-/** @throws CliError exit 2 if the option does not accept the text. */
+/** @throws CliError exit 2 if the option does not accept the text, as none accepts nothing: a variable that isn't set. */
 function readValue(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = longFlag(definition.flags)
   if (text === '--' || command.options.some((option) => option.long === text)) {
@@ -31,6 +31,7 @@ function readValue(text: string, definition: OptionDefinition, command: Command)
       `write ${definition.flags}, or ${flag}=${text} if that is meant as the value`,
     )
   }
+  if (text.trim() === '') throw usageError(`${flag} is empty`, `give a value, or leave ${flag} out`)
   if (definition.choices !== undefined) parseChoice(text, flag, definition.choices)
   return definition.parse === undefined ? text : definition.parse(text)
 }
@@ -40,4 +41,30 @@ export function givenOptions(command: Command): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(command.opts()).filter(([name]) => command.getOptionValueSource(name) === 'cli'),
   )
+}
+
+/**
+ * Checks what options say of each other (`needs` and `conflicts`), so that none does nothing.
+ *
+ * @param given the options that were typed, by commander's names
+ * @throws CliError exit 2
+ */
+export function checkRelations(
+  options: readonly OptionDefinition[],
+  given: Readonly<Record<string, unknown>>,
+): void {
+  for (const { flags, needs, conflicts = [] } of options.filter((option) => isGiven(option.flags, given))) {
+    const other = conflicts.find((candidate) => isGiven(candidate, given))
+    if (other !== undefined) throw usageError(`${longFlag(flags)} and ${other} can't be used together`)
+    if (needs !== undefined && !isGiven(needs, given)) throw usageError(`${longFlag(flags)} needs ${needs}`)
+  }
+}
+
+/** @param option a flag, with a value if it must be that: `--wait`, `--no-check`, `--format csv` */
+function isGiven(option: string, given: Readonly<Record<string, unknown>>): boolean {
+  const [flag = '', wanted] = option.split(' ')
+  const known = new Option(flag)
+  const value = given[known.attributeName()]
+  if (value === undefined || (value === false) !== known.negate) return false
+  return wanted === undefined || /[<[]/.test(wanted) || value === wanted
 }

@@ -1,18 +1,19 @@
 import { Command, CommanderError, Option } from 'commander'
-import type { CommandDefinition } from '../commands/definition.ts'
+import { type CommandDefinition, fieldsIn, type OutputDefinition } from '../commands/definition.ts'
 import { GLOBAL_OPTIONS, globalOptions, PROGRAM } from '../commands/program.ts'
 import { SETUP, tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
-import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
+import { type GlobalOptions, resolveSettings, type Settings } from '../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
+import { noFieldsError, unknownFieldError, unlistedFields } from '../terminal/fields.ts'
 import { warn } from '../terminal/notices.ts'
 import { environmentVariables, exitCodes, helpAfter, helpLayout, helpWidth, reflow, wrapped } from './help.ts'
 import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
-import { addOptions, givenOptions } from './options.ts'
+import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson } from './report.ts'
-import { usageErrorOf } from './usage-errors.ts'
+import { requireArguments, usageErrorOf } from './usage-errors.ts'
 
 /**
  * Parses a command line with commander and runs its command.
@@ -147,21 +148,49 @@ function buildProgram(
   function define(command: Command, definition: CommandDefinition): void {
     command.description(reflow(definition.description))
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
-    for (const { syntax, description } of definition.arguments ?? []) command.argument(syntax, description)
-    addOptions(command, definition.options ?? [], 'Options:')
-    addOptions(command, globalOptions(definition), 'Global options:')
+    const { output, options: own = [] } = definition
+    const globals = globalOptions(definition)
+    for (const { syntax, description } of definition.arguments ?? [])
+      command.argument(syntax.replace(/^<(.*)>$/, '[$1]'), description)
+    addOptions(command, own, 'Options:')
+    addOptions(command, globals, 'Global options:')
     command.addHelpText('after', () => helpAfter(definition, command))
     command.action(async () => {
-      const options = givenOptions(command)
+      const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
+      checkRelations([...own, ...globals], options)
       const { toleratesDamagedConfig: tolerates } = definition
       const tolerance = typeof tolerates === 'function' ? tolerates(options) : tolerates
-      const settings = await resolveSettings(options as GlobalOptions, argv, context, tolerance !== undefined)
+      const settings = await resolveSettings(options, argv, context, tolerance !== undefined, {
+        ...output,
+        fieldsIn: (format) => fieldsIn(output, format),
+      })
+      if (options.fields === true) return listFields(settings, output, context)
+      requireArguments(command.args, line, definition)
+      checkFields(settings, output)
       if (settings.configProblem !== undefined && tolerance === 'with a warning') {
         await warn(`${settings.configProblem.message}; going on without it`, context, settings)
       }
       await definition.run({ arguments: command.args, options }, context, settings)
     })
   }
+}
+
+/** Prints the fields that `--fields` can name, one a line. */
+async function listFields(
+  { format }: Settings,
+  output: OutputDefinition,
+  { stdout }: Pick<Context, 'stdout'>,
+): Promise<void> {
+  const fields = fieldsIn(output, format) ?? output.fields
+  await stdout.write(format === 'json' ? `${JSON.stringify(fields)}\n` : `${fields.join('\n')}\n`)
+}
+
+/** @throws CliError exit 2 for a field that can't be in what the command prints, before it does anything. */
+function checkFields(settings: Settings, output: OutputDefinition): void {
+  if (settings.fields === undefined) return
+  if (fieldsIn(output, settings.format) === undefined) throw noFieldsError(settings.format)
+  const [unlisted] = unlistedFields(settings)
+  if (unlisted !== undefined && !output.open) throw unknownFieldError(unlisted, settings)
 }
 
 /** What a newcomer reads below the help: that nothing is configured yet, and where to start. */

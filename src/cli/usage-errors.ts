@@ -29,8 +29,6 @@ export function usageErrorOf(
       )
     case 'commander.excessArguments':
       return usageError(first, didYouMean(pluralMeant(line)) ?? usage(line, definition))
-    case 'commander.missingArgument':
-      return usageError(first, usage(line, definition))
     default:
       return usageError(first, help)
   }
@@ -55,6 +53,17 @@ function pluralMeant(line: CommandLine): string[] {
   return node !== undefined && isGroup(node) && next !== undefined && Object.hasOwn(node.commands, next)
     ? [`mailclaim ${group} ${next}`]
     : []
+}
+
+/** @throws CliError exit 2 if an argument is missing. Commander would not see that `--fields` alone needs none. */
+export function requireArguments(
+  given: readonly string[],
+  line: CommandLine,
+  definition: CommandDefinition,
+): void {
+  const missing = (definition.arguments ?? [])[given.length]
+  if (missing?.syntax.startsWith('<'))
+    throw usageError(`missing required argument '${missing.syntax.slice(1, -1)}'`, usage(line, definition))
 }
 
 function usage(line: CommandLine, definition: CommandDefinition | undefined): string {

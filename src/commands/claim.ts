@@ -1,3 +1,4 @@
+import { CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf } from '../claims/lifecycle.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { recordOf } from '../claims/record.ts'
@@ -6,10 +7,11 @@ import { runWorkflow, WORKFLOW_EVENTS, type WorkflowEvent, type WorkflowResult }
 import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
+import { REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { drain, timedOutAfter } from '../service/polling.ts'
-import type { DomainClaim } from '../service/types.ts'
+import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
@@ -19,12 +21,14 @@ import { colorLevel, createPalette } from '../terminal/color.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { writeJsonLine } from '../terminal/output.ts'
 import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
-import { defineCommand } from './definition.ts'
+import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
 
 interface Flags extends CreateFlags {
+  readonly interval?: number
   readonly timeout?: number
   readonly throughBlocked?: true
   readonly check?: boolean
+  readonly publicResolvers?: true
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 3600
@@ -45,27 +49,36 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
   options: [
     ...CREATE_OPTIONS,
     {
+      flags: '--interval <seconds>',
+      description: 'fixed delay between DNS checks and between polls',
+      default: 'they grow',
+      parse: (text) => parseSeconds(text, '--interval'),
+    },
+    {
       flags: '--timeout <seconds>',
       description: 'give up after this long, with exit 8',
       default: String(DEFAULT_TIMEOUT_SECONDS),
       parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
-    { flags: '--no-check', description: "don't wait for DNS before asking the service to verify" },
+    {
+      flags: '--no-check',
+      description: "don't wait for DNS before asking the service to verify",
+      conflicts: [PUBLIC_RESOLVERS.flags],
+    },
+    PUBLIC_RESOLVERS,
   ],
   events: WORKFLOW_EVENTS,
   examples: {
     'mailclaim claim example.com': 'from the start to the completed claim',
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
   },
-  exits: [
-    Exit.notConfigured,
-    Exit.notSignedIn,
-    Exit.refused,
-    Exit.unavailable,
-    Exit.notYet,
-    Exit.negativeEnd,
-  ],
+  output: {
+    fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report'],
+    columns: CLAIM_COLUMNS,
+    events: eventFields({ claim: CLAIM_FIELDS, report: REPORT_FIELDS }),
+  },
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
@@ -81,6 +94,8 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
         timeoutMs,
         throughBlocked: options.throughBlocked === true,
         check: options.check !== false,
+        intervalMs: options.interval === undefined ? undefined : options.interval * 1000,
+        publicResolvers: options.publicResolvers === true,
         onCheck: progress.onCheck,
       },
       connect(context, settings),
@@ -89,7 +104,7 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     )
     const finished =
       settings.format === 'jsonl'
-        ? drain(events, (event) => writeJsonLine(context, event))
+        ? drain(events, (event) => writeJsonLine(context, settings, event))
         : asChecklist(events, progress.text, findPlaceOnce, context, settings)
     const result = await finished.catch((error: unknown) => {
       throw error instanceof InterruptedError ? resumable(error) : error

@@ -1,6 +1,10 @@
 import { usageError } from '../errors.ts'
+import type { Column } from '../terminal/columns.ts'
+import { writeObject } from '../terminal/output.ts'
 import { completionScript, isShell, SHELLS } from './completion-scripts.ts'
-import { defineCommand } from './definition.ts'
+import { defineCommand, ownOutput, VALUE } from './definition.ts'
+
+const COLUMNS: readonly Column[] = [{ field: 'shell' }, { field: 'script' }]
 
 export const command = defineCommand({
   description: `Prints the completion script of a shell. Tab then completes commands, options, statuses, regions, formats,
@@ -14,15 +18,18 @@ script.`,
     'mailclaim completion powershell | Out-String | Invoke-Expression':
       'PowerShell; add the line to $PROFILE to keep it',
   },
+  output: ownOutput(COLUMNS, VALUE),
   exits: [],
   toleratesDamagedConfig: 'silently',
-  async run({ arguments: [shell = ''] }, context) {
+  async run({ arguments: [shell = ''] }, context, settings) {
     if (!isShell(shell)) {
       throw usageError(
         `there is no completion for ${JSON.stringify(shell)}`,
         `the shells are ${SHELLS.join(', ')}`,
       )
     }
-    await context.stdout.write(completionScript(shell))
+    const script = completionScript(shell)
+    if (settings.format === 'value') return context.stdout.write(script)
+    await writeObject(context, settings, { shell, script }, COLUMNS)
   },
 })

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
-import type { ExitCode } from '../errors.ts'
-import type { Settings } from '../settings/settings.ts'
+import { Exit, type ExitCode } from '../errors.ts'
+import { FORMATS, type Settings } from '../settings/settings.ts'
+import type { Column } from '../terminal/columns.ts'
 
 /** What completes a value in a shell. */
 export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
@@ -18,12 +19,32 @@ export interface OptionDefinition {
   readonly description: string
   /** May be given more than once; the value is an array. */
   readonly repeatable?: true
+  /** Does nothing without this option, with this value if there is one: `--wait`, `--format csv`. */
+  readonly needs?: string
+  /** The options that it can't be used together with. */
+  readonly conflicts?: readonly string[]
   readonly choices?: readonly string[]
   /** What holds without the option, for help. */
   readonly default?: string
   /** Turns the text into the value. @throws CliError exit 2. */
   readonly parse?: (text: string) => unknown
   readonly completion?: Completion
+}
+
+/** What a command prints on stdout. Help, documentation and the check of `--fields` come from it. */
+export interface OutputDefinition {
+  /** The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. */
+  readonly fields: readonly string[]
+  /** The columns of tables, TSV and CSV; these formats also know the fields that only a column has. */
+  readonly columns?: readonly Column[]
+  /** The fields of a line of `--format jsonl`, if the lines are events. */
+  readonly events?: readonly string[]
+  /** The items are the service's own and are only read, so a field that isn't listed is looked for in them. */
+  readonly open?: true
+  /** Formats besides table, json, jsonl, csv and tsv. They aren't made of fields. */
+  readonly formats?: readonly string[]
+  /** Which of `formats` applies without `--format`, on a terminal or not. */
+  readonly usualFormat?: string
 }
 
 export interface CommandInput<Options> {
@@ -45,13 +66,12 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly description: string
   readonly arguments?: readonly ArgumentDefinition[]
   readonly options?: readonly OptionDefinition[]
-  /** Formats of this command besides table, json, jsonl, csv and tsv. */
-  readonly formats?: readonly string[]
+  readonly output: OutputDefinition
   /** The events of `--format jsonl`, by the value of `event`, with what each means. */
   readonly events?: Readonly<Record<string, string>>
   /** What each command line does. */
   readonly examples: Readonly<Record<string, string>>
-  /** The exit codes that a script has to expect besides 0, 1, 2 and 130. */
+  /** The exit codes besides those of every command; see `exitCodesOf`. */
   readonly exits: readonly ExitCode[]
   /**
    * Runs even if the configuration can't be read, with what can be read of it. `silently`: the command repairs, reports or
@@ -63,9 +83,73 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   run(input: CommandInput<Options>, context: Context, settings: Settings): Promise<void>
 }
 
+/** The exit codes of whatever asks the service. */
+export const SERVICE_EXITS = [
+  Exit.notConfigured,
+  Exit.notSignedIn,
+  Exit.notFound,
+  Exit.refused,
+  Exit.unavailable,
+] as const
+
+/** Every exit code that a command can end with, in order. */
+export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCode[] {
+  const all = new Set([Exit.done, Exit.bug, Exit.usage, ...exits, Exit.interrupted, Exit.terminated])
+  return [...all].sort((one, other) => one - other)
+}
+
+/** The formats that are made of fields; every command has them. */
+const FIELD_FORMATS: readonly string[] = FORMATS
+
+/** The fields that `--fields` can name in a format; undefined if the format isn't made of fields. */
+export function fieldsIn(output: OutputDefinition, format: string): readonly string[] | undefined {
+  if (!FIELD_FORMATS.includes(format)) return undefined
+  if (format === 'jsonl' && output.events !== undefined) return output.events
+  if (format === 'json' || format === 'jsonl') return output.fields
+  return [...new Set([...(output.columns ?? []).map(({ field }) => field), ...output.fields])]
+}
+
+/** The lists of fields that help shows, each under its title. */
+export function fieldLists({
+  fields,
+  columns = [],
+  events,
+}: OutputDefinition): [string, readonly string[]][] {
+  const words = columns
+    .map(({ field }) => field)
+    .filter((field) => !fields.some((known) => known === field || known.startsWith(`${field}.`)))
+  const lists: [string, readonly string[]][] = [['Fields', fields]]
+  if (words.length > 0) lists.push(['Fields of tables, TSV and CSV only', words])
+  if (events !== undefined) lists.push(['Fields of an event (--format jsonl)', events])
+  return lists
+}
+
+/** The output of a command whose items are its own: what isn't in a column isn't in the item. */
+export function ownOutput(
+  columns: readonly Column[],
+  others: Omit<OutputDefinition, 'fields' | 'columns'> = {},
+): OutputDefinition {
+  return { fields: columns.map(({ field }) => field), columns, ...others }
+}
+
+/** The output of a command that prints one thing and nothing else, for a shell's `$(…)`, unless a format is given. */
+export const VALUE = { formats: ['value'], usualFormat: 'value' } as const
+
+/** The fields of an event: when it was and what happened, and those of the objects in it. */
+export function eventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
+  const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
+  return ['event', 'at', 'message', ...inner]
+}
+
 /** Keeps the option types of a command that is listed among others. */
 export function defineCommand<Options>(definition: CommandDefinition<Options>): CommandDefinition<Options> {
   return definition
+}
+
+/** `--public-resolvers` of every command that checks DNS. */
+export const PUBLIC_RESOLVERS: OptionDefinition = {
+  flags: '--public-resolvers',
+  description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
 }
 
 /** `[claim]` of every claim command; on a terminal it can be left out and picked from a list. */

@@ -5,7 +5,7 @@ import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { defineCommand } from './definition.ts'
+import { defineCommand, ownOutput } from './definition.ts'
 import { printItems } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -24,6 +24,7 @@ seconds, changes nothing and sends no credential. Each problem comes with a reme
     'mailclaim doctor --profile staging': 'with the settings of another profile',
     'mailclaim doctor --json': 'for a support ticket, without secrets',
   },
+  output: ownOutput(COLUMNS),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'silently',
   async run(_input, context, settings) {

@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import { usageError } from '../errors.ts'
 import { idOf, type PageFetcher, pages } from '../service/paging.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -26,23 +25,10 @@ export function listOptions(defaultLimit: string): readonly OptionDefinition[] {
       default: defaultLimit,
       parse: (text) => parseCount(text, '--limit', 1, 'for all items: --all'),
     },
-    { flags: '--all', description: 'all items' },
-    {
-      flags: '--after <id>',
-      description: 'start after this item',
-      parse: (text) => parseCursor(text, '--after'),
-    },
-    {
-      flags: '--before <id>',
-      description: 'only items before this one',
-      parse: (text) => parseCursor(text, '--before'),
-    },
+    { flags: '--all', description: 'all items', conflicts: ['--limit'] },
+    { flags: '--after <id>', description: 'start after this item', conflicts: ['--before'] },
+    { flags: '--before <id>', description: 'only items before this one' },
   ]
-}
-
-function parseCursor(text: string, option: string): string {
-  if (text.trim() === '') throw usageError(`${option} is empty`, 'give the id of an item of the list')
-  return text
 }
 
 export interface ServiceList<T> {
@@ -53,17 +39,6 @@ export interface ServiceList<T> {
   readonly columns: readonly Column[]
   /** What a person reads if the list is empty. */
   readonly nothing: string
-}
-
-/** Checks the options before anything is sent. @throws CliError exit 2. */
-export function requireRange(flags: ListFlags): void {
-  if (flags.after !== undefined && flags.before !== undefined) {
-    throw usageError(
-      "--after and --before can't be used together",
-      'a list continues after one item or ends before one',
-    )
-  }
-  if (flags.all && flags.limit !== undefined) throw usageError("--all and --limit can't be used together")
 }
 
 /** Prints a list that is complete. @param nothing what a person reads if it is empty. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference } from '../oauth/scopes.ts'
@@ -20,10 +20,11 @@ import {
   settingValue,
 } from '../settings/settings.ts'
 import { SETTINGS, type StoreKind } from '../settings/table.ts'
+import type { Column } from '../terminal/columns.ts'
 import { hint, note, warn } from '../terminal/notices.ts'
-import { writeJsonLine, writeObject } from '../terminal/output.ts'
+import { writeJsonLine, writeOutcome } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { defineCommand } from './definition.ts'
+import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
 import { settingOptions } from './program.ts'
 
 interface LoginFlags {
@@ -47,6 +48,14 @@ const NO_KEYCHAIN: readonly string[] = ['keychain_no_module', 'keychain_no_bus',
 
 /** Bytes; longer than any key. */
 const LONGEST_KEY = 64 * 1024
+
+const COLUMNS: readonly Column[] = [
+  { field: 'profile' },
+  { field: 'kind' },
+  { field: 'base_url' },
+  { field: 'scope' },
+  { field: 'store' },
+]
 
 export const command = defineCommand<LoginFlags>({
   description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and stores the session. The refresh
@@ -77,8 +86,24 @@ An API key is tried with the service before it is stored; if the service refuses
       flags: '--authorization-endpoint <url>',
       description: 'the consent page, if the service does not publish it',
     },
-    { flags: '--with-api-key', description: 'read an API key from stdin, or ask for it, instead' },
-    { flags: '--no-check', description: 'store the API key without trying it with the service' },
+    {
+      flags: '--with-api-key',
+      description: 'read an API key from stdin, or ask for it, instead',
+      conflicts: [
+        '--scope',
+        '--resource',
+        '--port',
+        '--redirect-uri',
+        '--no-browser',
+        '--timeout',
+        '--authorization-endpoint',
+      ],
+    },
+    {
+      flags: '--no-check',
+      description: 'store the API key without trying it with the service',
+      needs: '--with-api-key',
+    },
   ],
   events: LOGIN_EVENTS,
   examples: {
@@ -88,14 +113,14 @@ An API key is tried with the service before it is stored; if the service refuses
     'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: ownOutput(COLUMNS),
+  exits: SERVICE_EXITS,
   async run({ options }, context, given) {
     if (given.noInput && !options.withApiKey) throw needsPerson(given)
     const settings = await askForMissing(given, options.withApiKey === true, context)
     const chosenStore = settingValue('store', settings)
     const issuer = issuerOfLogin(settings)
     if (options.withApiKey) return storeKey(chosenStore, issuer, options.check !== false, context, settings)
-    if (options.check === false) throw usageError('--no-check needs --with-api-key')
     const scopes = settingValue('scope', settings) ?? []
     const resource = settingValue('resource', settings)
     const target = redirectTarget(options.redirectUri, options.port)
@@ -367,8 +392,7 @@ async function announce(
       settings,
     )
   }
-  if (!settings.formatGiven || settings.format === 'table') return
-  await writeObject(
+  await writeOutcome(
     context,
     settings,
     {
@@ -378,7 +402,7 @@ async function announce(
       scope: record.kind === 'oauth' ? record.scope : null,
       store: record.store,
     },
-    [{ field: 'profile' }, { field: 'kind' }, { field: 'base_url' }, { field: 'scope' }, { field: 'store' }],
+    COLUMNS,
   )
 }
 
@@ -390,7 +414,9 @@ function reporter(context: Context, settings: Settings): LoginReporter {
     async ready(url, browser, readsInput) {
       if (isProgramFormat(settings)) {
         const at = new Date(context.clock.now()).toISOString()
-        await writeJsonLine(context, { event: 'authorization', at, message: 'open this address', url })
+        // Whole: --fields selects from the result.
+        const event = { event: 'authorization', at, message: 'open this address', url }
+        await writeJsonLine(context, { fields: undefined }, event)
       }
       await say(
         browser === 'opening'

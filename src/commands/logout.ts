@@ -3,13 +3,17 @@ import { limitKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Forgotten, forgetSession } from '../session/forget.ts'
 import { profilesWithSecrets } from '../session/profiles.ts'
-import { type OutputContext, writeJson } from '../terminal/output.ts'
+import type { Column } from '../terminal/columns.ts'
+import { isToldOnStderr } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
+import { printItems } from './lists.ts'
 
 interface LogoutFlags {
   readonly all?: true
 }
+
+const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }, { field: 'kept' }]
 
 export const command = defineCommand<LogoutFlags>({
   description: `Forgets the session or the API key of the profile: every copy of its secrets on this machine. The grant at
@@ -19,6 +23,10 @@ the service stays active until it is revoked there.`,
     'mailclaim logout': 'sign out of the current profile',
     'mailclaim logout --all': 'remove all secrets of this program from this machine',
   },
+  output: {
+    fields: ['profile', 'was_signed_in', 'kept.store', 'kept.name', 'kept.why'],
+    columns: COLUMNS,
+  },
   exits: [Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'with a warning',
   async run({ options }, context, settings) {
@@ -26,7 +34,8 @@ the service stays active until it is revoked there.`,
     const forgotten: Forgotten[] = []
     const limited = { ...context, keychain: limitKeychain(context, settings) }
     for (const profile of profiles) forgotten.push(await forgetSession(limited, settings, profile))
-    if (settings.format === 'json' || settings.format === 'jsonl') await writeResult(context, forgotten)
+    if (!isToldOnStderr(settings))
+      await printItems(forgotten.map(outcomeOf), COLUMNS, 'No profile is signed in.', context, settings)
     if (!settings.quiet) await announce(context, forgotten)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
@@ -43,16 +52,12 @@ the service stays active until it is revoked there.`,
   },
 })
 
-async function writeResult(context: OutputContext, forgotten: readonly Forgotten[]): Promise<void> {
-  await writeJson(context, {
-    object: 'list',
-    has_more: false,
-    data: forgotten.map(({ profile, record, kept }) => ({
-      profile,
-      was_signed_in: record !== undefined,
-      kept: kept.map(({ location, why }) => ({ store: location.store, name: location.name, why })),
-    })),
-  })
+function outcomeOf({ profile, record, kept }: Forgotten) {
+  return {
+    profile,
+    was_signed_in: record !== undefined,
+    kept: kept.map(({ location, why }) => ({ store: location.store, name: location.name, why })),
+  }
 }
 
 async function announce(context: Context, forgotten: readonly Forgotten[]): Promise<void> {

@@ -76,12 +76,20 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     {
       flags: '--format <format>',
       description: 'output format',
-      choices: [...FORMATS, ...(definition?.formats ?? [])],
-      default: 'table on a terminal, else tsv',
+      choices: [...FORMATS, ...(definition?.output.formats ?? [])],
+      default: definition?.output.usualFormat ?? 'table on a terminal, else tsv',
     },
     { flags: '--json', description: 'the same as --format json' },
-    { flags: '--fields <list>', description: 'only these fields, as in id,client.name' },
-    { flags: '--csv-safe', description: "in CSV, put ' before cells that a spreadsheet would run" },
+    {
+      flags: '--fields [list]',
+      description: 'only these fields, as in id,client.name; without a list: show which there are',
+      ...(definition && { completion: definition.output.fields }),
+    },
+    {
+      flags: '--csv-safe',
+      description: "put ' before cells that a spreadsheet would run",
+      needs: '--format csv',
+    },
     { flags: '--quiet', description: 'no progress, hints or warnings' },
     { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
     { flags: '--no-input', description: 'never ask a question' },
@@ -94,9 +102,10 @@ export const GLOBAL_OPTIONS = globalOptions()
 
 /** The description of an option or a setting, with its choices and its default. */
 export function optionText(option: Omit<OptionDefinition, 'flags'>): string {
-  const { description, choices = [], repeatable, default: value } = option
+  const { description, choices = [], repeatable, needs, default: value } = option
   const notes = [
     ...(choices.every((choice) => description.includes(choice)) ? [] : [choices.join(', ')]),
+    ...(needs === undefined ? [] : [`needs ${needs}`]),
     ...(repeatable ? ['repeatable'] : []),
     ...(value === undefined ? [] : [`default: ${value}`]),
   ]

@@ -2,7 +2,16 @@ import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import type { Sandbox, SandboxRuntime } from '../sandbox/sandbox.ts'
 import { parseCount, parsePort } from '../settings/parse-value.ts'
-import { defineCommand } from './definition.ts'
+import type { Column } from '../terminal/columns.ts'
+import { writeObject } from '../terminal/output.ts'
+import { defineCommand, ownOutput } from './definition.ts'
+
+const COLUMNS: readonly Column[] = [
+  { field: 'base_url' },
+  { field: 'dns' },
+  { field: 'client_id' },
+  { field: 'api_key' },
+]
 
 interface Options {
   port?: number
@@ -71,7 +80,8 @@ export const command = defineCommand<Options>({
     'mailclaim sandbox --auto-approve --json': 'for scripts: one line of JSON as soon as it is ready',
     'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
   },
-  exits: [Exit.terminated],
+  output: ownOutput(COLUMNS),
+  exits: [],
   toleratesDamagedConfig: 'silently',
 
   async run({ options }, context, settings) {
@@ -83,7 +93,9 @@ export const command = defineCommand<Options>({
       },
     )
     try {
-      await context.stdout.write(settings.format === 'json' ? readyJson(sandbox) : readyText(sandbox))
+      if (settings.format === 'table' && settings.fields === undefined)
+        await context.stdout.write(readyText(sandbox))
+      else await writeObject(context, settings, readyItem(sandbox), COLUMNS)
       await untilEnd(context, exitWithStdin === true)
     } finally {
       await sandbox.close()
@@ -107,8 +119,8 @@ function sandboxRuntime({ clock, random, stderr }: Context): SandboxRuntime {
   }
 }
 
-function readyJson({ baseUrl, dns, clientId, apiKey }: Sandbox): string {
-  return `${JSON.stringify({ base_url: baseUrl, dns, client_id: clientId, api_key: apiKey })}\n`
+function readyItem({ baseUrl, dns, clientId, apiKey }: Sandbox) {
+  return { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
 }
 
 function readyText({ baseUrl, dns, clientId, apiKey }: Sandbox): string {

@@ -20,18 +20,20 @@ export interface WaitStep {
  * answer: resolvers are only asked about a record that the authoritative servers have.
  *
  * @param timeoutMs the whole wait, the first check included.
+ * @param intervalMs a fixed delay between checks; growing delays if absent.
  */
 export async function* waitForRecord(
   request: CheckRequest,
   timeoutMs: number,
   effects: DnsEffects,
+  intervalMs?: number,
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock, signal } = effects
   const end = clock.monotonic() + timeoutMs
   for (let check = 0; ; check += 1) {
     const report = await checkDns(request, effects)
     const leftMs = Math.max(0, end - clock.monotonic())
-    const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
+    const delay = intervalMs ?? DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
     const nextInMs = isOver ? null : Math.min(delay, leftMs)
     yield { report, nextInMs, leftMs }

@@ -42,7 +42,7 @@ export async function followImport(
   const events = watchImport(id, () => getImport(client, id, { maxAttempts: 1 }), pollTimes(flags), context)
   const { import: ended, error } =
     settings.format === 'jsonl'
-      ? await drain(events, (event) => writeJsonLine(context, event))
+      ? await drain(events, (event) => writeJsonLine(context, settings, event))
       : await showProgress(id, events, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, ended, IMPORT_COLUMNS)
   if (error !== undefined) throw error

@@ -14,6 +14,19 @@ export interface Grant {
   readonly client?: { readonly name?: string | null; readonly logo_uri?: string | null } | null
 }
 
+/** The fields of a grant, dotted. */
+export const GRANT_FIELDS = [
+  'id',
+  'client_id',
+  'client.name',
+  'client.logo_uri',
+  'scopes',
+  'resource',
+  'created_at',
+  'revoked_at',
+  'revoked_reason',
+] as const
+
 export interface ImportCounts {
   readonly total?: number | null
   readonly created?: number | null
@@ -31,6 +44,20 @@ export interface ContactImport {
   readonly completed_at?: string | null
   readonly counts?: ImportCounts | null
 }
+
+/** The fields of an import, dotted. */
+export const IMPORT_FIELDS = [
+  'object',
+  'id',
+  'status',
+  'created_at',
+  'completed_at',
+  'counts.total',
+  'counts.created',
+  'counts.updated',
+  'counts.skipped',
+  'counts.failed',
+] as const
 
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
@@ -58,6 +85,24 @@ export interface DomainClaim {
   readonly created_at?: string | null
   readonly expires_at?: string | null
 }
+
+/** The fields of a claim, dotted. */
+export const CLAIM_FIELDS = [
+  'object',
+  'id',
+  'name',
+  'status',
+  'domain_id',
+  'region',
+  'record.type',
+  'record.name',
+  'record.value',
+  'record.ttl',
+  'blocked_reason',
+  'failure_reason',
+  'created_at',
+  'expires_at',
+] as const
 
 export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 export type Region = (typeof REGIONS)[number]

@@ -31,7 +31,8 @@ export interface GlobalOptions extends SettingOptions {
   profile?: string
   format?: string
   json?: true
-  fields?: string
+  /** True: the option alone, to list the fields. */
+  fields?: string | true
   csvSafe?: true
   quiet?: true
   verbose?: true
@@ -58,11 +59,13 @@ export interface Settings {
   readonly config: Config
   /** Why the configuration, or part of it, can't be read, for a command that tolerates that. */
   readonly configProblem: CliError | undefined
-  /** `table` on a terminal and `tsv` elsewhere, unless `--format` or `--json` decides. */
+  /** What `--format` or `--json` says, or else `table` on a terminal and `tsv` elsewhere, unless the command has its own. */
   readonly format: string
   readonly formatGiven: boolean
   /** Dotted paths; undefined: the command's own choice of columns. */
   readonly fields: readonly string[] | undefined
+  /** The fields that the command knows in this format. */
+  readonly knownFields: readonly string[]
   /** Whether CSV cells that a spreadsheet would run are defused, which changes them. */
   readonly csvSafe: boolean
   readonly quiet: boolean
@@ -83,9 +86,18 @@ export interface Settings {
   readonly argv: readonly string[]
 }
 
+/** What of a command's output decides its settings. */
+export interface OutputRules {
+  /** The format without `--format`, in place of a table on a terminal and TSV elsewhere. */
+  readonly usualFormat?: string
+  /** The fields of a format. */
+  fieldsIn?(format: string): readonly string[] | undefined
+}
+
 /**
  * Resolves the settings of one command.
  *
+ * @param output what the command prints
  * @param tolerateDamagedConfig continues with what can be read of a damaged configuration; see `configProblem`.
  * @throws CliError exit 2 for a bad value, `no_home`, or what `readConfig` throws.
  */
@@ -94,6 +106,7 @@ export async function resolveSettings(
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
   tolerateDamagedConfig = false,
+  output: OutputRules = {},
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
   requireAbsolute(directories)
@@ -109,7 +122,7 @@ export async function resolveSettings(
   const chosen = Object.fromEntries(
     SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
   ) as ChosenSettings
-  const output = resolveFormat(options, stdout.isTTY)
+  const format = resolveFormat(options, stdout.isTTY, output.usualFormat)
   const noInput = options.input === false || NO_INPUT.parse(environment.settings['no_input'] ?? '')
   return {
     profile,
@@ -119,15 +132,16 @@ export async function resolveSettings(
     chosen,
     baseUrl: chosen.base_url,
     clientId: chosen.client_id,
-    ...output,
-    fields: options.fields === undefined ? undefined : parseFields(options.fields),
+    ...format,
+    fields: typeof options.fields === 'string' ? parseFields(options.fields) : undefined,
+    knownFields: output.fieldsIn?.(format.format) ?? [],
     csvSafe: options.csvSafe === true,
     quiet: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
     // Few commands need it, and some systems are slow to answer.
     get interactive() {
-      const isForProgram = environment.ci || isProgramFormat(output)
+      const isForProgram = environment.ci || isProgramFormat(format)
       return !noInput && !isForProgram && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
@@ -183,12 +197,13 @@ export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
 function resolveFormat(
   options: GlobalOptions,
   onTerminal: boolean,
+  usual = onTerminal ? 'table' : 'tsv',
 ): { format: string; formatGiven: boolean } {
   if (options.json && options.format !== undefined && options.format !== 'json') {
     throw usageError(`--json and --format ${options.format} can't be used together`)
   }
   const given = options.json ? 'json' : options.format
-  if (given === undefined) return { format: onTerminal ? 'table' : 'tsv', formatGiven: false }
+  if (given === undefined) return { format: usual, formatGiven: false }
   return { format: given, formatGiven: true }
 }
 

@@ -41,12 +41,17 @@ export interface Column {
 export const DASH = '–'
 
 /**
- * The value at a dotted path: `client.name`, `scopes.0`. A key that itself contains dots is found too.
+ * The value at a dotted path: `client.name`, `scopes.0`, and for a list of objects `findings.code`, the values of all of
+ * them. A key that itself contains dots is found too.
  *
  * @returns undefined if there is nothing.
  */
 export function valueAt(item: unknown, path: string): unknown {
   if (typeof item !== 'object' || item === null) return undefined
+  if (Array.isArray(item) && !/^\d+(\.|$)/.test(path)) {
+    const found = item.map((entry) => valueAt(entry, path)).filter((value) => value !== undefined)
+    return found.length === 0 ? undefined : found
+  }
   if (Object.hasOwn(item, path)) return (item as Record<string, unknown>)[path]
   const dot = path.indexOf('.')
   if (dot < 0) return undefined
@@ -96,16 +101,18 @@ export function columnValue(column: Column, item: Item): unknown {
   return column.value === undefined ? valueAt(item, column.field) : column.value(item)
 }
 
-/** A value as one cell of TSV or CSV, not yet escaped: null and missing are empty, lists are joined with commas. */
+/**
+ * A value as one cell of TSV or CSV, not yet escaped: null and missing are empty. A list is joined with commas, with `\,`
+ * for a comma inside an entry and `\\` for a backslash; a list of objects or an object is JSON.
+ */
 export function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
-  const list = Array.isArray(value) ? value : undefined
-  // Joined only if the parts can be told apart again.
-  return list?.every((entry) => typeof entry === 'string' && entry !== '' && !entry.includes(','))
-    ? list.join(',')
-    : jsonOf(value)
+  if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
+    return jsonOf(value)
+  }
+  return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
 /** A value as a person reads it, sanitized and on one line. */

@@ -1,4 +1,5 @@
-import { type Column, chooseColumns, type Item, jsonLinesOf, jsonOf, valueAt } from './columns.ts'
+import { type Column, chooseColumns, type Item, jsonLinesOf, jsonOf } from './columns.ts'
+import { requireFields } from './fields.ts'
 import { hint } from './notices.ts'
 import {
   headingLine,
@@ -8,7 +9,6 @@ import {
   recordLine,
   renderContext,
   separatedStyle,
-  warnOfAbsentFields,
 } from './output.ts'
 
 /** A page as it comes from the service. */
@@ -39,23 +39,26 @@ export interface ListWriterOptions {
  * A writer for the chosen format. JSON is one document, `{"object":"list","has_more":…,"data":[…]}` plus whatever else
  * the service's envelope holds. `has_more` keeps its place if its final value is certain with the first page (a single
  * page, or the whole list). Otherwise it follows `data`, because waiting for it would stop the streaming.
+ *
+ * A field of `--fields` that is neither listed nor in the first page is a usage error, exit 2.
  */
 export function createListWriter(options: ListWriterOptions): ListWriter {
   const { settings } = options
   const writer = createFormatWriter(options)
-  const absent = new Set(settings.fields ?? [])
-  let count = 0
+  let isChecked = false
+  // The first page decides, because afterwards something is printed.
+  const check = (items: readonly Item[]) => {
+    if (!isChecked) requireFields(items, settings)
+    isChecked = true
+  }
   return {
     async page(page) {
-      count += page.items.length
-      for (const field of absent) {
-        if (page.items.some((item) => valueAt(item, field) !== undefined)) absent.delete(field)
-      }
+      check(page.items)
       await writer.page(page)
     },
     async end(hasMore) {
+      check([])
       await writer.end(hasMore)
-      if (count > 0) await warnOfAbsentFields(options.context, settings, absent)
     },
   }
 }

@@ -10,13 +10,16 @@ import {
   pickFields,
   plainText,
   type RenderContext,
-  valueAt,
 } from './columns.ts'
+import { requireFields } from './fields.ts'
 import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
 
 /** What decides how data is written to stdout. */
 export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
-export type OutputSettings = Pick<Settings, 'format' | 'fields' | 'quiet' | 'colorOption' | 'csvSafe'>
+export type OutputSettings = Pick<
+  Settings,
+  'format' | 'formatGiven' | 'fields' | 'knownFields' | 'quiet' | 'colorOption' | 'csvSafe'
+>
 
 /** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */
 const INDENT = 2
@@ -71,12 +74,12 @@ export function recordLine(item: Item, columns: readonly Column[], style: Separa
 }
 
 function separated(cells: readonly string[], style: SeparatedStyle): string {
-  if (style.format === 'tsv') return `${cells.map(escapeTsv).join('\t')}\n`
+  if (style.format === 'tsv') return `${cells.map((cell) => escapeTsv(cell)).join('\t')}\n`
   return `${cells.map((cell) => escapeCsv(cell, style)).join(',')}\r\n`
 }
 
 /** The item as JSON shows it: as the service sent it, or only the requested fields. */
-export function jsonItem(item: Item, settings: OutputSettings): unknown {
+export function jsonItem(item: Item, settings: Pick<OutputSettings, 'fields'>): unknown {
   return settings.fields === undefined ? item : pickFields(item, settings.fields)
 }
 
@@ -85,14 +88,40 @@ export async function writeJson(context: OutputContext, value: unknown): Promise
   await context.stdout.write(`${jsonOf(value, context.stdout.isTTY ? INDENT : undefined)}\n`)
 }
 
-/** One line of JSON on stdout. */
-export async function writeJsonLine(context: OutputContext, value: unknown): Promise<void> {
-  await context.stdout.write(`${jsonOf(value)}\n`)
+/** An item, or an event, as one line of JSON on stdout. */
+export async function writeJsonLine(
+  context: Pick<OutputContext, 'stdout'>,
+  settings: Pick<OutputSettings, 'fields'>,
+  item: Item,
+): Promise<void> {
+  await context.stdout.write(`${jsonOf(jsonItem(item, settings))}\n`)
+}
+
+/** Text and nothing else on stdout, on one line. */
+export async function writeValue(context: Pick<OutputContext, 'stdout'>, text: string): Promise<void> {
+  await context.stdout.write(`${sanitizeLine(text)}\n`)
+}
+
+/** Whether a person at a terminal reads on stderr what was done, and needs no table of it. */
+export function isToldOnStderr({ format, formatGiven, fields }: OutputSettings): boolean {
+  return format === 'table' && !formatGiven && fields === undefined
+}
+
+/** Writes what a command did, which it also says on stderr. */
+export async function writeOutcome(
+  context: OutputContext,
+  settings: OutputSettings,
+  outcome: Item,
+  columns: readonly Column[],
+): Promise<void> {
+  if (!isToldOnStderr(settings)) await writeObject(context, settings, outcome, columns)
 }
 
 /**
  * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV and CSV, the service's own
  * object in JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
+ *
+ * @throws CliError `usage`, exit 2, for a field of `--fields` that is neither listed nor in the item.
  */
 export async function writeObject(
   context: OutputContext,
@@ -102,13 +131,9 @@ export async function writeObject(
 ): Promise<void> {
   const { stdout } = context
   const { format } = settings
-  await warnOfAbsentFields(
-    context,
-    settings,
-    (settings.fields ?? []).filter((field) => valueAt(item, field) === undefined),
-  )
+  requireFields([item], settings)
   if (format === 'json') return writeJson(context, jsonItem(item, settings))
-  if (format === 'jsonl') return writeJsonLine(context, jsonItem(item, settings))
+  if (format === 'jsonl') return writeJsonLine(context, settings, item)
   if (format === 'csv' || format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
     const style = separatedStyle(context, settings, format)
@@ -129,16 +154,4 @@ function uncovered(item: Item, columns: readonly Column[]): Column[] {
   return Object.keys(item)
     .filter((key) => key !== 'object' && !covered.has(key))
     .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
-}
-
-/** Warns on stderr about requested fields that no item has: most likely a typo. */
-export async function warnOfAbsentFields(
-  context: OutputContext,
-  settings: OutputSettings,
-  absent: Iterable<string>,
-): Promise<void> {
-  if (settings.quiet) return
-  for (const field of absent) {
-    await context.stderr.write(`warning: nothing here has a field "${sanitizeLine(field)}"\n`)
-  }
 }

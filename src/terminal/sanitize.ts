@@ -92,9 +92,11 @@ export function excerpt(text: string, length = 200): string {
 /**
  * One cell of tab-separated values. Tabs, line breaks, backslashes and everything unsafe are escaped, so a record is always
  * one line and reversible: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
+ *
+ * @param keep characters that stay as they are
  */
-export function escapeTsv(text: string): string {
-  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), '')
+export function escapeTsv(text: string, keep = ''): string {
+  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), keep)
 }
 
 /**
@@ -104,18 +106,19 @@ export function escapeTsv(text: string): string {
 const FORMULA_START = /^(?=[\t\r\n])|(?<=^|[;\t\r\n])(?="*[=+\-@＝＋－＠])/gu
 
 /**
- * One cell of comma-separated values (RFC 4180 section 2). Line breaks and tabs stay, quoted; with `terminal` they become
- * escapes. Other unsafe characters always become escapes. With `defuse`, an apostrophe stands in front of everything
- * that a spreadsheet would run; this changes the value, so it is optional.
+ * One cell of comma-separated values (RFC 4180 section 2), with the escapes of TSV, so it is reversible as well and can be
+ * shown by a pager at the end of a pipe. But line breaks (LF, CRLF) and tabs stay, quoted, unless it is for a `terminal`.
+ * With `defuse`, an apostrophe stands in front of everything that a spreadsheet would run; this changes the value, so it is
+ * optional.
  */
 export function escapeCsv(text: string, options: { terminal: boolean; defuse: boolean }): string {
   const defused = options.defuse ? text.replace(FORMULA_START, "'") : text
   // A carriage return alone would move a terminal's cursor; in front of a line feed it is a line break.
   const cell = options.terminal
-    ? sanitizeLine(defused)
+    ? escapeTsv(defused)
     : defused
         .split('\r\n')
-        .map((part) => (PLAIN.test(part) ? part : escapeUnsafe(part, '\n\t')))
+        .map((part) => escapeTsv(part, '\n\t'))
         .join('\r\n')
   return /[",;\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 }

@@ -39,6 +39,7 @@ describe('the words that fit at the cursor', () => {
     ['config list --nothing=', []],
     ['config list --fo', ['--format']],
     ['config list --format json --fo', []],
+    ['config list --fields ', ['name', 'value', 'source', 'says']],
     ['config list --resolver 192.0.2.1 --res', ['--resolver']],
     ['config list -- --fo', []],
     ['completion ', ['bash', 'zsh', 'fish', 'powershell']],

@@ -245,7 +245,10 @@ describe('logout', () => {
   it('logout removes the session and says that the grant stays active', async () => {
     const world = await signedIn()
     const { exit, stderr, stdout } = await mailclaim(world, 'logout')
-    expect({ exit, stdout }).toEqual({ exit: 0, stdout: '' })
+    expect({ exit, stdout }).toEqual({
+      exit: 0,
+      stdout: 'profile\twas_signed_in\tkept\ndefault\ttrue\t\n',
+    })
     expect(stderr).toMatchInlineSnapshot(`
       "Profile default is signed out: its tokens were removed from this machine.
       The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.

@@ -30,7 +30,7 @@ describe('config set and get', () => {
     const context = createFakeContext()
     expect(await type('config set base-url https://api.example.com/', context)).toEqual({
       code: 0,
-      stdout: '',
+      stdout: 'profile\tname\tvalue\ndefault\tbase-url\thttps://api.example.com\n',
       stderr: 'default: base-url is now https://api.example.com\n',
     })
     expect(await type('config get base-url', context)).toEqual({
@@ -39,7 +39,7 @@ describe('config set and get', () => {
       stderr: '',
     })
     expect(await type('config get base_url --json', context)).toMatchObject({
-      stdout: '"https://api.example.com"\n',
+      stdout: '{"name":"base-url","value":"https://api.example.com"}\n',
     })
   })
 

@@ -111,14 +111,15 @@ describe('the events of --format jsonl', () => {
     for (const event of events) expect(event).toHaveProperty('claim.domain_id')
   })
 
-  it('claims verify --wait sends events of claims watch', async () => {
+  it('claims verify --wait says that the service was asked, then what claims watch says', async () => {
     const { client, publish } = await world()
     await client.run(['claims', 'create', 'usual.example.com'])
     await publish('usual.example.com')
     const events = sent(await outputOf(client, 'claims', 'verify', 'usual.example.com', '--wait'))
     // The service may have finished before the first poll.
-    expect(['done', 'done,status']).toContain(namesOf(events).join())
-    expect(await definedFor('claims verify')).toEqual(await definedFor('claims watch'))
+    expect(['done,verification', 'done,status,verification']).toContain(namesOf(events).join())
+    expect(events[0]?.event).toBe('verification')
+    expect(await definedFor('claims verify')).toMatchObject(await definedFor('claims watch'))
   })
 
   it('imports watch sends the events that are documented, and no other', async () => {

@@ -437,16 +437,6 @@ describe('login', () => {
       await store(false)
     })
 
-    it('login --no-check without an API key is a mistake', async () => {
-      const context = contextWith()
-      const run = command.run(
-        { arguments: [], options: { check: false } },
-        context,
-        await fakeSettings(context),
-      )
-      await expect(run).rejects.toMatchObject({ exit: Exit.usage })
-    })
-
     it.each(['', '\n', 'two words\n', 'two\nlines\n'])('login --with-api-key refuses %j', async (text) => {
       const context = contextWith()
       context.stdin.stream.end(text)

@@ -6,7 +6,7 @@ import { createFakeDns, smallWorld } from './fake-dns.ts'
 const resolver = { address: '192.0.2.53', port: 53 }
 
 /** Waits for a record that appears after some time. */
-async function waiting(appearsAfterMs: number, timeoutMs: number) {
+async function waiting(appearsAfterMs: number, timeoutMs: number, intervalMs?: number) {
   const clock = createFakeClock()
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
   const dns = createFakeDns(smallWorld(txt), clock)
@@ -20,7 +20,7 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
     publicResolvers: false,
   }
   const delays: (number | null)[] = []
-  const checks = waitForRecord(request, timeoutMs, effects)
+  const checks = waitForRecord(request, timeoutMs, effects, intervalMs)
   let next = await checks.next()
   while (!next.done) {
     delays.push(next.value.nextInMs)
@@ -34,6 +34,10 @@ describe('waiting for a record', () => {
     const { report, delays } = await waiting(90_000, 3_600_000)
     expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
     expect(report.verdict).toBe('ready')
+  })
+
+  test('checks again after the given delay each time', async () => {
+    expect((await waiting(9000, 3_600_000, 4000)).delays).toEqual([4000, 4000, 4000, null])
   })
 
   test('ends at once if the record is there', async () => {

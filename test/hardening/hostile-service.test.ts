@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { everyCommand } from '../../src/cli/line.ts'
+import { exitCodesOf } from '../../src/commands/definition.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -272,6 +273,7 @@ async function meet(cases: readonly Case[], row: FaultRow): Promise<Ran[]> {
     ends.push(ran)
     secrets.push(...client.secrets())
     expectCalmFailure(ran)
+    expect(await exitCodes(one.command), one.command).toContain(ran.code)
     const shown = one.command === 'auth token' ? ran.stderr : ran.stdout + ran.stderr
     for (const secret of secrets) expect(shown).not.toContain(secret)
     expectWholeFiles(client)
@@ -280,6 +282,12 @@ async function meet(cases: readonly Case[], row: FaultRow): Promise<Ran[]> {
   }
   await sandbox.close()
   return ends
+}
+
+/** The exit codes that the command's help lists. */
+async function exitCodes(command: string): Promise<readonly number[]> {
+  const found = [...everyCommand()].find(({ words }) => words.join(' ') === command)
+  return found === undefined ? [] : exitCodesOf(await found.leaf.load())
 }
 
 function pathsOf({ asks, path }: Case): readonly string[] {

@@ -265,7 +265,9 @@ describe.runIf(needs('posix'))('signing in with a pasted address', () => {
     login.type(`  ${right}\n`)
     const ended = await login.ended
     expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stdout).toBe('')
+    expect(ended.stdout).toMatch(
+      /^profile\tkind\tbase_url\tscope\tstore\ndefault\toauth\thttp[^\n]+\tfile\n$/,
+    )
     await claimStepByStep(world, 'pasted.example.com')
   })
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { GlobalOptions } from '../../src/settings/settings.ts'
-import { type Column, pickFields, valueAt } from '../../src/terminal/columns.ts'
+import { type Column, pickFields, plainText, valueAt } from '../../src/terminal/columns.ts'
 import { createListWriter } from '../../src/terminal/list-writer.ts'
 import { writeObject } from '../../src/terminal/output.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
@@ -176,9 +176,53 @@ describe('--fields', () => {
     expect(out).toBe('{"id":"a","client":{"name":"n"},"scopes":["y"]}\n')
   })
 
-  it('--fields warns about a field that no item has', async () => {
-    const { err } = await writeList([[item]], { format: 'tsv', fields: 'id,clinet.name' })
-    expect(err).toBe('warning: nothing here has a field "clinet.name"\n')
+  it.each(['table', 'json', 'jsonl', 'csv', 'tsv'])(
+    'a field that the command does not list has to be in the data in %s, or nothing is printed',
+    async (format) => {
+      const context = createFakeContext()
+      const settings = {
+        ...(await fakeSettings(context, { format, fields: 'id,client.name,other' })),
+        knownFields: ['id', 'client.name'],
+      }
+      const list = () => createListWriter({ context, settings, columns: COLUMNS, nothing: '' })
+      const page = (items: readonly object[]) => ({ items, envelope: { data: items }, finalHasMore: false })
+      await list().page(page([{ id: 'a' }, item]))
+      await writeObject(context, settings, item, COLUMNS)
+      const before = context.stdout.text
+      for (const print of [
+        () => list().page(page([{ id: 'a', client: { name: 'n' } }])),
+        () => list().end(false),
+        () => writeObject(context, settings, { id: 'a' }, COLUMNS),
+      ]) {
+        await expect(print).rejects.toMatchObject({
+          exit: 2,
+          message: '--fields: unknown field "other"',
+          hint: 'the fields are id, client.name',
+        })
+      }
+      expect(context.stdout.text).toBe(before)
+    },
+  )
+
+  it('--fields reaches into every object of a list', async () => {
+    const one = { findings: [{ code: 'a', fix: 'x' }, { code: 'b' }], nothing: [] }
+    expect((await writeOne(one, { format: 'tsv', fields: 'findings.code,findings.0.fix' })).out).toBe(
+      'findings.code\tfindings.0.fix\na,b\tx\n',
+    )
+    expect((await writeOne(one, { format: 'jsonl', fields: 'findings.code' })).out).toBe(
+      '{"findings":[{"code":"a"},{"code":"b"}]}\n',
+    )
+  })
+
+  it('a list in a cell has one form, and its parts can be told apart', () => {
+    expect(plainText(['a', 'b'])).toBe('a,b')
+    const parts = fc.array(fc.string({ minLength: 1 }), { minLength: 1 })
+    fc.assert(
+      fc.property(parts, (list) => {
+        const read = plainText(list).match(/(?:[^\\,]|\\.)+/gs)
+        expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(list)
+      }),
+    )
   })
 
   it('--fields never finds members that every object inherits', () => {
@@ -228,6 +272,7 @@ describe('hostile text', () => {
     id: evil,
     client: { name: evil },
     [evil]: evil,
+    [evil.slice(0, 3)]: null,
     count: [evil],
     only_programs: { [evil]: evil },
   }

@@ -131,6 +131,19 @@ describe('comma-separated values', () => {
     )
   })
 
+  it('comma-separated values are reversible, with the escapes of tab-separated ones', () => {
+    const odd = fc.string({
+      unit: fc.constantFrom('\r', '\\', 'r', '\n', '\r\n', '"', ',', '\u001b', '\u202e', 'ü'),
+    })
+    fc.assert(
+      fc.property(fc.oneof(odd, fc.string({ unit: 'binary' })), fc.boolean(), (text, terminal) => {
+        const [cell = ''] = parseCsvRecord(escapeCsv(text, { terminal, defuse: false }))
+        expect(unescapeTsv(cell)).toBe(text)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
   it('comma-separated values never contain an escape sequence, not even in a file', () => {
     for (const [, text] of CORPUS) {
       expect(escapeCsv(text, file).replace(/[\n\t]/g, '')).not.toMatch(HARMFUL)

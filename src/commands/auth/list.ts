@@ -4,7 +4,7 @@ import { sessionPaths } from '../../session/paths.ts'
 import { profilesWithSession } from '../../session/profiles.ts'
 import { readRecord, type SessionRecord } from '../../session/record.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
 import { printItems } from '../lists.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -26,6 +26,7 @@ export const command = defineCommand({
     'mailclaim auth list': 'all profiles',
     'mailclaim auth list --json': 'for a script',
   },
+  output: ownOutput(COLUMNS),
   exits: [],
   async run(_input, context, settings) {
     const names = new Set([

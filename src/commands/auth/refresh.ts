@@ -1,16 +1,23 @@
-import { Exit } from '../../errors.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
 import { SETTINGS } from '../../settings/table.ts'
+import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
 
 interface RefreshFlags {
   readonly scope?: readonly (readonly string[])[]
   readonly retryInterrupted?: true
 }
+
+const COLUMNS: readonly Column[] = [
+  { field: 'profile' },
+  { field: 'scope' },
+  { field: 'narrowed' },
+  { field: 'expires_in', title: 'Valid for', text: (value) => formatDuration(Number(value)) },
+]
 
 export const command = defineCommand<RefreshFlags>({
   description: `Renews the session now: a new refresh token and a new access token. --scope narrows the access token to less
@@ -33,7 +40,8 @@ than the session was granted; commands use it until it expires or is renewed, wh
     'mailclaim auth refresh --scope emails:send && mailclaim auth token':
       'get a token that can only send, for another program',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: ownOutput(COLUMNS),
+  exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
     const { token } = await renew(context, settings, {
       reason: 'asked',
@@ -53,12 +61,7 @@ than the session was granted; commands use it until it expires or is renewed, wh
         narrowed: token.narrowed,
         expires_in: left,
       },
-      [
-        { field: 'profile' },
-        { field: 'scope' },
-        { field: 'narrowed' },
-        { field: 'expires_in', title: 'Valid for', text: (value) => formatDuration(Number(value)) },
-      ],
+      COLUMNS,
     )
   },
 })

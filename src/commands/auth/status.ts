@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, Exit } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { tryCredential } from '../../service/grants.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { connect } from '../../session/connect.ts'
@@ -9,7 +9,7 @@ import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 interface StatusFlags {
   readonly online?: true
@@ -23,7 +23,29 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     'mailclaim auth status': 'of the current profile',
     'mailclaim auth status --json --fields state': 'only the state, for a script',
   },
-  exits: [Exit.notSignedIn, Exit.unavailable],
+  output: {
+    fields: [
+      'profile',
+      'state',
+      'message',
+      'in_force',
+      'base_url',
+      'client_id',
+      'scope',
+      'resource',
+      'store',
+      'secret_at',
+      'signed_in_at',
+      'refreshed_at',
+      'refresh_by',
+      'interrupted_at',
+      'access_token.expires_in',
+      'access_token.scope',
+      'access_token.narrowed',
+      'online',
+    ],
+  },
+  exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined
     const description = await describeSession(context, settings)

@@ -2,8 +2,12 @@ import { CliError, Exit } from '../../errors.ts'
 import { profilesWithSession } from '../../session/profiles.ts'
 import { updateConfig } from '../../settings/config.ts'
 import { DEFAULT_PROFILE, parseProfileName } from '../../settings/profiles.ts'
+import type { Column } from '../../terminal/columns.ts'
 import { warn } from '../../terminal/notices.ts'
-import { defineCommand } from '../definition.ts'
+import { writeOutcome } from '../../terminal/output.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [{ field: 'profile' }]
 
 export const command = defineCommand({
   description: 'Makes a profile the default for commands that name none.',
@@ -12,6 +16,7 @@ export const command = defineCommand({
     'mailclaim auth switch work': 'use the profile "work"',
     'mailclaim auth switch default': 'use the first profile again',
   },
+  output: ownOutput(COLUMNS),
   exits: [Exit.notFound],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
@@ -25,6 +30,7 @@ export const command = defineCommand({
     await updateConfig(context, (config) => {
       config.current_profile = profile
     })
+    await writeOutcome(context, settings, { profile }, COLUMNS)
     if (settings.quiet) return
     await context.stderr.write(`Using profile ${profile} from now on.\n`)
     if ((context.environment.settings['profile'] ?? profile) !== profile)

@@ -1,6 +1,9 @@
-import { Exit } from '../../errors.ts'
 import { currentCredential } from '../../session/authorizer.ts'
-import { defineCommand } from '../definition.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { writeObject, writeValue } from '../../terminal/output.ts'
+import { defineCommand, ownOutput, SERVICE_EXITS, VALUE } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [{ field: 'kind' }, { field: 'token', kind: 'id' }]
 
 export const command = defineCommand({
   description: `Prints a valid access token, or the active API key, and nothing else. Renews the session if needed. Made for
@@ -10,10 +13,11 @@ scripts: while the token is valid, this reads one file and uses neither keychain
       'call the API from another program, without the token in its arguments, which others can read',
     'token=$(mailclaim auth token --profile ci)': 'keep it, for 15 minutes at most',
   },
-  exits: [Exit.notSignedIn, Exit.unavailable],
+  output: ownOutput(COLUMNS, VALUE),
+  exits: SERVICE_EXITS,
   async run(_input, context, settings) {
     const { kind, value } = await currentCredential(context, settings)
-    const json = settings.format === 'json' || settings.format === 'jsonl'
-    await context.stdout.write(json ? `${JSON.stringify({ kind, token: value })}\n` : `${value}\n`)
+    if (settings.format === 'value') return writeValue(context, value)
+    await writeObject(context, settings, { kind, token: value }, COLUMNS)
   },
 })

@@ -7,7 +7,7 @@ import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import { valuesSeen } from '../../dns/diagnosis/labels.ts'
 import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
 import { renderReport } from '../../dns/diagnosis/render.ts'
-import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
 import { reportJson } from '../../dns/diagnosis/report-json.ts'
 import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
@@ -21,15 +21,35 @@ import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
 
 interface Options {
   name?: string
   value?: string
   wait?: true
+  interval?: number
   timeout?: number
   publicResolvers?: true
 }
+
+/** A report in TSV and CSV: one record. */
+const COLUMNS: readonly Column[] = [
+  { field: 'name' },
+  { field: 'expected' },
+  { field: 'verdict' },
+  { field: 'ready' },
+  { field: 'retry_after_seconds' },
+  { field: 'zone' },
+  { field: 'findings', value: (item) => (item as CheckReport).findings.map((finding) => finding.code) },
+  {
+    field: 'nameservers',
+    value: (item) =>
+      (item as CheckReport).nameservers.map(
+        (server) => `${server.host}/${server.address ?? ''}=${server.outcome}`,
+      ),
+  },
+  { field: 'values', value: (item) => valuesSeen(item as CheckReport) },
+]
 
 export const command = defineCommand<Options>({
   description:
@@ -55,17 +75,25 @@ export const command = defineCommand<Options>({
     },
     {
       flags: '--wait',
-      description: 'keep checking, after 5, 10, 20, then every 30 seconds, until the record is ready',
+      description: 'keep checking until the record is ready',
+    },
+    {
+      flags: '--interval <seconds>',
+      description: 'fixed delay between checks',
+      default: '5, 10, 20, then 30',
+      needs: '--wait',
+      parse: (text) => parseSeconds(text, '--interval'),
     },
     {
       flags: '--timeout <seconds>',
+      needs: '--wait',
       description: 'stop waiting after this long, with exit 8',
       default: String(WAIT_MS / 1000),
       parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
-    { flags: '--public-resolvers', description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well' },
+    PUBLIC_RESOLVERS,
   ],
-  formats: ['markdown'],
+  output: { fields: REPORT_FIELDS, columns: COLUMNS, formats: ['markdown'] },
   examples: {
     'mailclaim claims check example.com': 'why isn’t this claim verifying?',
     'mailclaim claims check example.net': 'what is in DNS? without a claim or an account',
@@ -73,24 +101,19 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
   },
-  exits: [Exit.notFound, Exit.unavailable, Exit.notYet],
+  exits: [...SERVICE_EXITS, Exit.notYet],
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: [claim], options }, context, settings) {
-    if (options.timeout !== undefined && options.wait === undefined)
-      throw usageError('--timeout needs --wait')
     const record = await recordToCheck(claim, options, context, settings)
     if (options.wait && record.value === null)
       throw usageError(
         '--wait needs a value to wait for',
         'add --value with the complete TXT value, such as prefix=token',
       )
-    const request: CheckRequest = {
-      ...checkRequest(record, settings),
-      publicResolvers: options.publicResolvers === true,
-    }
+    const request = checkRequest(record, settings, options.publicResolvers)
     const report = options.wait
-      ? await untilReady(request, (options.timeout ?? WAIT_MS / 1000) * 1000, context, settings)
+      ? await untilReady(request, options, context, settings)
       : await checkOnce(request, context, settings)
     await writeReport(report, request, context, settings)
     const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
@@ -160,18 +183,18 @@ async function checkOnce(request: CheckRequest, context: Context, settings: Sett
 /** Checks until the record is ready or the time is over, and shows what it waits for. */
 async function untilReady(
   request: CheckRequest,
-  timeoutMs: number,
+  { timeout = WAIT_MS / 1000, interval }: Options,
   context: Context,
   settings: Settings,
 ): Promise<CheckReport> {
   await note(
-    `waiting for the TXT record at ${request.name} for up to ${formatDuration(timeoutMs / 1000)}`,
+    `waiting for the TXT record at ${request.name} for up to ${formatDuration(timeout)}`,
     context,
     settings,
   )
   const progress = await startProgress(`querying the name servers of ${request.name}`, context, settings)
   try {
-    const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
+    const checks = waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000)
     for (;;) {
       const next = await checks.next()
       if (next.done) return next.value
@@ -186,25 +209,6 @@ async function untilReady(
     await progress.end()
   }
 }
-
-/** A report in TSV and CSV: one record. */
-const COLUMNS: readonly Column[] = [
-  { field: 'name' },
-  { field: 'expected' },
-  { field: 'verdict' },
-  { field: 'ready' },
-  { field: 'retry_after_seconds' },
-  { field: 'zone' },
-  { field: 'findings', value: (item) => (item as CheckReport).findings.map((finding) => finding.code) },
-  {
-    field: 'nameservers',
-    value: (item) =>
-      (item as CheckReport).nameservers.map(
-        (server) => `${server.host}/${server.address ?? ''}=${server.outcome}`,
-      ),
-  },
-  { field: 'values', value: (item) => valuesSeen(item as CheckReport) },
-]
 
 async function writeReport(
   report: CheckReport,

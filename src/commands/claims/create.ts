@@ -1,16 +1,17 @@
+import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { claimsOf, readLedger, recordClaim } from '../../claims/ledger.ts'
 import { besideWarning, isOpen, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { createClaim } from '../../service/claims.ts'
-import { type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
+import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export interface CreateFlags {
   readonly region?: string
@@ -55,7 +56,8 @@ one of the same domain and has its own TXT record, so continue an open claim wit
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: { fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
+  exits: SERVICE_EXITS,
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const known = claimsOf(

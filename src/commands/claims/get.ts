@@ -1,10 +1,11 @@
+import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
-import { Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
+import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
+import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export const command = defineCommand({
   description: 'Shows the latest claim of a placeholder domain, as the service has it now.',
@@ -15,7 +16,8 @@ export const command = defineCommand({
       'any claim, by its placeholder domain id',
     'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
+  output: { fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS, open: true },
+  exits: SERVICE_EXITS,
   async run({ arguments: [argument] }, context, settings) {
     const { domainId } = await resolveClaim(argument, context, settings)
     const claim = await getClaim(connect(context, settings), domainId)

@@ -3,9 +3,10 @@ import { type LedgerEntry, readLedger, recordClaim } from '../../claims/ledger.t
 import { nameOf } from '../../claims/lifecycle.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
+import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { hint, warn } from '../../terminal/notices.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { printItems } from '../lists.ts'
 
 /** Concurrent requests to the service. */
@@ -19,7 +20,8 @@ claims; --refresh requests each one.`,
     'mailclaim claims list': 'the claims known on this machine, offline',
     'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
+  output: { fields: CLAIM_FIELDS, columns: CLAIM_LIST_COLUMNS, open: true },
+  exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
     const entries = await readLedger(context, settings, (error) =>
       warn(`${error.message}; it is left out`, context, settings),

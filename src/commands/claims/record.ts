@@ -18,13 +18,16 @@ import { hint, warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
-import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
+import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 interface Flags {
   readonly provider?: ProviderName
   readonly zone?: string
   readonly onlyNew?: true
 }
+
+/** The fields of a claim's record. */
+const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 
 const COLUMNS: readonly Column[] = [
   { field: 'type' },
@@ -50,21 +53,23 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
       flags: '--provider <name>',
       description: 'print what this provider or tool accepts',
       choices: PROVIDER_NAMES,
+      conflicts: ['--format', '--json', '--fields'],
     },
     { flags: '--zone <zone>', description: 'the zone at the provider, instead of the one found in DNS' },
     {
       flags: '--only-new',
-      description: 'with --provider: leave out the TXT values that are in DNS; applying it may delete them',
+      description: 'leave out the TXT values that are in DNS; applying it may delete them',
+      needs: '--provider',
     },
   ],
-  formats: RECORD_FORMATS,
+  output: { fields: RECORD_FIELDS, columns: COLUMNS, formats: RECORD_FORMATS },
   examples: {
     'mailclaim claims record example.com': 'what to type, and where',
     'mailclaim claims record example.com --format value': 'only the value',
     'mailclaim claims record example.com --format zone': 'a line for a zone file',
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.unavailable, Exit.notYet],
+  exits: [...SERVICE_EXITS, Exit.notYet],
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
     await warnIfSettled(claim, context, settings)
@@ -72,14 +77,12 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
     if (options.provider !== undefined) {
-      if (settings.formatGiven) throw usageError("--provider and --format can't be used together")
       const write =
         replacesRecordSet(options.provider) && !options.onlyNew
           ? snippetWithExistingValues
           : snippetWithoutLookup
       return context.stdout.write(`${await write(options.provider, record, given, context, settings)}\n`)
     }
-    if (options.onlyNew) throw usageError('--only-new needs --provider')
     if (settings.format === 'value') return context.stdout.write(`${printable(record.value)}\n`)
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)

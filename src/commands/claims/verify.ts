@@ -16,39 +16,47 @@ import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
-import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
-import { WATCH_OPTIONS, type WatchFlags } from './watch.ts'
+import { writeJsonLine } from '../../terminal/output.ts'
+import {
+  CLAIM_ARGUMENT,
+  defineCommand,
+  type OptionDefinition,
+  PUBLIC_RESOLVERS,
+  SERVICE_EXITS,
+} from '../definition.ts'
+import { WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags } from './watch.ts'
 
 interface Flags extends WatchFlags {
   readonly check?: boolean
   readonly force?: true
+  readonly publicResolvers?: true
   readonly wait?: true
 }
+
+const REQUESTED = 'verification requested'
 
 export const command = defineCommand<Flags>({
   description: `Checks DNS first, then asks the service to verify the claim; the service checks DNS itself, some time later. A mistake
 in the record stops it before the service is asked (exit 8). --wait follows the claim until it ends.`,
   arguments: [CLAIM_ARGUMENT],
   options: [
-    { flags: '--no-check', description: "don't check DNS first" },
+    {
+      flags: '--no-check',
+      description: "don't check DNS first",
+      conflicts: ['--force', PUBLIC_RESOLVERS.flags],
+    },
     { flags: '--force', description: 'check DNS, but continue whatever the result' },
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
-    ...WATCH_OPTIONS,
+    ...WATCH_OPTIONS.map((option): OptionDefinition => ({ ...option, needs: '--wait' })),
+    PUBLIC_RESOLVERS,
   ],
-  events: WATCH_EVENTS,
+  events: { verification: 'the service was asked to verify', ...WATCH_EVENTS },
   examples: {
     'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
     'mailclaim claims verify example.com --no-check': 'only ask the service',
   },
-  exits: [
-    Exit.notConfigured,
-    Exit.notSignedIn,
-    Exit.notFound,
-    Exit.refused,
-    Exit.unavailable,
-    Exit.notYet,
-    Exit.negativeEnd,
-  ],
+  output: WATCH_OUTPUT,
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [argument], options }, context, settings) {
     const { domainId } = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
@@ -58,22 +66,29 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     if (state.phase === 'ended') throw endedError(before, state)
     if (state.phase === 'completed') {
       await note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
-      return writeClaim(before, context, settings)
+      return print('done', state.description, before)
     }
-    if (options.check !== false) await precheck(before, options.force === true, context, settings)
+    if (options.check !== false) await precheck(before, options, context, settings)
 
     const claim = await verifyClaim(client, domainId)
     await recordClaim(claim, context, settings)
     if (!options.wait) {
-      await writeClaim(claim, context, settings)
+      await print('verification', REQUESTED, claim)
       return hint(
         `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`,
         context,
         settings,
       )
     }
+    if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
     await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
     await followClaim(domainId, { ...options, isVerifying: true }, client, context, settings)
+
+    async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
+      if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
+      const at = new Date(context.clock.now()).toISOString()
+      await writeJsonLine(context, settings, { event, at, message, claim })
+    }
   },
 })
 
@@ -84,11 +99,11 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
  */
 async function precheck(
   claim: DomainClaim,
-  force: boolean,
+  { force, publicResolvers }: Flags,
   context: Context,
   settings: Settings,
 ): Promise<void> {
-  const report = await checkDns(checkRequest(recordOf(claim), settings), dnsEffects(context))
+  const report = await checkDns(checkRequest(recordOf(claim), settings, publicResolvers), dnsEffects(context))
   const failure = exitErrorOf(report)
   if (failure === undefined) return note(`DNS: the record is visible at ${report.name}.`, context, settings)
   const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service anyway`

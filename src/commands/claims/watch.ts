@@ -1,10 +1,19 @@
+import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { WATCH_EVENTS } from '../../claims/watch.ts'
 import { Exit } from '../../errors.ts'
+import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
-import { CLAIM_ARGUMENT, defineCommand, type OptionDefinition } from '../definition.ts'
+import {
+  CLAIM_ARGUMENT,
+  defineCommand,
+  eventFields,
+  type OptionDefinition,
+  type OutputDefinition,
+  SERVICE_EXITS,
+} from '../definition.ts'
 
 export interface WatchFlags {
   readonly interval?: number
@@ -29,6 +38,13 @@ export const WATCH_OPTIONS: readonly OptionDefinition[] = [
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ]
 
+/** What `claims watch` prints; `claims verify` prints the same, and with `--wait` the same events. */
+export const WATCH_OUTPUT: OutputDefinition = {
+  fields: CLAIM_FIELDS,
+  columns: CLAIM_COLUMNS,
+  events: eventFields({ claim: CLAIM_FIELDS }),
+}
+
 export const command = defineCommand<WatchFlags>({
   description: `Polls a claim until it is completed, blocked (unless --through-blocked) or ended. It survives network failures and
 renews an expired access token. --format jsonl prints a line for each change and each problem.`,
@@ -40,14 +56,8 @@ renews an expired access token. --format jsonl prints a line for each change and
     'mailclaim claims watch example.com --timeout 600 --format jsonl': 'for ten minutes at most, as events',
     'mailclaim claims watch example.com --through-blocked': 'wait out a block that can lift by itself',
   },
-  exits: [
-    Exit.notConfigured,
-    Exit.notSignedIn,
-    Exit.notFound,
-    Exit.unavailable,
-    Exit.notYet,
-    Exit.negativeEnd,
-  ],
+  output: WATCH_OUTPUT,
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [argument], options }, context, settings) {
     const { domainId } = await resolveClaim(argument, context, settings)
     await followClaim(domainId, options, connect(context, settings), context, settings)

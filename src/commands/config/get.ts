@@ -1,7 +1,10 @@
 import { CliError, Exit } from '../../errors.ts'
 import { settingKey, settingName, settingText } from '../../settings/table.ts'
-import { escapeTsv, sanitizeLine } from '../../terminal/sanitize.ts'
-import { defineCommand } from '../definition.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { writeObject, writeValue } from '../../terminal/output.ts'
+import { defineCommand, ownOutput, VALUE } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [{ field: 'name', title: 'Setting', kind: 'id' }, { field: 'value' }]
 
 export const command = defineCommand({
   description: `Prints one setting of the profile, and nothing else. It ignores flags, the environment and defaults, which
@@ -13,6 +16,7 @@ config list shows.`,
     'mailclaim config get base-url': 'the address of the service',
     'mailclaim config get scope --profile ci': 'of another profile',
   },
+  output: ownOutput(COLUMNS, VALUE),
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, context, settings) {
     const key = settingKey(name)
@@ -26,12 +30,7 @@ config list shows.`,
         { hint: `mailclaim config set ${shown} …` },
       )
     }
-    if (settings.format === 'json' || settings.format === 'jsonl') {
-      const { jsonOf } = await import('../../terminal/columns.ts')
-      await context.stdout.write(`${jsonOf(value)}\n`)
-      return
-    }
-    const text = settingText(value)
-    await context.stdout.write(`${context.stdout.isTTY ? sanitizeLine(text) : escapeTsv(text)}\n`)
+    if (settings.format === 'value') return writeValue(context, settingText(value))
+    await writeObject(context, settings, { name: settingName(key), value }, COLUMNS)
   },
 })

@@ -1,6 +1,6 @@
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
 import { printItems } from '../lists.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -18,6 +18,7 @@ shown.`,
     'mailclaim config list': 'which values are active, and why',
     'mailclaim config list --profile staging --json': 'of another profile, for a script',
   },
+  output: ownOutput(COLUMNS),
   exits: [],
   async run(_input, context, settings) {
     const items = SETTING_KEYS.map((key) => {

@@ -1,6 +1,12 @@
 import { configPath } from '../../settings/config.ts'
-import { escapeTsv, sanitizeLine } from '../../terminal/sanitize.ts'
-import { defineCommand } from '../definition.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { writeObject, writeValue } from '../../terminal/output.ts'
+import { defineCommand, ownOutput, VALUE } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [
+  { field: 'config', kind: 'id' },
+  { field: 'state', kind: 'id' },
+]
 
 export const command = defineCommand({
   description: `Prints the path of the file with the settings of every profile, whether it exists or not; with --json also
@@ -9,15 +15,12 @@ the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCL
     'mailclaim config path': 'the file',
     'mailclaim config path --json': 'the file, and the directory of sessions',
   },
+  output: ownOutput(COLUMNS, VALUE),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run(_input, context, settings) {
-    const path = configPath(context)
-    if (settings.format === 'json' || settings.format === 'jsonl') {
-      const { jsonOf } = await import('../../terminal/columns.ts')
-      await context.stdout.write(`${jsonOf({ config: path, state: context.directories.state })}\n`)
-      return
-    }
-    await context.stdout.write(`${context.stdout.isTTY ? sanitizeLine(path) : escapeTsv(path)}\n`)
+    const config = configPath(context)
+    if (settings.format === 'value') return writeValue(context, config)
+    await writeObject(context, settings, { config, state: context.directories.state }, COLUMNS)
   },
 })

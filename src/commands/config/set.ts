@@ -1,8 +1,16 @@
 import { CliError, usageError } from '../../errors.ts'
 import { updateConfig, withSetting } from '../../settings/config.ts'
 import { SETTINGS, type SettingKey, settingKey, settingName, settingText } from '../../settings/table.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { writeOutcome } from '../../terminal/output.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [
+  { field: 'profile' },
+  { field: 'name', title: 'Setting', kind: 'id' },
+  { field: 'value' },
+]
 
 export const command = defineCommand({
   description: `Changes a setting of the profile. The rest of the file stays as it is, and commands that change settings at
@@ -21,6 +29,7 @@ MAILCLAIM_API_KEY.`,
     'mailclaim config set resolver "9.9.9.9 1.1.1.1"': 'query these DNS resolvers',
     'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
   },
+  output: ownOutput(COLUMNS),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = '', text = ''] }, context, settings) {
@@ -30,6 +39,7 @@ MAILCLAIM_API_KEY.`,
     await updateConfig(context, (config) => {
       config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
+    await writeOutcome(context, settings, { profile, name: settingName(key), value }, COLUMNS)
     if (settings.quiet) return
     await context.stderr.write(`${profile}: ${settingName(key)} is now ${sanitizeLine(settingText(value))}\n`)
   },

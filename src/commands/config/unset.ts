@@ -1,6 +1,14 @@
 import { updateConfig, withSetting } from '../../settings/config.ts'
 import { settingKey, settingName } from '../../settings/table.ts'
-import { defineCommand } from '../definition.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { writeOutcome } from '../../terminal/output.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [
+  { field: 'profile' },
+  { field: 'name', title: 'Setting', kind: 'id' },
+  { field: 'was_set' },
+]
 
 export const command = defineCommand({
   description: `Removes a setting from the profile, which brings back its default. Removing one that isn't set is not an
@@ -12,6 +20,7 @@ error.`,
     'mailclaim config unset resolver': "query the system's DNS resolvers again",
     'mailclaim config unset base-url --profile staging': 'of another profile',
   },
+  output: ownOutput(COLUMNS),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
@@ -23,6 +32,7 @@ error.`,
       was = before?.[key] !== undefined
       if (before !== undefined) config.profiles[profile] = withSetting(before, key, undefined)
     })
+    await writeOutcome(context, settings, { profile, name: settingName(key), was_set: was }, COLUMNS)
     if (settings.quiet) return
     await context.stderr.write(`${profile}: ${settingName(key)} is ${was ? 'no longer' : 'not'} set\n`)
   },

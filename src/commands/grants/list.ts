@@ -1,11 +1,10 @@
-import { Exit } from '../../errors.ts'
 import { grantPages, isRevoked } from '../../service/grants.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
-import type { Grant } from '../../service/types.ts'
+import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { type Column, plainText } from '../../terminal/columns.ts'
-import { defineCommand } from '../definition.ts'
-import { type ListFlags, listOptions, printList, requireRange } from '../lists.ts'
+import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { type ListFlags, listOptions, printList } from '../lists.ts'
 
 const REVOKED = 'revoked'
 
@@ -48,9 +47,9 @@ filter; --limit counts the grants that match.`,
       'the clients with access now, for a spreadsheet',
     'mailclaim grants list --state revoked --json': 'revoked grants, as the service has them',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: { fields: GRANT_FIELDS, columns: GRANT_COLUMNS, open: true },
+  exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
-    requireRange(options)
     const { state } = options
     await printList(
       {

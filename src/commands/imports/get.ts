@@ -1,9 +1,9 @@
-import { Exit } from '../../errors.ts'
 import { IMPORT_COLUMNS } from '../../imports/columns.ts'
 import { getImport } from '../../service/imports.ts'
+import { IMPORT_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { type ArgumentDefinition, defineCommand } from '../definition.ts'
+import { type ArgumentDefinition, defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export const IMPORT_ARGUMENT: ArgumentDefinition = {
   syntax: '<id>',
@@ -17,7 +17,8 @@ export const command = defineCommand({
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76': 'one import',
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.notFound, Exit.refused, Exit.unavailable],
+  output: { fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS, open: true },
+  exits: SERVICE_EXITS,
   async run({ arguments: [id = ''] }, context, settings) {
     const found = await getImport(connect(context, settings), id)
     await writeObject(context, settings, found, IMPORT_COLUMNS)

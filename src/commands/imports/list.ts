@@ -1,10 +1,9 @@
-import { Exit } from '../../errors.ts'
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
 import { importPages } from '../../service/imports.ts'
-import { IMPORT_STATUSES, type ImportStatus } from '../../service/types.ts'
+import { IMPORT_FIELDS, IMPORT_STATUSES, type ImportStatus } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { defineCommand } from '../definition.ts'
-import { type ListFlags, listOptions, printList, requireRange } from '../lists.ts'
+import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { type ListFlags, listOptions, printList } from '../lists.ts'
 
 /** The service's own default (section 8). */
 const DEFAULT_LIMIT = 10
@@ -24,9 +23,9 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     'mailclaim imports list --status failed --all': 'all that failed',
     'mailclaim imports list --all --format jsonl | jq -r .id': 'all ids, as the pages arrive',
   },
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.refused, Exit.unavailable],
+  output: { fields: IMPORT_FIELDS, columns: IMPORT_LIST_COLUMNS, open: true },
+  exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
-    requireRange(options)
     const { status } = options
     await printList(
       {

@@ -1,10 +1,12 @@
 import { Exit } from '../../errors.ts'
+import { IMPORT_COLUMNS } from '../../imports/columns.ts'
 import { followImport } from '../../imports/follow.ts'
 import { IMPORT_EVENTS } from '../../imports/watch.ts'
 import type { PollFlags } from '../../service/polling.ts'
+import { IMPORT_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
-import { defineCommand } from '../definition.ts'
+import { defineCommand, eventFields, SERVICE_EXITS } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand<PollFlags>({
@@ -31,15 +33,12 @@ failures and renews an expired access token. --format jsonl prints a line for ea
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --timeout 600 --format jsonl':
       'for ten minutes at most, as events',
   },
-  exits: [
-    Exit.notConfigured,
-    Exit.notSignedIn,
-    Exit.notFound,
-    Exit.refused,
-    Exit.unavailable,
-    Exit.notYet,
-    Exit.negativeEnd,
-  ],
+  output: {
+    fields: IMPORT_FIELDS,
+    columns: IMPORT_COLUMNS,
+    events: eventFields({ import: IMPORT_FIELDS }),
+  },
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [id = ''], options }, context, settings) {
     await followImport(id, options, connect(context, settings), context, settings)
   },

@@ -24,6 +24,21 @@ export interface CheckReportJson extends Omit<CheckReport, 'findings'> {
   findings: FindingJson[]
 }
 
+/** The fields of the JSON report, dotted. */
+export const REPORT_FIELDS = [
+  'name',
+  'expected',
+  'verdict',
+  'ready',
+  'retry_after_seconds',
+  'zone',
+  ...['host', 'address', 'outcome', 'authoritative', 'values', 'ttl', 'serial', 'ms'].map(
+    (field) => `nameservers.${field}`,
+  ),
+  ...['address', 'outcome', 'values', 'ttl', 'ms'].map((field) => `resolvers.${field}`),
+  ...['code', 'severity', 'message', 'fix', 'evidence'].map((field) => `findings.${field}`),
+]
+
 /** A finding in the JSON report. */
 export interface FindingJson {
   code: FindingCode

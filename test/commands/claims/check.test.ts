@@ -269,7 +269,6 @@ describe('options that do not fit together are refused', () => {
     [[], {}, 'which claim?'],
     [['example.com'], { wait: true }, '--wait needs a value'],
     [[], { name: 'example.com', value: '' }, '--value is empty'],
-    [[], { ...OPTIONS, timeout: 5 }, 'needs --wait'],
   ])('%j %j', async (words, options, why) => {
     const { failure, asked } = await check(right, options, { arguments: words })
     expect(failure).toMatchObject({ exit: 2 })
