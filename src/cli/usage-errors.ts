@@ -2,6 +2,7 @@ import type { CommanderError } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
 import { tree } from '../commands/tree.ts'
 import { type CliError, usageError } from '../errors.ts'
+import { secretHint } from '../settings/table.ts'
 import { type CommandLine, everyCommand, isGroup } from './line.ts'
 
 /** The usage error for a line that commander doesn't understand, with a next step. */
@@ -18,16 +19,29 @@ export function usageErrorOf(
     case 'commander.help':
       return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, help)
     case 'commander.unknownCommand':
+      if (line.unknownOption !== undefined)
+        return unknownOption(line.unknownOption, [], `options of a command follow its name; ${help}`)
       return usageError(first, didYouMean(meantCommands(meant, line)) ?? help)
     case 'commander.unknownOption':
-      return usageError(first, didYouMean(meant) ?? help)
+      return unknownOption(/'(.*)'/s.exec(error.message)?.[1] ?? '', meant, help)
     case 'commander.excessArguments':
-      return usageError(first, didYouMean(pluralMeant(line)) ?? usage(line, definition))
+      return usageError(
+        first,
+        didYouMean(pluralMeant(line)) ??
+          secretHint(line.rest.find((word) => word.startsWith('--')) ?? '') ??
+          usage(line, definition),
+      )
     case 'commander.missingArgument':
       return usageError(first, usage(line, definition))
     default:
       return usageError(first, help)
   }
+}
+
+/** Doesn't repeat what follows the option's name: it may be a secret. */
+function unknownOption(typed: string, meant: readonly string[], help: string): CliError {
+  const name = typed.replace(/=.*/s, '')
+  return usageError(`unknown option '${name}'`, secretHint(name) ?? didYouMean(meant) ?? help)
 }
 
 function didYouMean(meant: readonly string[]): string | undefined {
