@@ -167,6 +167,25 @@ describe('a bare group', () => {
 
 describe('a command line that cannot be understood', () => {
   test.each([
+    '--api-key s3cr3t grants list',
+    '--api-key=s3cr3t grants list',
+    'grants list --api-key s3cr3t',
+    'grants list --api-key=s3cr3t',
+    'grants --token s3cr3t list',
+    'login --password s3cr3t',
+    'login --with-api-key s3cr3t',
+    'login --with-api-key=s3cr3t',
+    'config set api-key s3cr3t',
+  ])('mailclaim %s does not repeat the secret, and says where it belongs', async (line) => {
+    const { code, stdout, stderr } = await type(line)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).not.toContain('s3cr3t')
+    expect(stderr).toContain(
+      'hint: put an API key into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt\n',
+    )
+  })
+
+  test.each([
     ['confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['config lst', "unknown command 'lst'", 'did you mean mailclaim config list?'],
     ['help confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
@@ -175,6 +194,11 @@ describe('a command line that cannot be understood', () => {
     ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
     ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],
     ['--jsn config list', "unknown option '--jsn'", 'did you mean --json?'],
+    [
+      '--limit 5 config list',
+      "unknown option '--limit'",
+      'options of a command follow its name; see: mailclaim --help',
+    ],
     ['config list --qqqqqq', "unknown option '--qqqqqq'", 'see: mailclaim config list --help'],
     ['config get', "missing required argument 'setting'", 'usage: mailclaim config get <setting> [options]'],
     [

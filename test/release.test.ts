@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { needs } from './requirements.ts'
 
@@ -44,11 +44,20 @@ describe('what is published', () => {
       expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
       const strangers = files.filter(
         (path) =>
-          !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|man\/[\w./-]+\.\d)$/.test(
+          !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|docs\/[\w-]+\.(md|svg)|man\/[\w./-]+\.\d)$/.test(
             path,
           ),
       )
       expect(strangers).toEqual([])
+      const links = files
+        .filter((path) => path.endsWith('.md'))
+        .flatMap((path) =>
+          [...read(path).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, link = '']) =>
+            posix.join(posix.dirname(path), link),
+          ),
+        )
+      expect(links.length).toBeGreaterThan(20)
+      expect(links.filter((link) => !files.includes(link))).toEqual([])
     },
   )
 

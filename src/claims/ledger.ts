@@ -64,7 +64,8 @@ async function writeEntry(
   const name = createHash('sha256').update(`${issuer}\n${claim.domain_id}`).digest('hex').slice(0, 32)
   const text = claimFormat.text({ issuer, seen_at: new Date(context.clock.now()).toISOString(), claim })
   // No real claim is this large, and the file couldn't be read back.
-  if (text.length > MAX_ENTRY_LENGTH) return
+  if (text.length > MAX_ENTRY_LENGTH)
+    throw new CliError('claim_too_large', Exit.unavailable, `it has ${text.length} characters`)
   await writeDurable(join(directory, `${name}.json`), text)
 }
 

@@ -1,7 +1,9 @@
+import { domainToASCII } from 'node:url'
+import { isWithin } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import { unexpectedAnswer } from '../service/answers.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
+import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 
 /** The TXT record that a claim requires. */
 export interface TxtRecord {
@@ -20,6 +22,25 @@ export const DEFAULT_TTL = 300
 const MAX_STRING_BYTES = 255
 /** Seconds (RFC 2181 section 8). */
 const MAX_TTL = 2 ** 31 - 1
+/**
+ * The most bytes in a value: the data of a record has at most 65,535, with a length byte for each character-string
+ * (RFC 1035 sections 3.2.1 and 3.3.14).
+ */
+export const MAX_VALUE_BYTES = 65_279
+/**
+ * Labels below which TXT records mean something to certificate authorities or mail servers, whatever a claim says about them
+ * (https://www.iana.org/assignments/dns-parameters, Underscored and Globally Scoped DNS Node Names).
+ */
+const RESERVED_LABELS = new Set([
+  '_acme-challenge',
+  '_validation-contactemail',
+  '_validation-contactphone',
+  '_validation-persist',
+  '_dmarc',
+  '_domainkey',
+  '_mta-sts',
+  '_tls',
+])
 /** Labels separated by dots, none empty, none with a leading hyphen. */
 const RECORD_NAME = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*(\.[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*)*\.?$/u
 
@@ -27,7 +48,7 @@ const RECORD_NAME = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*(\.[\p{L}\p{N}_][\p{L}\p{
  * The claim's record; without a name of its own it has the domain's.
  *
  * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value, `unexpected_answer` if its name is
- *   not valid in DNS
+ *   not valid in DNS, isn't within the claim's domain or has a reserved label, or if the value is too long
  */
 export function recordOf(claim: DomainClaim): TxtRecord {
   const { record } = claim
@@ -42,10 +63,29 @@ export function recordOf(claim: DomainClaim): TxtRecord {
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name) {
     throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
   }
+  const domain = canonicalName(claim.name ?? '')
+  const within = canonicalName(name)
+  if (domain === '' || !isWithin(within, domain))
+    throw unexpectedAnswer(`the record's name ${clip(name, 300)} isn't within the claim's domain`)
+  const reserved = within
+    .slice(0, -domain.length)
+    .split('.')
+    .find((label) => RESERVED_LABELS.has(label))
+  if (reserved !== undefined)
+    throw unexpectedAnswer(
+      `the record's name ${clip(name, 300)} is reserved: records at ${reserved} prove or control other things than a claim`,
+    )
+  if (Buffer.byteLength(record.value) > MAX_VALUE_BYTES)
+    throw unexpectedAnswer(`the record's value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
   const ttl = seconds !== undefined && seconds <= MAX_TTL ? seconds : undefined
   // DNS ignores case, but the zone is compared as text.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
+}
+
+/** The name in ASCII and lowercase, without a trailing dot; empty if it is not valid. */
+function canonicalName(name: string): string {
+  return domainToASCII(name.replace(/\.$/, '')).toLowerCase()
 }
 
 /** The value in strings of at most 255 bytes, split between characters. */

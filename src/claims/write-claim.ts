@@ -1,14 +1,17 @@
+import { CliError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
+import { warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeObject } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { stateOf } from './lifecycle.ts'
 import type { DnsSettings } from './precheck.ts'
+import { recordOf } from './record.ts'
 import { findPlace, hostText, type PlaceContext } from './record-place.ts'
 
 /**
  * Writes a claim to stdout. People see the record as long as it's needed, with the host to type at a DNS provider, for which
- * DNS is searched.
+ * DNS is searched; a record that isn't the claim's to ask for is left out, with a warning.
  */
 export async function writeClaim(
   claim: DomainClaim,
@@ -17,18 +20,29 @@ export async function writeClaim(
 ): Promise<void> {
   if (settings.format !== 'table' || settings.fields !== undefined)
     return writeObject(context, settings, claim, CLAIM_COLUMNS)
+  const withoutRecord = CLAIM_COLUMNS.filter(({ field }) => field !== 'record')
   const { phase } = stateOf(claim)
   const name = claim.record?.value ? (claim.record.name ?? claim.name) : undefined
   if (!name || phase === 'completed' || phase === 'ended')
-    return writeObject(
-      context,
-      settings,
-      claim,
-      CLAIM_COLUMNS.filter(({ field }) => field !== 'record'),
-    )
+    return writeObject(context, settings, claim, withoutRecord)
+  const problem = recordProblem(claim)
+  if (problem !== undefined) {
+    await warn(`the claim's record isn't shown: ${problem}`, context, settings)
+    return writeObject(context, settings, claim, withoutRecord)
+  }
   const host = hostText(await findPlace(name, context, settings))
   const columns = CLAIM_COLUMNS.flatMap((column) =>
     column.field === 'record' ? [{ field: 'record_host', title: 'Host', value: () => host }, column] : column,
   )
   await writeObject(context, settings, claim, columns)
+}
+
+function recordProblem(claim: DomainClaim): string | undefined {
+  try {
+    recordOf(claim)
+    return undefined
+  } catch (error) {
+    if (error instanceof CliError) return error.message
+    throw error
+  }
 }

@@ -16,12 +16,18 @@ export interface CommandLine {
   readonly node: CommandNode | undefined
   /** A word in place of a command's name that names none. */
   readonly unknownWord: string | undefined
+  /** An option in front of that word that isn't a global one: the word may be its value, such as a key. */
+  readonly unknownOption: string | undefined
   /** Everything else, as it was typed. */
   readonly rest: readonly string[]
   /** `mailclaim help claims check` is another way to write `mailclaim claims check --help`. */
   readonly helpWord: boolean
 }
 
+const GLOBAL_FLAGS: ReadonlySet<string> = new Set([
+  ...GLOBAL_OPTIONS.flatMap(({ flags }) => flags.split(/[ ,]+/)),
+  ...['-h', '--help', '-V', '--version'],
+])
 /** The flags of the global options that take a value. */
 const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set(
   GLOBAL_OPTIONS.filter(takesValue).map((option) => longFlag(option.flags)),
@@ -52,10 +58,19 @@ export function readLine(argv: readonly string[]): CommandLine {
       words.push(word)
       node = level[word]
     } else {
-      return { words, node, unknownWord: word, rest: [...rest, ...argv.slice(at + 1)], helpWord }
+      const before = argv[at - 1] ?? ''
+      const unknownOption = before.startsWith('-') && !GLOBAL_FLAGS.has(before) ? before : undefined
+      return {
+        words,
+        node,
+        unknownWord: word,
+        unknownOption,
+        rest: [...rest, ...argv.slice(at + 1)],
+        helpWord,
+      }
     }
   }
-  return { words, node, unknownWord: undefined, rest, helpWord }
+  return { words, node, unknownWord: undefined, unknownOption: undefined, rest, helpWord }
 }
 
 /** The commands of a group; undefined for a command. */

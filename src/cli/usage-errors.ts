@@ -3,6 +3,7 @@ import type { CommandDefinition } from '../commands/definition.ts'
 import { globalOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import { type CliError, usageError } from '../errors.ts'
+import { secretHint } from '../settings/table.ts'
 import { type CommandLine, isGroup } from './line.ts'
 import { meantCommands, meantOptions } from './suggestions.ts'
 
@@ -20,18 +21,45 @@ export function usageErrorOf(
     case 'commander.help':
       return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, help)
     case 'commander.unknownCommand':
+      if (line.unknownOption !== undefined)
+        return unknownOption(
+          line.unknownOption,
+          [],
+          `options of a command follow its name; ${help}`,
+          optionFlags(line, definition),
+        )
       return usageError(first, didYouMean(meantCommands(line.unknownWord ?? '', meant, line)) ?? help)
-    case 'commander.unknownOption':
+    case 'commander.unknownOption': {
+      const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
+      return unknownOption(typed, meant, help, optionFlags(line, definition))
+    }
+    case 'commander.excessArguments':
       return usageError(
         first,
-        didYouMean(meantOptions(/'([^'=]+)/.exec(first)?.[1] ?? '', meant, optionFlags(line, definition))) ??
-          help,
+        didYouMean(pluralMeant(line)) ??
+          secretHint(line.rest.find((word) => word.startsWith('--')) ?? '') ??
+          usage(line, definition),
       )
-    case 'commander.excessArguments':
-      return usageError(first, didYouMean(pluralMeant(line)) ?? usage(line, definition))
     default:
       return usageError(first, help)
   }
+}
+
+/**
+ * Doesn't repeat what follows the option's name: it may be a secret.
+ *
+ * @param similar the options of the command that are spelled nearly so
+ * @param known the flags of the options that could have been typed here
+ */
+function unknownOption(
+  typed: string,
+  similar: readonly string[],
+  help: string,
+  known: readonly string[],
+): CliError {
+  const name = typed.replace(/=.*/s, '')
+  const hint = secretHint(name) ?? didYouMean(meantOptions(name, similar, known)) ?? help
+  return usageError(`unknown option '${name}'`, hint)
 }
 
 function didYouMean(meant: readonly string[]): string | undefined {

@@ -169,8 +169,15 @@ export function settingKey(name: string): SettingKey {
   if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
   throw usageError(
     `${JSON.stringify(name)} is not a setting`,
-    `the settings are ${SETTING_KEYS.map(settingName).join(', ')}`,
+    secretHint(name) ?? `the settings are ${SETTING_KEYS.map(settingName).join(', ')}`,
   )
+}
+
+/** Where a secret belongs that was given as an option or a setting; undefined if the name isn't that of a secret. */
+export function secretHint(name: string): string | undefined {
+  return /key|token|secret|password/i.test(name)
+    ? 'put an API key into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
+    : undefined
 }
 
 /** A setting's value as it is typed and shown: lists with spaces between. */

@@ -69,14 +69,20 @@ function redactEscaped(text: string, secret: string, placeholder: string, escape
   return left + text.slice(end)
 }
 
+/** A long word, with what follows after dots; or three or more shorter ones with dots, like a JSON Web Token. */
+const LIKE_TOKENS = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
+/** In front of an id by which support finds a request: `x-request-id: `, `"requestId":"`. */
+const REQUEST_ID = /(?:request|correlation|trace)[ _-]?(?:id)?\W{0,8}$/i
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
 /**
- * Removes anything that could be a token: a service may quote the one that it has just issued, in any form. Keeps long words
- * and media types in one case, addresses, and the ids by which support finds a request.
+ * Removes anything that could be a token: a service may quote the one that it has just issued, in any form. Keeps long words,
+ * host names and media types in one case, and UUIDs that are named as the id of a request.
  */
 export function withoutTokens(text: string, placeholder = '[left out]'): string {
-  return text.replace(/[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*/g, (word) => {
-    const isWord = /^[a-z_/-]+$|^[A-Z_/-]+$/.test(word)
-    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(word)
+  return text.replace(LIKE_TOKENS, (word, at: number) => {
+    const isWord = /^[a-z_/.-]+$|^[A-Z_/.-]+$/.test(word)
+    const isId = UUID.test(word) && REQUEST_ID.test(text.slice(Math.max(0, at - 40), at))
     return isWord || isId ? word : placeholder
   })
 }

@@ -53,6 +53,16 @@ describe('the ledger', () => {
     expect(entries[0]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
   })
 
+  it('a claim too large to be read back is not saved, and that is said', async () => {
+    const { context, settings, read } = await world()
+    const large = claim('one.example', 'd1', { note: 'x'.repeat(1024 * 1024) })
+    expect(await recordClaim(large, context, settings)).toBe(false)
+    expect(context.stderr.text).toMatch(
+      /^warning: couldn't save the claim on this machine: it has \d+ characters\n$/,
+    )
+    expect(await read()).toMatchObject({ names: [], damaged: [] })
+  })
+
   it('the order of the claims stays the same whichever is looked at', async () => {
     const { context, settings, read } = await world()
     const one = claim('one.example', 'd1', { created_at: '2026-11-19 10:00:00+00' })

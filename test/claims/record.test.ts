@@ -139,3 +139,59 @@ test('a record name that would run a command or end a line is rejected', () => {
     )
   }
 })
+
+describe('a record that a service could misuse is rejected', () => {
+  const of = (domain: string | undefined, name: string, value = 'p=t') =>
+    recordOf({ ...(domain === undefined ? {} : { name: domain }), record: { type: 'TXT', name, value } })
+
+  test.each([
+    ['example.com', 'example.com'],
+    ['example.com', 'Example.COM.'],
+    ['Example.com.', '_prefix.example.com'],
+    ['bücher.example', 'xn--bcher-kva.example'],
+    ['xn--bcher-kva.example', '_prefix.BÜCHER.example'],
+    ['_dmarc.example.com', '_prefix._dmarc.example.com'],
+  ])('a claim of %s may have its record at %s', (domain, name) => {
+    expect(of(domain, name).value).toBe('p=t')
+  })
+
+  test.each([
+    ['example.com', 'victim.org'],
+    ['example.com', '_acme-challenge.victim.org'],
+    ['example.com', 'com'],
+    ['example.com', 'notexample.com'],
+    ['app.example.com', 'example.com'],
+    ['example.com', '_prefix'],
+    ['bücher.example', 'bucher.example'],
+    [undefined, 'example.com'],
+  ])('a claim of %s must not have its record at %s', (domain, name) => {
+    expect(() => of(domain, name)).toThrow(
+      expect.objectContaining({
+        code: 'unexpected_answer',
+        exit: 7,
+        message: expect.stringContaining("isn't within the claim's domain"),
+      }),
+    )
+  })
+
+  test.each([
+    '_acme-challenge.example.com',
+    '_ACME-Challenge.app.example.com.',
+    '_validation-contactemail.example.com',
+    '_dmarc.example.com',
+    's1._domainkey.example.com',
+    '_smtp._tls.example.com',
+  ])('a record at %s would prove or control something else', (name) => {
+    expect(() => of('example.com', name)).toThrow(
+      expect.objectContaining({ code: 'unexpected_answer', message: expect.stringContaining('reserved') }),
+    )
+  })
+
+  test('the value is at most as long as a TXT record can be', () => {
+    const longest = 'é'.repeat(65_278 / 2)
+    expect(of('example.com', 'example.com', `${longest}x`).value).toHaveLength(65_278 / 2 + 1)
+    expect(() => of('example.com', 'example.com', `${longest}xx`)).toThrow(
+      expect.objectContaining({ code: 'unexpected_answer', exit: 7 }),
+    )
+  })
+})

@@ -84,6 +84,19 @@ describe('a check stays within its limits of queries and time', () => {
     })
   })
 
+  test('if every name has thousands of TXT values', async () => {
+    const values = Array.from({ length: 3000 }, (_, index) => `v${String(index).padStart(7, '0')}`)
+    const { user: before } = process.cpuUsage()
+    const { report } = await checkHostile(({ type, name }) =>
+      type === 'TXT'
+        ? { flags: AA, answers: values.map((data) => ({ type: 'TXT', name, ttl: 60, data })) }
+        : undefined,
+    )
+    expect(report.findings[0]).toMatchObject({ code: 'wildcard_answer', severity: 'error' })
+    expect(report.findings[0]?.message).toContain('"v0000002" and 2997 more')
+    expect(process.cpuUsage().user - before).toBeLessThan(4_000_000)
+  })
+
   test('with random answers', async () => {
     const name = fc.constantFrom(
       '.',

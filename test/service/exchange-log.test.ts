@@ -56,13 +56,15 @@ describe('the exchange log', () => {
     ['in JSON that breaks off', 200, `{"body":"{\\"refreshToken\\":\\"${ISSUED}`],
     ['in JSON that breaks off in a list', 200, `{"tokens":["${ISSUED}`],
     ['as a JSON Web Token', 200, `{"x":"${ISSUED}.eyJzdWIiOiIxMjM0In0.${ISSUED}"}`],
+    ['as a short JSON Web Token', 200, '{"x":"eyJh.GhEi.LmNw12"}'],
+    ['as a UUID', 200, '{"rt":"9a1b2c3d-0c5b-4d71-9c5e-7e7a3f1f0a01"}'],
     ['in a header', 200, '{}', { 'x-refresh-token': ISSUED, 'x-access-token': ISSUED }],
     ['in a header of any name', 200, '{}', { 'x-session': `id=${ISSUED}`, link: `<?${ISSUED}>` }],
   ])('the log never shows a token that was just issued: %s', async (_where, status, body, headers = {}) => {
     const context = createFakeContext({ respond: () => textResponse(status, body, headers) })
     const response = await logExchanges(context, { issuesTokens: true }).send(REQUEST)
     for await (const _piece of response.body);
-    expect(context.stderr.text).not.toMatch(/GhEi|LmNw|eyJ/)
+    expect(context.stderr.text).not.toMatch(/GhEi|LmNw|eyJ|9a1b2c3d/)
     expect(context.stderr.text).toContain('[redacted]')
   })
 
@@ -93,7 +95,7 @@ describe('the exchange log', () => {
     const id = '2c0b1d34-0c5b-4d71-9c5e-7e7a3f1f0a01'
     const context = createFakeContext({
       respond: () =>
-        textResponse(400, `{"error":"unsupported_grant_type","token_type":"Bearer","id":"${id}"}`, {
+        textResponse(400, `{"error":"unsupported_grant_type","token_type":"Bearer","request_id":"${id}"}`, {
           'content-type': 'application/json; charset=utf-8',
           'x-request-id': id,
         }),
@@ -101,7 +103,7 @@ describe('the exchange log', () => {
     const response = await logExchanges(context, { issuesTokens: true }).send(REQUEST)
     for await (const _piece of response.body);
     const { text } = context.stderr
-    expect(text).toContain(`{"error":"unsupported_grant_type","token_type":"Bearer","id":"${id}"}`)
+    expect(text).toContain(`{"error":"unsupported_grant_type","token_type":"Bearer","request_id":"${id}"}`)
     expect(text).toContain('content-type: application/json; charset=utf-8')
     expect(text).toContain(`x-request-id: ${id}`)
   })

@@ -1,5 +1,5 @@
 import { checkRequest } from '../../claims/precheck.ts'
-import { recordOf } from '../../claims/record.ts'
+import { MAX_VALUE_BYTES, recordOf } from '../../claims/record.ts'
 import { resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
@@ -164,6 +164,8 @@ async function cleanValue(value: string, context: Context, settings: Settings): 
     .replace(/^“(.*)”$/s, '$1')
     .trim()
   if (bare === '') throw usageError('--value is empty', 'give the complete TXT value, such as prefix=token')
+  if (Buffer.byteLength(bare) > MAX_VALUE_BYTES)
+    throw usageError(`--value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
   if (bare !== value) await warn('ignoring the spaces or quotation marks around --value', context, settings)
   return bare
 }

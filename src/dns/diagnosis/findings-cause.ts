@@ -6,7 +6,14 @@ import {
 } from '../observation/observations.ts'
 import { isPrivateRegistry } from '../resolution/registry.ts'
 import { relativeName } from '../wire/name.ts'
-import { decodeValues, hasText, hasValue, type TxtValue } from '../wire/txt-answer.ts'
+import {
+  decodeValues,
+  distinctValues,
+  findText,
+  hasText,
+  haveSameValues,
+  type TxtValue,
+} from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import {
   aliasCause,
@@ -47,7 +54,7 @@ export function causeFindings(observations: Observations): Finding[] {
   }
   if (observations.alias?.end === 'unknown') return [aliasUnknown(observations, observations.alias.targets)]
   if (withoutRecord.length === 0) return []
-  const values = distinct(withoutRecord.flatMap((server) => server.values))
+  const values = distinctValues(withoutRecord.flatMap((server) => server.values))
   const explained = explainValues(observations.expected, decodeValues(values), observations.name)
   const cause = aliasCause(observations) ?? recordCause(observations, withoutRecord, values, explained[0])
   // Any other record was added at the right provider, even if it's wrong.
@@ -61,9 +68,10 @@ export function causeFindings(observations: Observations): Finding[] {
 
 /** Remarks on a record that exists. */
 function remarks(observations: Observations, matching: readonly Observation[]): Finding[] {
-  const own = matching
-    .flatMap((server) => server.values)
-    .find((value) => hasText([value], observations.expected))
+  const own = findText(
+    matching.flatMap((server) => server.values),
+    observations.expected,
+  )
   const findings: Finding[] = []
   if (own !== undefined && own.strings.length > 1)
     findings.push({
@@ -98,10 +106,7 @@ function recordCause(
 ): Finding {
   const { name, expected, probes } = observations
   const isWildcard =
-    values.length > 0 &&
-    probes?.coversName === true &&
-    probes.wildcard.length === values.length &&
-    values.every((value) => hasValue(probes.wildcard, value.bytes))
+    values.length > 0 && probes?.coversName === true && haveSameValues(values, probes.wildcard)
   const isAbsent = best === undefined || best.fault === 'stale_token'
   const misplaced = probes?.misplaced.find((place) => hasText(place.values, expected))
   if (misplaced !== undefined && isAbsent) return misplacedFinding(observations, misplaced)
@@ -166,8 +171,4 @@ function staleBeside(
   return stale === undefined
     ? []
     : [{ ...valueFinding(observations, stale, oldStateTtl(without)), severity: 'info' }]
-}
-
-function distinct(values: readonly TxtValue[]): TxtValue[] {
-  return [...new Map(values.map((value) => [Buffer.from(value.bytes).toString('latin1'), value])).values()]
 }

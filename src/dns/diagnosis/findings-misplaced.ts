@@ -1,7 +1,7 @@
 import { withoutUnderscores } from '../observation/misplaced-records.ts'
 import type { MisplacedRecord, Observations, ProbeResult } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
-import { hasText, hasValue } from '../wire/txt-answer.ts'
+import { hasText, haveSameValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { quote } from './labels.ts'
 
@@ -73,18 +73,12 @@ export function splitAtEquals(expected: string, place: MisplacedRecord): boolean
 export function valueAsHost(expected: string, place: MisplacedRecord, probes: ProbeResult): boolean {
   const value = expected.toLowerCase()
   const token = value.slice(value.indexOf('=') + 1)
-  const isHost = [value, token].some((host) => host.length >= 8 && place.name.startsWith(`${host}.`))
+  if (![value, token].some((host) => host.length >= 8 && place.name.startsWith(`${host}.`))) return false
   const wildcards = [
     { alias: probes.wildcardAlias, values: probes.wildcard },
     ...probes.misplaced.filter(({ how }) => how === 'wildcard'),
   ]
-  const isFromWildcard = wildcards.some(
-    ({ alias, values }) =>
-      alias === place.alias &&
-      values.length === place.values.length &&
-      values.every(({ bytes }) => hasValue(place.values, bytes)),
-  )
-  return isHost && !isFromWildcard
+  return !wildcards.some(({ alias, values }) => alias === place.alias && haveSameValues(values, place.values))
 }
 
 /** The value was entered as the host. */

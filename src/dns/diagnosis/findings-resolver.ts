@@ -9,7 +9,7 @@ import { formatDnsAddress, isPrivateAddress } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
-import { cacheTime } from './labels.ts'
+import { cacheTime, listValues } from './labels.ts'
 
 /** The resolvers that lack a record which the authoritative servers have, or that fail. */
 export function resolverFindings(observations: Observations): Finding[] {
@@ -143,14 +143,13 @@ function cachedAbsence(observations: Observations, resolver: ResolverObservation
 
 function cachedOldValue(observations: Observations, resolver: ResolverObservation, seconds: number): Finding {
   const address = formatDnsAddress(resolver.resolver)
-  const values = decodeValues(resolver.values)
   return {
     code: 'cached_old_value',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${cacheTime(seconds, 'more ')}: expected "${observations.expected}", found ${values.map((value) => `"${value}"`).join(', ')}`,
+    message: `The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${cacheTime(seconds, 'more ')}: expected "${observations.expected}", found ${listValues(resolver.values)}`,
     fix: `Wait ${cacheTime(seconds)}; there's nothing to change`,
     secondsLeft: seconds,
-    details: { resolver: address, values },
+    details: { resolver: address, values: decodeValues(resolver.values) },
   }
 }
 

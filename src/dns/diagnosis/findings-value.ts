@@ -13,6 +13,8 @@ import { type ExplainedValue, encodingOf, type ValueFault } from './value-compar
 
 /** Characters that a message lists; the evidence lists all of them. */
 const NAMED_CHARACTERS = 4
+/** Parts of a split value that a message lists; the evidence lists all of them. */
+const NAMED_PARTS = 10
 /** Longer pieces are easier to read in the comparison below the message. */
 const NAMED_PIECE = 12
 
@@ -42,7 +44,7 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   },
   split_records: {
     message: (expected, _, all) =>
-      `The value is split across ${all.length} TXT records: expected one record ${quote(expected)}, found ${all.map(quote).join(' and ')}`,
+      `The value is split across ${all.length} TXT records: expected one record ${quote(expected)}, found ${all.slice(0, NAMED_PARTS).map(quote).join(' and ')}${all.length > NAMED_PARTS ? ` and ${all.length - NAMED_PARTS} more` : ''}`,
     fix: (expected) => `Delete these records and add one TXT record with the whole value: ${expected}`,
   },
   truncated: {

@@ -54,8 +54,11 @@ export const quote = (text: string): string => `"${text}"`
 /** A few values, long ones shortened; the evidence has all of them. */
 export function listValues(values: readonly TxtValue[]): string {
   if (values.length === 0) return 'nothing'
-  const shown = decodeValues(values.slice(0, 3)).map((text) =>
-    quote(text.length > 100 ? `${text.slice(0, 100)}…` : text),
-  )
+  const shown = decodeValues(values.slice(0, 3)).map((text) => quote(shorten(text, 100)))
   return values.length > 3 ? `${shown.join(', ')} and ${values.length - 3} more` : shown.join(', ')
+}
+
+/** The text in at most `length` characters. */
+export function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }

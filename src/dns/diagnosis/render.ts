@@ -8,7 +8,7 @@ import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, shorten, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 
 /** How to lay out a report; the width is in columns. */
@@ -32,7 +32,7 @@ const valuesColumn: Column = {
   title: 'TXT values',
   text: (value) => {
     const values = value as readonly string[]
-    const shown = values.slice(0, 4).map(shorten)
+    const shown = values.slice(0, 4).map((value) => shorten(value, 80))
     return values.length === 0
       ? DASH
       : [...shown, ...(values.length > 4 ? [`and ${values.length - 4} more`] : [])].join(' | ')
@@ -187,10 +187,6 @@ function paragraph(
       (line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(widthOf(symbol))}${paint(line)}\n`,
     )
     .join('')
-}
-
-function shorten(value: string): string {
-  return value.length > 80 ? `${value.slice(0, 79)}…` : value
 }
 
 /** Adds a full stop, unless it would follow the value and be copied with it. */

@@ -29,6 +29,11 @@ export interface ExplainedValue {
   readonly seen: readonly string[]
 }
 
+/** Several times what any real name has. */
+const MAX_EXPLAINED = 500
+/** In characters: what one answer can hold. */
+const MAX_EXPLAINED_LENGTH = 65_536
+
 const QUOTES = `"'\`´“”„‟‘’‚‛«»‹›＂＇`
 
 /** Removes quotation marks and a provider's backslashes, layer by layer. */
@@ -46,6 +51,40 @@ function unquote(text: string): string {
   return inner
 }
 
+/** The expected value and what it is compared as. It may be long, and is compared with thousands of values. */
+interface Expected extends Halves {
+  readonly text: string
+  /** Without invisible characters. */
+  readonly wanted: string
+  readonly lowerCase: string
+  /** The appearances of the value, of its parts, and of the value with its parts swapped. */
+  readonly looks: {
+    readonly value: string
+    readonly prefix: string | undefined
+    readonly token: string | undefined
+    readonly swapped: readonly string[]
+  }
+}
+
+function expectedForms(text: string): Expected {
+  const wanted = withoutInvisible(text)
+  const { prefix, token } = halves(wanted)
+  const separators = prefix === undefined ? [] : ['=', '', '.', '-', ',', ';', '/']
+  return {
+    text,
+    wanted,
+    prefix,
+    token,
+    lowerCase: wanted.toLowerCase(),
+    looks: {
+      value: appearance(wanted),
+      prefix: prefix === undefined ? undefined : appearance(prefix),
+      token: token === undefined ? undefined : appearance(token),
+      swapped: separators.map((between) => appearance(`${token}${between}${prefix}`)),
+    },
+  }
+}
+
 /**
  * What is wrong with one value; undefined for the expected value itself, and for an unrelated one (SPF, another service's
  * proof).
@@ -53,22 +92,25 @@ function unquote(text: string): string {
  * @param name the record's name, which people paste along with the value.
  */
 export function explainValue(expected: string, seen: string, name?: string): ValueFault | undefined {
+  return explain(expectedForms(expected), seen, name)
+}
+
+function explain(forms: Expected, seen: string, name: string | undefined): ValueFault | undefined {
+  const { text: expected, wanted, prefix, token } = forms
   if (seen === expected) return undefined
   if (isQuoted(expected, seen)) return 'quoted'
   const bare = withoutInvisible(seen)
-  const wanted = withoutInvisible(expected)
   if (bare === wanted) return 'whitespace'
   if (isQuoted(wanted, bare) || isQuoted(wanted, bare.replace(/\\/g, ''))) return 'quoted'
   if (wanted === '') return undefined
   const inner = withoutInvisible(unquote(bare))
-  if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
+  if (inner.toLowerCase() === forms.lowerCase) return 'case_changed'
   // Before other text: quotation marks and line breaks may be encoded around a value that is not.
-  if (encodingOf(expected, seen) !== undefined) return 'encoded'
+  if (findEncoding(wanted, seen) !== undefined) return 'encoded'
   if (seen.includes(expected) || bare.includes(wanted))
     return isPastedLine(expected, seen, name) ? 'pasted_line' : 'extra_text'
   if (bare.replace(/\\/g, '') === wanted) return 'quoted'
 
-  const { prefix, token } = halves(wanted)
   if (token !== undefined && inner === token) return 'token_only'
   if (prefix !== undefined && (inner === prefix || inner === `${prefix}=`)) return 'prefix_only'
   const enough = Math.max(prefix === undefined ? 4 : prefix.length + 2, Math.ceil(wanted.length / 4))
@@ -79,7 +121,7 @@ export function explainValue(expected: string, seen: string, name?: string): Val
   if (isAbbreviated(wanted, inner, enough)) return 'truncated'
   if (token !== undefined && isAbbreviated(token, inner, Math.max(4, Math.ceil(token.length / 4))))
     return 'truncated'
-  return explainLikeness(wanted, inner)
+  return explainLikeness(forms, inner)
 }
 
 /** Whether an ellipsis replaces part of the text, as in a shortened display, and at least `enough` characters are left. */
@@ -91,19 +133,17 @@ function isAbbreviated(whole: string, seen: string, enough: number): boolean {
 }
 
 /** A value that looks like the expected one, or has its prefix. */
-function explainLikeness(wanted: string, inner: string): ValueFault | undefined {
-  const { prefix, token } = halves(wanted)
+function explainLikeness(expected: Expected, inner: string): ValueFault | undefined {
+  const { wanted, prefix, token } = expected
   // Limited, because a much longer value is different anyway.
   const looks = appearance(inner.slice(0, 4 * wanted.length + 64))
-  const start = prefix === undefined ? undefined : `${appearance(prefix)}=`
+  const start = prefix === undefined ? undefined : `${expected.looks.prefix}=`
   const hasPrefix = start !== undefined && looks.startsWith(start)
-  if (prefix !== undefined && token !== undefined)
-    for (const between of ['=', '', '.', '-', ',', ';', '/'])
-      if (looks === appearance(`${token}${between}${prefix}`)) return 'swapped'
-  if (looks === appearance(wanted)) return 'characters_changed'
+  if (expected.looks.swapped.includes(looks)) return 'swapped'
+  if (looks === expected.looks.value) return 'characters_changed'
   if (prefix !== undefined && (looks === start || `${looks}=` === start)) return 'prefix_only'
-  if (token !== undefined && looks === appearance(token)) return 'token_only'
-  if (isWithinEdits(looks, appearance(wanted), mostTypos(token ?? wanted))) return 'characters_changed'
+  if (looks === expected.looks.token) return 'token_only'
+  if (isWithinEdits(looks, expected.looks.value, mostTypos(token ?? wanted))) return 'characters_changed'
   if (isPlaceholder(hasPrefix ? inner.slice((prefix?.length ?? 0) + 1) : inner, hasPrefix))
     return 'placeholder'
   // No other service's proof has the same long token, so the text in front of it is wrong.
@@ -112,8 +152,13 @@ function explainLikeness(wanted: string, inner: string): ValueFault | undefined 
   return hasPrefix ? 'stale_token' : undefined
 }
 
+interface Halves {
+  readonly prefix?: string | undefined
+  readonly token?: string | undefined
+}
+
 /** What is before and after the first `=`; neither if the value has another form, such as base64 with its padding. */
-function halves(value: string): { prefix?: string; token?: string } {
+function halves(value: string): Halves {
   const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
   return parts?.[1] === undefined || parts[2] === undefined ? {} : { prefix: parts[1], token: parts[2] }
 }
@@ -125,8 +170,11 @@ function mostTypos(token: string): number {
 
 /** The encoding in which the expected value was stored; undefined if the value seen is something else. */
 export function encodingOf(expected: string, seen: string): string | undefined {
+  return findEncoding(withoutInvisible(expected), seen)
+}
+
+function findEncoding(wanted: string, seen: string): string | undefined {
   const inner = withoutInvisible(unquote(seen))
-  const wanted = withoutInvisible(expected)
   const found = decodings(inner).find(({ text }) => withoutInvisible(unquote(text)) === wanted)
   return found?.encoding
 }
@@ -158,13 +206,20 @@ function isPastedLine(expected: string, seen: string, name: string | undefined):
   )
 }
 
-/** Explains a set of values without the expected one: one explanation for each fault, the best first. */
+/**
+ * Explains a set of values without the expected one: one explanation for each fault, the best first. Of more than
+ * `MAX_EXPLAINED` values or `MAX_EXPLAINED_LENGTH` characters, only the first are explained.
+ */
 export function explainValues(expected: string, seen: readonly string[], name?: string): ExplainedValue[] {
   const found: ExplainedValue[] = []
   const parts = splitRecords(expected, seen)
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
-  for (const value of seen) {
-    const fault = explainValue(expected, value, name)
+  const forms = expectedForms(expected)
+  let length = 0
+  for (const value of seen.slice(0, MAX_EXPLAINED)) {
+    length += value.length
+    if (length > MAX_EXPLAINED_LENGTH) break
+    const fault = explain(forms, value, name)
     if (fault !== undefined && !found.some((other) => other.fault === fault))
       found.push({ fault, seen: [value] })
   }

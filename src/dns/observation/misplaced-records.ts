@@ -2,7 +2,7 @@ import type { Random } from '../../context.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask } from '../wire/exchange.ts'
 import { isAskable, isWithin } from '../wire/name.ts'
-import { hasValue, readTxt } from '../wire/txt-answer.ts'
+import { haveSameValues, readTxt } from '../wire/txt-answer.ts'
 import type { Misplacement, Observation, ProbeResult } from './observations.ts'
 
 /** A name with many labels has as many parents, and each costs two queries. */
@@ -127,8 +127,7 @@ export async function probeWildcard(
   const coversName =
     belowName !== undefined &&
     belowName.aliases[0] === wildcardAlias &&
-    belowName.values.length === wildcard.length &&
-    belowName.values.every((value) => hasValue(wildcard, value.bytes))
+    haveSameValues(belowName.values, wildcard)
   return { misplaced: [], wildcard, wildcardAlias, coversName }
 }
 

@@ -7,13 +7,33 @@ export interface TxtValue {
   readonly strings: readonly Uint8Array[]
 }
 
-export function hasValue(values: readonly TxtValue[], bytes: Uint8Array): boolean {
-  return values.some((value) => sameBytes(value.bytes, bytes))
+/**
+ * The value that is this text in UTF-8; none is null. Byte for byte: TXT values are case-sensitive, and nothing is trimmed.
+ */
+export function findText(values: readonly TxtValue[], text: string | null): TxtValue | undefined {
+  const wanted = text === null ? undefined : Buffer.from(text)
+  return values.find(({ bytes }) => wanted?.equals(bytes))
 }
 
-/** Whether one of the values is this text in UTF-8; none is null. */
 export function hasText(values: readonly TxtValue[], text: string | null): boolean {
-  return text !== null && hasValue(values, Buffer.from(text))
+  return findText(values, text) !== undefined
+}
+
+/** The values without repetitions. */
+export function distinctValues(values: readonly TxtValue[]): TxtValue[] {
+  return [...byContent(values).values()]
+}
+
+/** Whether each list has the values of the other one, in any order. */
+export function haveSameValues(some: readonly TxtValue[], others: readonly TxtValue[]): boolean {
+  if (some.length !== others.length) return false
+  const [one, other] = [byContent(some), byContent(others)]
+  return one.size === other.size && [...one.keys()].every((content) => other.has(content))
+}
+
+/** By their bytes as Latin-1, because there may be thousands to compare with each other. */
+function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
+  return new Map(values.map((value) => [Buffer.from(value.bytes).toString('latin1'), value]))
 }
 
 /** Bytes as text: UTF-8 if valid, otherwise Latin-1, which keeps every byte. */
@@ -27,11 +47,6 @@ export function decodeValue(bytes: Uint8Array): string {
 
 export function decodeValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeValue(bytes))
-}
-
-/** Byte for byte: TXT values are case-sensitive, and nothing is trimmed. */
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index])
 }
 
 export interface TxtAnswer {

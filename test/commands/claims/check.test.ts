@@ -455,6 +455,25 @@ describe('a value that was pasted', () => {
     expect(stderr).not.toContain('ignoring')
   })
 
+  test('longer than a record can be is refused', async () => {
+    const { failure, asked } = await check(right, { name: 'example.com', value: 'x'.repeat(65_280) })
+    expect(failure).toMatchObject({
+      exit: 2,
+      message: expect.stringContaining('longer than a TXT record can be'),
+    })
+    expect(asked).toEqual([])
+  })
+
+  test('as long as a record can be is shortened in the message and the fix, but not in the evidence', async () => {
+    const value = `prefix=${'x'.repeat(60_000)}`
+    const options = { name: 'example.com', value }
+    const { failure, stdout } = await check(() => ['prefix=older'], options, { global: { json: true } })
+    expect(failure?.message).toMatch(/expected "prefix=x+…", found "prefix=older"/)
+    expect(failure?.message.length).toBeLessThan(3000)
+    expect(failure?.hint?.length).toBeLessThan(3000)
+    expect(JSON.parse(stdout).findings[0].evidence.expected).toBe(value)
+  })
+
   test.each([' ', '""', '" "'])('as %j is empty', async (value) => {
     expect((await check(right, { name: 'example.com', value })).failure).toMatchObject({ exit: 2 })
   })

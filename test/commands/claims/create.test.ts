@@ -92,3 +92,18 @@ test.each([
     'warning: example.com already had an open claim (region eu-west-1): the service may end it in favor of this new one, which needs its own TXT record\n'
   expect(context.stderr.text.includes(warning)).toBe(warns)
 })
+
+test('a record that would prove something else is not shown to a person, and a warning says why', async () => {
+  const record = { type: 'TXT', name: '_acme-challenge.example.com', value: 'prefix=token', ttl: 'Auto' }
+  const context = createFakeContext({
+    terminal: { columns: 200 },
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+    respond: () => jsonResponse(201, { name: 'example.com', domain_id: ID, status: 'pending', record }),
+  })
+  expect(await run(['claims', 'create', 'example.com', '--no-color'], context)).toBe(0)
+  expect(context.stdout.text).not.toContain('prefix=token')
+  expect(context.stderr.text).toContain("warning: the claim's record isn't shown: unexpected response")
+  for (const provider of ['terraform', 'route53'])
+    expect(await run(['claims', 'record', 'example.com', '--provider', provider], context)).toBe(7)
+  expect(context.stdout.text).not.toContain('prefix=token')
+})

@@ -450,3 +450,11 @@ test('many records that look like parts of a value do not take forever', () => {
   const seen = Array.from({ length: 200 }, () => 'a')
   expect(splitRecords(`${'a'.repeat(150)}b`, seen)).toBeUndefined()
 })
+
+test('a value as long as a record can be is compared with thousands of others within a second', () => {
+  const expected = `prefix=${'aB0_'.repeat(16_000)}`
+  const seen = Array.from({ length: 3000 }, (_, index) => `prefix=v${index}`)
+  const start = performance.now()
+  expect(explainValues(expected, seen, 'example.com')[0]?.fault).toBe('stale_token')
+  expect(performance.now() - start).toBeLessThan(1000)
+})
