@@ -1,5 +1,6 @@
 // The manual page and docs/commands.md, from the same definitions as help.
 import { everyCommand } from '../src/cli/line.ts'
+import { ENVIRONMENT, PRECEDENCE } from '../src/cli/topics.ts'
 import {
   type ArgumentDefinition,
   type CommandDefinition,
@@ -8,13 +9,12 @@ import {
   type OptionDefinition,
 } from '../src/commands/definition.ts'
 import {
-  ENVIRONMENT,
   EVENTS_TITLE,
   EXIT_MEANINGS,
   GLOBAL_OPTIONS,
-  globalOptions,
   optionText,
   PROGRAM,
+  shownOptions,
 } from '../src/commands/program.ts'
 import { Exit } from '../src/errors.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../src/settings/table.ts'
@@ -58,12 +58,6 @@ function describe(item: ArgumentDefinition | OptionDefinition): string {
   return 'flags' in item ? optionText(item) : item.description
 }
 
-/** The format option, if the command has formats besides the usual ones. */
-function ownFormats({ definition }: Documented): readonly OptionDefinition[] {
-  if ((definition.output.formats ?? []).length === 0) return []
-  return globalOptions(definition).filter(({ flags }) => flags.startsWith('--format '))
-}
-
 /** The fields that `--fields` can name, a sentence for each list. */
 function fields({ definition }: Documented, mark: (name: string) => string): string[] {
   return fieldLists(definition.output).map(([title, names]) => `${title}: ${names.map(mark).join(', ')}.`)
@@ -78,7 +72,7 @@ export async function commandsPage(): Promise<string> {
     )
   const sections = commands.map((command) => {
     const { words, definition } = command
-    const taken = [...(definition.arguments ?? []), ...(definition.options ?? []), ...ownFormats(command)]
+    const taken = [...(definition.arguments ?? []), ...shownOptions(definition)]
     return [
       `## mailclaim ${words}`,
       '',
@@ -111,9 +105,7 @@ export async function commandsPage(): Promise<string> {
             ),
             '',
           ]),
-      `Exit codes: ${exitCodesOf(definition)
-        .map((code) => `${code} (${EXIT_MEANINGS[code]})`)
-        .join(', ')}. See [exit codes](exit-codes.md).`,
+      `[Exit codes](#exit-codes): ${exitCodesOf(definition).join(', ')}.`,
       '',
     ].join('\n')
   })
@@ -132,11 +124,19 @@ export async function commandsPage(): Promise<string> {
     '',
     '## Environment',
     '',
-    'An option overrides the environment, which overrides the profile, which overrides the default.',
+    PRECEDENCE,
     '',
     '| | |',
     '|---|---|',
     ...ENVIRONMENT.map((variable) => `| \`${variable.name}\` | ${cell(variable.description)} |`),
+    '',
+    '## Exit codes',
+    '',
+    'What a script should do with each: [exit codes](exit-codes.md).',
+    '',
+    '| | |',
+    '|---|---|',
+    ...Object.values(Exit).map((code) => `| ${code} | ${EXIT_MEANINGS[code]} |`),
     '',
     '## Settings of a profile',
     '',
@@ -166,11 +166,9 @@ export async function manualPage(version: string): Promise<string> {
     `.SS ${roff(`mailclaim ${command.words}`)}`,
     `.B ${roff(usage(command))}`,
     ...paragraphs(command.definition.description).flatMap((paragraph) => ['.PP', roff(paragraph)]),
-    ...[
-      ...(command.definition.arguments ?? []),
-      ...(command.definition.options ?? []),
-      ...ownFormats(command),
-    ].flatMap((taken) => item('flags' in taken ? taken.flags : taken.syntax, describe(taken))),
+    ...[...(command.definition.arguments ?? []), ...shownOptions(command.definition)].flatMap((taken) =>
+      item('flags' in taken ? taken.flags : taken.syntax, describe(taken)),
+    ),
     '.PP',
     'Examples:',
     ...Object.entries(command.definition.examples).flatMap(([line, description]) => [
@@ -213,7 +211,7 @@ export async function manualPage(version: string): Promise<string> {
     '.SH COMMANDS',
     ...commands.flatMap(section),
     '.SH ENVIRONMENT',
-    roff('An option overrides the environment, which overrides the profile, which overrides the default.'),
+    roff(PRECEDENCE),
     ...ENVIRONMENT.flatMap((variable) => item(variable.name, variable.description)),
     '.SH SETTINGS',
     roff('Settings of a profile, for mailclaim config.'),

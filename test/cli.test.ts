@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { everyCommand, isGroup, longFlag } from '../src/cli/line.ts'
 import { OTHER_COMMANDS, OTHER_OPTIONS } from '../src/cli/suggestions.ts'
 import { run } from '../src/cli.ts'
-import { globalOptions } from '../src/commands/program.ts'
+import { globalOptions, TOPICS } from '../src/commands/program.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
+import { Exit } from '../src/errors.ts'
+import { FORMATS } from '../src/settings/settings.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 
@@ -14,6 +16,8 @@ async function type(line: string | readonly string[], options: FakeContextOption
   const code = await run(argv, context)
   return { code, stdout: context.stdout.text, stderr: context.stderr.text, context }
 }
+
+const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
 
 /** Every help there is: the program's, each group's, each command's. */
 const helps = [
@@ -53,16 +57,25 @@ describe('the contract', () => {
     const { code, stdout } = await type(`${words} --help`)
     expect(code).toBe(0)
     expect(stdout).toContain(`Usage: mailclaim ${words}`)
-    for (const option of `${options} ${GLOBAL_FLAGS}`.trim().split(/\s+/)) {
+    const own = options.split(' ').filter((flag) => !globalFlags.includes(flag) && flag !== '')
+    for (const option of [...own, '--help']) {
       expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
     }
+    expect(stdout).toContain('\nGlobal options: mailclaim help options\n')
+    expect(stdout).not.toMatch(/^ +--(base-url|verbose|json)\b/m)
+  })
+
+  test('the options of every command are in one topic of help', async () => {
+    const { stdout } = await type('help options')
+    for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))
+      expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
   })
 
   test('the help of a group shows its commands, and the help of the program shows every group', async () => {
     const root = (await type('--help')).stdout
     for (const words of Object.keys(COMMANDS)) {
       const [first = '', second] = words.split(' ')
-      expect(root).toMatch(new RegExp(`^  ${first}\\b`, 'm'))
+      expect(root).toMatch(new RegExp(`^  .*\\b${first}  +\\w`, 'm'))
       if (second !== undefined) expect((await type(`${first} --help`)).stdout).toMatch(`\n  ${second} `)
     }
   })
@@ -87,10 +100,60 @@ describe('help', () => {
       const examples = stdout.split('\n').filter((line) => line.startsWith('  $ '))
       expect(examples.length).toBeGreaterThanOrEqual(2)
       expect(examples.filter((line) => line.includes(`mailclaim ${words}`))).not.toEqual([])
-      expect(stdout).toMatch(/^Fields:\n {2}\w.*^Exit codes:\n {2}0 {4}done\n {2}1 .*\n {2}143 /ms)
+      expect(stdout).toMatch(
+        /^Fields:\n {2}\w.*^Exit codes \(mailclaim help exit-codes\):\n {2}0 done, 1 a bug, .* 143\s+terminated\n$/ms,
+      )
       expect(stdout).not.toMatch(/undefined|\[object/)
     },
   )
+
+  test.each(Object.keys(TOPICS))('mailclaim help %s fits 80 columns, and 40', async (topic) => {
+    for (const columns of [undefined, 80, 40]) {
+      const { code, stdout, stderr } = await type(
+        `help ${topic}`,
+        columns === undefined ? {} : { terminal: { columns }, environment: { noColor: true } },
+      )
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(overlong(stdout, columns ?? 80)).toEqual([])
+      if (columns !== 40) for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThan(81)
+      expect(stdout).toMatch(/^\S.*\w.*[^\n]\n$/s)
+      expect(stdout).not.toMatch(/undefined|\[object|\0/)
+    }
+  })
+
+  test.each(Object.keys(TOPICS))('an example of mailclaim help %s is understood', async (topic) => {
+    const { stdout } = await type(`help ${topic}`)
+    for (const [, line = ''] of stdout.matchAll(/^ {2}\$ mailclaim (.*?)(?: >.*)?$/gm))
+      expect((await type(`${line} --base-url nowhere`)).stderr, line).not.toMatch(
+        /unknown|too many|missing|needs/,
+      )
+  })
+
+  test('the topics have every format, every exit code and every variable', async () => {
+    const formats = (await type('help formats')).stdout
+    for (const { leaf } of everyCommand())
+      for (const format of [...FORMATS, ...((await leaf.load()).output.formats ?? [])])
+        expect(formats).toMatch(new RegExp(`\\b${format}\\b`))
+    const codes = (await type('help exit-codes')).stdout
+    expect(codes.match(/^ {2}\d+(?= +\w)/gm)?.map(Number)).toEqual(Object.values(Exit))
+    expect((await type('help environment')).stdout).toMatch(/^ {2}MAILCLAIM_API_KEY +an API key/m)
+  })
+
+  test('a topic is printed in color on a terminal, and whatever options stand beside it', async () => {
+    const { stdout } = await type('help exit-codes')
+    expect((await type('help --quiet exit-codes --help')).stdout).toBe(stdout)
+    expect((await type('help exit-codes', { terminal: { columns: 80 } })).stdout).toBe(
+      stdout.replace('Exit codes:', '\u001b[1mExit codes:\u001b[22m'),
+    )
+  })
+
+  test('the fields of an event are shown by object, and --fields lists them', async () => {
+    const { stdout } = await type('claim --help')
+    expect(stdout).toContain(
+      '\nFields of an event (--format jsonl):\n  event, at, message, claim.*, report.* (--fields --format jsonl lists them all)\n',
+    )
+    expect((await type('claim --fields --format jsonl')).stdout).toContain('\nreport.findings.fix\n')
+  })
 
   test('help, --help and -h print the same help', async () => {
     const { stdout } = await type('config set --help')
@@ -125,6 +188,20 @@ describe('the bare program', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim <command>')
     expect(stdout).toMatch(/Nothing is configured yet\..*\n?.*mailclaim sandbox/)
+  })
+
+  test.each(['', '--help'])('mailclaim %s fits a terminal of 24 lines and 80 columns', async (line) => {
+    const { stdout } = await type(line, { terminal: { columns: 80 }, environment: { noColor: true } })
+    // The prompt takes a line as well.
+    expect(stdout.trimEnd().split('\n').length).toBeLessThan(24)
+    for (const row of stdout.split('\n')) expect(row.length, row).toBeLessThan(81)
+    for (const word of Object.keys(tree)) expect(stdout).toMatch(new RegExp(`^  .*\\b${word}  +\\w`, 'm'))
+    expect(stdout).toContain(`help <topic>\`): ${Object.keys(TOPICS).join(', ')}\n`)
+  })
+
+  test('in a narrow window, the commands stand below the names of their groups', async () => {
+    const { stdout } = await type('', { terminal: { columns: 40 }, environment: { noColor: true } })
+    expect(stdout).toContain('\n\nSign in:\n  login\n      sign in with the browser\n  logout\n')
   })
 
   test('the program does not offer the sandbox if something is configured', async () => {
@@ -188,7 +265,12 @@ describe('a command line that cannot be understood', () => {
   test.each([
     ['confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['config lst', "unknown command 'lst'", 'did you mean mailclaim config list?'],
-    ['help confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
+    ['help confg', "unknown command 'confg'", 'did you mean mailclaim help config?'],
+    ['help enviroment', "unknown command 'enviroment'", 'did you mean mailclaim help environment?'],
+    ['help exit-code', "unknown command 'exit-code'", 'did you mean mailclaim help exit-codes?'],
+    ['help claims ci', "unknown command 'ci'", 'did you mean mailclaim help ci?'],
+    ['help qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
+    ['formats', "unknown command 'formats'", 'did you mean mailclaim help formats?'],
     ['confg --help', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['unset', "unknown command 'unset'", 'did you mean mailclaim config unset?'],
     ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
@@ -342,6 +424,8 @@ describe('suggestions for the words of other programs', () => {
     ['diagnose', 'one of mailclaim claims check, mailclaim doctor'],
     ['version', 'mailclaim --version'],
     ['docs', 'mailclaim --help'],
+    ['help docs', 'mailclaim --help'],
+    ['env', 'mailclaim help environment'],
     ['auth login', 'mailclaim login'],
     ['lgoin', 'mailclaim login'],
     ['-v', 'one of --verbose, --version'],

@@ -4,7 +4,7 @@ import type {
   Completion,
   OptionDefinition,
 } from '../commands/definition.ts'
-import { globalOptions } from '../commands/program.ts'
+import { globalOptions, TOPICS } from '../commands/program.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
@@ -98,13 +98,10 @@ function optionBefore(
 function commandWords(line: CommandLine): Answer {
   const level = Object.entries(commandsOf(line.node) ?? {})
   const candidates = level.map(([value, node]) => ({ value, description: node.summary }))
-  const atRoot = line.node === undefined && !line.helpWord
-  return {
-    candidates: atRoot
-      ? [...candidates, { value: 'help', description: 'show the help of a command' }]
-      : candidates,
-    files: false,
-  }
+  if (line.node !== undefined) return answer(candidates)
+  const topics = Object.entries(TOPICS).map(([value, description]) => ({ value, description }))
+  const help = { value: 'help', description: 'show the help of a command' }
+  return answer([...candidates, ...(line.helpWord ? topics : [help])])
 }
 
 /** The options that can still be given: all but those that were given and aren't repeatable. */

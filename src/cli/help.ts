@@ -1,8 +1,7 @@
-import { type Command, Help } from 'commander'
-import { type CommandDefinition, exitCodesOf, fieldLists } from '../commands/definition.ts'
-import { ENVIRONMENT, EVENTS_TITLE, EXIT_MEANINGS } from '../commands/program.ts'
+import { Command, Help, type Option } from 'commander'
+import { type CommandDefinition, exitCodesOf, fieldLists, objectsOf } from '../commands/definition.ts'
+import { EVENTS_TITLE, EXIT_MEANINGS } from '../commands/program.ts'
 import type { Output } from '../context.ts'
-import type { ExitCode } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 
 /** The width if nothing says it, and for documentation and pipes. */
@@ -12,26 +11,31 @@ const WIDEST = 100
 /** In a narrower window a description stands under its term, not beside it. */
 const NARROW = 60
 const NARROWEST = 20
+/** Stands for a space where no line may break: commander breaks at any other. */
+const TIE = '\0'
+
+/** The group of the options of every command, which one topic of help shows for all. */
+export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
 /** The width of help in columns. */
 export function helpWidth(output: Pick<Output, 'columns'>): number {
   return Math.max(NARROWEST, Math.min(output.columns ?? USUAL_WIDTH, WIDEST))
 }
 
-/** How commander formats help: at any width, with nothing cut, and commands before options. */
+/** How commander formats help: at any width, with nothing cut, and without the options of every command. */
 export function helpLayout(width: number, palette: Palette): Partial<Help> {
   const narrow = width < NARROW
   return {
     helpWidth: width,
     minWidthToWrap: NARROWEST - 4,
     styleTitle: palette.heading,
-    subcommandTerm: (command) => command.name(),
+    subcommandTerm: (command) => (narrow ? command.name() : besideItsGroup(command)),
     formatHelp(command, helper) {
-      const text =
-        command.commands.length === 0
-          ? Help.prototype.formatHelp.call(helper, command, helper)
-          : commandsFirst(command, helper)
-      return breakUsage(text, command, helper, width)
+      // What commander suggests for a mistyped option is among the visible ones too: they are left out only here.
+      const brief = Object.assign(Object.create(helper) as Help, {
+        visibleOptions: () => ownOptions(command),
+      })
+      return breakUsage(Help.prototype.formatHelp.call(brief, command, brief), command, helper, width)
     },
     ...(narrow
       ? {
@@ -40,25 +44,28 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
             return `  ${term}\n${indent(helper.boxWrap(description, width - 6), 6)}`
           },
         }
-      : {}),
+      : {
+          groupItems: (_all, visible) =>
+            new Map([[visible[0] instanceof Command ? 'Commands:' : 'Options:', visible]]),
+        }),
+  }
+
+  function ownOptions(command: Command): Option[] {
+    if (command.commands.length > 0) return []
+    return new Help()
+      .visibleOptions(command)
+      .filter(({ helpGroupHeading }) => helpGroupHeading !== GLOBAL_OPTIONS_TITLE)
   }
 }
 
-function commandsFirst(command: Command, helper: Help): string {
-  const withoutOptions = Object.assign(Object.create(helper) as Help, { visibleOptions: () => [] })
-  const termWidth = helper.longestOptionTermLength(command, helper)
-  const options = helper
-    .visibleOptions(command)
-    .map((option) =>
-      helper.formatItem(helper.optionTerm(option), termWidth, helper.optionDescription(option), helper),
-    )
-  return [
-    Help.prototype.formatHelp.call(withoutOptions, command, withoutOptions).trimEnd(),
-    '',
-    helper.styleTitle('Global options:'),
-    ...options,
-    '',
-  ].join('\n')
+/** A command's name in a column beside the names of the groups; a group is named once. */
+function besideItsGroup(command: Command): string {
+  const groups = command.parent?.commands.map((sibling) => sibling.helpGroup().replace(/:$/, '')) ?? []
+  const column = Math.max(...groups.map((group) => group.length))
+  if (column === 0) return command.name()
+  const at = command.parent?.commands.indexOf(command) ?? 0
+  const group = groups[at] === groups[at - 1] ? '' : (groups[at] ?? '')
+  return `${group.padEnd(column)}  ${command.name()}`
 }
 
 /** Commander never wraps the usage line: if it is too long, it moves below its title. */
@@ -78,55 +85,63 @@ export function reflow(text: string): string {
     .join('\n\n')
 }
 
-/** What follows the options in a command's help: examples and exit codes. */
-export function helpAfter(definition: CommandDefinition, command: Command): string {
+/** Where the options of every command are, instead of them. */
+export function globalOptionsLine(command: Command): string {
+  return `\n${layoutOf(command).helper.styleTitle(GLOBAL_OPTIONS_TITLE)} mailclaim help options`
+}
+
+/** What follows the options in a command's help: examples, fields, events and exit codes. */
+export function helpAfter({ examples, output, ...definition }: CommandDefinition, command: Command): string {
+  const lists = fieldLists(output).map(([title, names]) => {
+    const brief =
+      names === output.events
+        ? `${objectsOf(names).join(', ')} (--fields --format jsonl lists them all)`
+        : names.join(', ')
+    return enumeration(`${title}:`, brief, command)
+  })
+  const meanings = exitCodesOf(definition).map(
+    (code) => `${code}${TIE}${EXIT_MEANINGS[code].split(/[,:]/)[0]}`,
+  )
+  return [
+    globalOptionsLine(command),
+    exampleList(examples, command),
+    ...lists,
+    ...(definition.events === undefined
+      ? []
+      : [itemList(EVENTS_TITLE, Object.entries(definition.events), command)]),
+    enumeration('Exit codes (mailclaim help exit-codes):', meanings.join(', '), command),
+  ].join('\n\n')
+}
+
+/** Command lines, each below what it does. */
+export function exampleList(examples: CommandDefinition['examples'], command: Command): string {
   const { helper, width } = layoutOf(command)
-  const examples = Object.entries(definition.examples).map(
+  const items = Object.entries(examples).map(
     ([line, description]) =>
       `${comment(reflow(description), width, helper)}\n${wrapCommandLine(line, width)}`,
   )
+  return `${helper.styleTitle('Examples:')}\n${items.join('\n\n')}`
+}
+
+/** Terms below a title, each beside its description. */
+export function itemList(
+  title: string,
+  items: readonly (readonly [term: string, description: string])[],
+  command: Command,
+): string {
+  const { helper, width } = layoutOf(command)
+  const termWidth = Math.max(...items.map(([term]) => term.length))
   return [
-    '',
-    helper.styleTitle('Examples:'),
-    examples.join('\n\n'),
-    '',
-    ...fieldLists(definition.output).map(([title, names]) => fieldNames(`${title}:`, names, command)),
-    ...(definition.events === undefined ? [] : [events(definition.events, command), '']),
-    exitCodes('Exit codes:', exitCodesOf(definition), command),
+    helper.styleTitle(helper.boxWrap(title, width)),
+    ...items.map(([term, description]) => helper.formatItem(term, termWidth, description, helper)),
   ].join('\n')
 }
 
-/** The events of a command whose JSON lines are events. */
-function events(meanings: Readonly<Record<string, string>>, command: Command): string {
+/** Text below a title. */
+function enumeration(title: string, text: string, command: Command): string {
   const { helper, width } = layoutOf(command)
-  const termWidth = Math.max(...Object.keys(meanings).map((name) => name.length))
-  const items = Object.entries(meanings).map(([name, meaning]) =>
-    helper.formatItem(name, termWidth, meaning, helper),
-  )
-  return [helper.styleTitle(helper.boxWrap(EVENTS_TITLE, width)), ...items].join('\n')
-}
-
-/** The fields that `--fields` can name. */
-function fieldNames(title: string, fields: readonly string[], command: Command): string {
-  const { helper, width } = layoutOf(command)
-  return `${helper.styleTitle(title)}\n${indent(helper.boxWrap(fields.join(', '), width - 2), 2)}\n`
-}
-
-/** A list of exit codes with what they mean. */
-export function exitCodes(title: string, codes: readonly ExitCode[], command: Command): string {
-  const { helper, width } = layoutOf(command)
-  const items = codes.map((code) => helper.formatItem(String(code), 3, EXIT_MEANINGS[code], helper))
-  return [helper.styleTitle(helper.boxWrap(title, width)), ...items].join('\n')
-}
-
-/** The variables that the program reads. */
-export function environmentVariables(command: Command): string {
-  const { helper } = layoutOf(command)
-  const termWidth = Math.max(...ENVIRONMENT.map(({ name }) => name.length))
-  const items = ENVIRONMENT.map(({ name, description }) =>
-    helper.formatItem(name, termWidth, description, helper),
-  )
-  return [helper.styleTitle('Environment (an option overrides it):'), ...items].join('\n')
+  const lines = helper.boxWrap(text, width - 2).replaceAll(TIE, ' ')
+  return `${helper.styleTitle(helper.boxWrap(title, width))}\n${indent(lines, 2)}`
 }
 
 /** Wraps text to the width of help. */

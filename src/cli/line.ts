@@ -1,5 +1,5 @@
 import type { OptionDefinition } from '../commands/definition.ts'
-import { GLOBAL_OPTIONS } from '../commands/program.ts'
+import { GLOBAL_OPTIONS, TOPICS, type Topic } from '../commands/program.ts'
 import { type CommandGroup, type CommandLeaf, tree } from '../commands/tree.ts'
 
 export type CommandNode = CommandLeaf | CommandGroup
@@ -71,6 +71,13 @@ export function readLine(argv: readonly string[]): CommandLine {
     }
   }
   return { words, node, unknownWord: undefined, unknownOption: undefined, rest, helpWord }
+}
+
+/** The topic that `mailclaim help <topic>` names. */
+export function topicOf({ helpWord, words, unknownWord = '' }: CommandLine): Topic | undefined {
+  return helpWord && words.length === 0 && Object.hasOwn(TOPICS, unknownWord)
+    ? (unknownWord as Topic)
+    : undefined
 }
 
 /** The commands of a group; undefined for a command. */

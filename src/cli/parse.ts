@@ -1,7 +1,7 @@
-import { Command, CommanderError, Option } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { type CommandDefinition, fieldsIn, type OutputDefinition } from '../commands/definition.ts'
-import { GLOBAL_OPTIONS, globalOptions, PROGRAM } from '../commands/program.ts'
-import { SETUP, tree } from '../commands/tree.ts'
+import { GLOBAL_OPTIONS, globalOptions, PROGRAM, shownOptions, TOPICS } from '../commands/program.ts'
+import { type CommandGroup, tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
@@ -9,11 +9,22 @@ import { type GlobalOptions, resolveSettings, type Settings } from '../settings/
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
 import { noFieldsError, unknownFieldError, unlistedFields } from '../terminal/fields.ts'
 import { warn } from '../terminal/notices.ts'
-import { environmentVariables, exitCodes, helpAfter, helpLayout, helpWidth, reflow, wrapped } from './help.ts'
-import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
+import {
+  GLOBAL_OPTIONS_TITLE,
+  globalOptionsLine,
+  helpAfter,
+  helpLayout,
+  helpWidth,
+  reflow,
+  wrapped,
+} from './help.ts'
+import { type CommandLine, type CommandNode, isGroup, readLine, topicOf } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson } from './report.ts'
 import { requireArguments, usageErrorOf } from './usage-errors.ts'
+
+/** The columns beside the names of groups and commands, of 80. */
+const SUMMARY_WIDTH = 48
 
 /**
  * Parses a command line with commander and runs its command.
@@ -32,6 +43,12 @@ export async function runCommandLine(argv: readonly string[], context: Context):
     colorLevel(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
   )
   const program = buildProgram(line, definition, argv, context, printed, palette)
+  const topic = topicOf(line)
+  if (topic !== undefined) {
+    const { topicText } = await import('./topics.ts')
+    await context.stdout.write(topicText(topic, program))
+    return Exit.done
+  }
   try {
     await program.parseAsync(wordsFor(line), { from: 'user' })
     return Exit.done
@@ -75,14 +92,12 @@ function buildProgram(
   program
     .description(reflow(PROGRAM.description))
     .usage('<command> [options]')
-    .version(context.program.version, '-V, --version', 'print the version')
+    .version(context.program.version, '-V, --version', PROGRAM.version)
     .configureHelp(helpLayout(helpWidth(context.stdout), palette))
     .exitOverride()
     .showSuggestionAfterError(true)
-    .addHelpOption(new Option('-h, --help', 'show this help').helpGroup('Global options:'))
-    .addHelpCommand(
-      new Command('help [command]').description('show the help of a command').helpGroup(`${SETUP}:`),
-    )
+    .helpOption('-h, --help', PROGRAM.help)
+    .helpCommand(false)
     // Commander's output is collected and written through the context, which handles back pressure and EPIPE.
     .configureOutput({
       writeOut: (text) => {
@@ -99,20 +114,18 @@ function buildProgram(
       getErrHelpWidth: () => helpWidth(context.stdout),
       getErrHasColors: () => true,
     })
-  program.addHelpText('after', ({ command }) =>
-    command === program
-      ? [
-          '',
-          wrapped(PROGRAM.after, program),
-          '',
-          environmentVariables(program),
-          '',
-          exitCodes('Exit codes:', Object.values(Exit), program),
-        ].join('\n')
-      : '',
+  program.addHelpText('after', () =>
+    [
+      '',
+      wrapped('`mailclaim help <command>` shows what a command does, with examples.', program),
+      wrapped(`Topics (\`mailclaim help <topic>\`): ${Object.keys(TOPICS).join(', ')}`, program),
+    ].join('\n'),
   )
-  if (definition === undefined) addOptions(program, GLOBAL_OPTIONS, 'Global options:')
+  if (definition === undefined) addOptions(program, GLOBAL_OPTIONS, GLOBAL_OPTIONS_TITLE)
   addLevel(program, tree, [])
+  // Commander then suggests the similar ones.
+  if (line.helpWord && line.unknownWord !== undefined)
+    for (const topic of Object.keys(TOPICS)) program.command(topic)
   return program
 
   function addLevel(
@@ -129,14 +142,14 @@ function buildProgram(
       command
         .summary(node.summary)
         .description(`${node.summary.charAt(0).toUpperCase()}${node.summary.slice(1)}.`)
-      command.addHelpOption(new Option('-h, --help', 'show this help').helpGroup('Global options:'))
       if (node.heading !== undefined) command.helpGroup(`${node.heading}:`)
       if (isGroup(node)) {
-        command.summary(`${node.summary}: ${Object.keys(node.commands).join(', ')}`)
+        command.summary(summaryOf(node))
+        command.addHelpText('after', () => globalOptionsLine(command))
         command.usage('<command> [options]')
         // Commander itself looks for a command after `--`.
         if (typed || line.rest.includes('--')) {
-          if (definition === undefined) addOptions(command, GLOBAL_OPTIONS, 'Global options:')
+          if (definition === undefined) addOptions(command, GLOBAL_OPTIONS, GLOBAL_OPTIONS_TITLE)
           addLevel(command, node.commands, words)
         }
       } else if (definition !== undefined) {
@@ -148,12 +161,15 @@ function buildProgram(
   function define(command: Command, definition: CommandDefinition): void {
     command.description(reflow(definition.description))
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
-    const { output, options: own = [] } = definition
-    const globals = globalOptions(definition)
+    const { output } = definition
+    const own = shownOptions(definition)
+    const globals = globalOptions(definition).filter(({ flags }) =>
+      own.every((option) => option.flags !== flags),
+    )
     for (const { syntax, description } of definition.arguments ?? [])
       command.argument(syntax.replace(/^<(.*)>$/, '[$1]'), description)
     addOptions(command, own, 'Options:')
-    addOptions(command, globals, 'Global options:')
+    addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
     command.addHelpText('after', () => helpAfter(definition, command))
     command.action(async () => {
       const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
@@ -173,6 +189,13 @@ function buildProgram(
       await definition.run({ arguments: command.args, options }, context, settings)
     })
   }
+}
+
+/** What a group holds, in one line of the program's help: its commands, and what they are for if there is space. */
+function summaryOf({ summary, commands }: CommandGroup): string {
+  const words = Object.keys(commands).join(', ')
+  const whole = `${summary}: ${words}`
+  return whole.length <= SUMMARY_WIDTH ? whole : words
 }
 
 /** Prints the fields that `--fields` can name, one a line. */

@@ -1,17 +1,22 @@
+import { TOPICS } from '../commands/program.ts'
 import { type CommandLine, everyCommand, longFlag } from './line.ts'
 
 /**
  * What people type because other programs have it, and what it is here: the last word of a command (`list` means every list,
- * or that of the group that was typed), a whole command, or an option of the program.
+ * or that of the group that was typed), a whole command, a topic of help, or an option of the program.
  */
 export const OTHER_COMMANDS: Readonly<Record<string, readonly string[]>> = {
   add: ['create'],
   describe: ['get'],
   diagnose: ['claims check', 'doctor'],
+  codes: ['exit-codes'],
   dns: ['claims check'],
   docs: ['--help'],
   domain: ['claim', 'claims list'],
   domains: ['claim', 'claims list'],
+  env: ['environment'],
+  flags: ['options'],
+  format: ['formats'],
   info: ['get', 'auth status'],
   init: ['login', 'config set'],
   ls: ['list'],
@@ -61,9 +66,16 @@ export const OTHER_OPTIONS: Readonly<Record<string, readonly string[]>> = {
  *
  * @param similar the words at this place that are spelled nearly so
  */
-export function meantCommands(word: string, similar: readonly string[], { words }: CommandLine): string[] {
+export function meantCommands(
+  word: string,
+  similar: readonly string[],
+  { words, helpWord }: CommandLine,
+): string[] {
   const meant = lookUp(OTHER_COMMANDS, word) ?? [word]
-  const everywhere = [...everyCommand()].map((command) => command.words)
+  const everywhere = [
+    ...[...everyCommand()].map((command) => command.words),
+    ...Object.keys(TOPICS).map((topic) => ['help', topic]),
+  ]
   const found = everywhere.filter(
     (path) => meant.includes(path.join(' ')) || meant.includes(path.at(-1) ?? ''),
   )
@@ -71,7 +83,8 @@ export function meantCommands(word: string, similar: readonly string[], { words 
   const nearly = similar.filter((other) => isLikely(word, other)).map((other) => [...words, other])
   const options = meant.filter((other) => other.startsWith('--')).map((option) => [option])
   const best = [inGroup, options, nearly, found].find((paths) => paths.length > 0) ?? []
-  return best.map((path) => ['mailclaim', ...path].join(' '))
+  const start = helpWord && best !== options ? ['mailclaim', 'help'] : ['mailclaim']
+  return best.map((path) => [...start, ...path.filter((part) => !start.includes(part))].join(' '))
 }
 
 /**

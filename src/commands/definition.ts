@@ -124,6 +124,11 @@ export function fieldLists({
   return lists
 }
 
+/** Fields with one entry for all those of an object: `event`, and `claim.*`. */
+export function objectsOf(fields: readonly string[]): readonly string[] {
+  return [...new Set(fields.map((field) => field.replace(/\..*/, '.*')))]
+}
+
 /** The output of a command whose items are its own: what isn't in a column isn't in the item. */
 export function ownOutput(
   columns: readonly Column[],

@@ -25,10 +25,22 @@ export const EVENTS_TITLE = 'Events of --format jsonl:'
 export const PROGRAM = {
   description:
     "Sign in, claim a domain that another team has verified, and find out why a claim isn't verifying.",
-  after: '`mailclaim help <command>` shows what a command does, with examples and exit codes.',
+  version: 'print the version',
+  help: 'show this help',
   welcome:
     'Nothing is configured yet. To try everything on this machine, without an account: mailclaim sandbox. To sign in to a service: mailclaim login.',
 } as const
+
+/** What `mailclaim help` explains besides commands. Their texts are in cli/topics.ts. */
+export const TOPICS = {
+  options: 'the options of every command',
+  environment: 'the variables that the program reads',
+  'exit-codes': 'what the exit codes mean',
+  formats: 'the output formats, and how to choose fields',
+  ci: 'how to sign in and what to check in CI',
+} as const
+
+export type Topic = keyof typeof TOPICS
 
 /** The options that set settings: those of every command, or those of one command alone. */
 export function settingOptions(command?: Setting<unknown>['command']): OptionDefinition[] {
@@ -50,24 +62,6 @@ export function settingOptions(command?: Setting<unknown>['command']): OptionDef
     }
   })
 }
-
-/** The variables that the program reads; an option overrides them. */
-export const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
-  ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
-    variable
-      ? { name: variable, description: flags ? `${description}, as --${settingName(key)}` : description }
-      : [],
-  ),
-  { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
-  { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
-  { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
-  {
-    name: 'NO_COLOR, FORCE_COLOR',
-    description: 'no color, or color even without a terminal; FORCE_COLOR overrides NO_COLOR',
-  },
-  { name: 'HTTPS_PROXY, HTTP_PROXY, NO_PROXY', description: 'the proxy, and the hosts that bypass it' },
-  { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
-]
 
 /** The options that a command takes, before or after its name, besides its own; some know more formats than others. */
 export function globalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
@@ -95,6 +89,13 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     { flags: '--no-input', description: 'never ask a question' },
     { flags: '--no-color', description: 'no color' },
   ]
+}
+
+/** The options that the help of a command shows: its own, and `--format` if it has formats besides the usual ones. */
+export function shownOptions(definition: CommandDefinition): OptionDefinition[] {
+  const { options = [], output } = definition
+  const formats = globalOptions(definition).filter(({ flags }) => flags.startsWith('--format '))
+  return [...options, ...(output.formats === undefined ? [] : formats)]
 }
 
 /** The global options without a command. */

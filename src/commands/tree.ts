@@ -30,8 +30,8 @@ const leaf = (
 const SIGN_IN = 'Sign in'
 const TEAM = 'View the team'
 const CLAIM = 'Claim a domain'
-const TRY = 'Try and troubleshoot'
-export const SETUP = 'Set up'
+const TRY = 'Try and diagnose'
+const SETUP = 'Set up'
 
 /** Every command of the program, in the order in which help shows them. */
 export const tree: CommandTree = {
@@ -87,7 +87,7 @@ export const tree: CommandTree = {
   sandbox: leaf('run a local service to try things out', () => import('./sandbox.ts'), TRY),
   doctor: leaf('check the setup, with a remedy for each problem', () => import('./doctor.ts'), TRY),
   config: {
-    summary: 'settings of a profile',
+    summary: 'profile settings',
     heading: SETUP,
     commands: {
       list: leaf('list the settings, with the source of each', () => import('./config/list.ts')),

@@ -4,6 +4,8 @@ import { recordClaim } from '../../src/claims/ledger.ts'
 import { complete } from '../../src/cli/complete.ts'
 import { everyCommand } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
+import { TOPICS } from '../../src/commands/program.ts'
+import { tree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -22,6 +24,9 @@ describe('the words that fit at the cursor', () => {
     ['config u', ['unset']],
     ['--profile x config u', ['unset']],
     ['help config p', ['path']],
+    ['help ', [...Object.keys(tree), ...Object.keys(TOPICS)]],
+    ['help e', ['environment', 'exit-codes']],
+    ['help exit-codes ', []],
     ['help config set ', []],
     ['nothing ', []],
     ['config nothing ', []],

@@ -178,7 +178,7 @@ async function approve(address: string): Promise<void> {
   await fetch(redirect)
 }
 
-/** What help says of a command. */
+/** What help says of a command, and the topics and `--fields` for it. */
 interface Help {
   readonly exits: readonly number[]
   readonly formats: readonly string[]
@@ -188,8 +188,12 @@ interface Help {
   readonly jsonl: readonly string[]
 }
 
-function readHelp(stdout: string): Help {
-  const text = stdout.replaceAll(/\u001b\[\d+m/g, '')
+/** @param read what `help <command>`, `help options` or `<command> --fields` prints */
+async function readHelp(
+  words: readonly string[],
+  read: (words: readonly string[]) => Promise<string>,
+): Promise<Help> {
+  const text = await read(['help', ...words])
   const section = (title: string) =>
     text
       .split(`\n${title}:\n`)[1]
@@ -198,16 +202,23 @@ function readHelp(stdout: string): Help {
   const names = (title: string) =>
     section(title).flatMap((line) => line.split(/[,\s]+/).filter((name) => name !== ''))
   const json = names('Fields')
-  const events = names('Fields of an event (--format jsonl)')
+  const [events = ''] = section('Fields of an event (--format jsonl)')
+  const [objects = ''] = events.trim().split(' (--fields')
+  const jsonl =
+    events === '' ? json : (await read([...words, '--fields', '--format', 'jsonl'])).trim().split('\n')
+  if (events !== '')
+    expect([...new Set(jsonl.map((field) => field.replace(/\..*/, '.*')))].join(', ')).toBe(objects)
+  const globals = await read(['help', 'options'])
   return {
-    exits: section('Exit codes').map((line) => Number.parseInt(line, 10)),
+    exits: [...section('Exit codes (mailclaim help exit-codes)').join(' ').matchAll(/\d+/g)].map(Number),
+    // The command's own description comes first, if it has one.
     formats:
       /--format <format> +output format \(([^;]+);/
-        .exec(text.replaceAll(/\n {3,}/g, ' '))?.[1]
+        .exec(`${text}${globals}`.replaceAll(/\n {3,}/g, ' '))?.[1]
         ?.split(', ') ?? [],
     json,
     columns: [...json, ...names('Fields of tables, TSV and CSV only')],
-    jsonl: events.length > 0 ? events : json,
+    jsonl,
   }
 }
 
@@ -365,7 +376,7 @@ async function load(name: string): Promise<Command> {
   const definition = await found?.leaf.load()
   if (definition === undefined) throw new Error(`no command ${name}`)
   const type = await createRunner()
-  const help = readHelp((await type([...words, '--help'], { terminal: { columns: 100 } })).stdout)
+  const help = await readHelp(words, async (typed) => (await type(typed)).stdout)
   const given = (definition.arguments ?? []).map(({ syntax }) => {
     const value = ARGUMENTS[/\w+/.exec(syntax)?.[0] ?? '']
     if (value === undefined) throw new Error(`add a valid value for ${syntax} to this test`)

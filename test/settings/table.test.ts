@@ -114,7 +114,7 @@ describe('every setting', () => {
     const { key, name, setting } = entry
     const context = createFakeContext()
     const words = setting.command === undefined ? ['config', 'list'] : [setting.command]
-    expect(await run([...words, '--help'], context)).toBe(0)
+    expect(await run(['help', setting.command ?? 'options'], context)).toBe(0)
     expect(context.stdout.text).toContain(`  ${setting.flags}`)
     const { candidates } = await complete([...words, `--${name}`], context)
     expect(candidates).toEqual([{ value: `--${name}`, description: setting.description }])
@@ -163,9 +163,9 @@ describe('every setting', () => {
     },
   )
 
-  test.each(withVariable)('$setting.variable is in the help of the program', async ({ setting }) => {
+  test.each(withVariable)('$setting.variable is in help', async ({ setting }) => {
     const context = createFakeContext()
-    await run(['--help'], context)
+    await run(['help', 'environment'], context)
     expect(context.stdout.text).toContain(`  ${setting.variable} `)
   })
 

@@ -135,7 +135,7 @@ describe.runIf(needs('fish'))('fish', () => {
       expect(stderr).toBe('')
       return stdout.trimEnd().split('\n')
     }
-    expect(ask('mailclaim conf')).toEqual(['config\tsettings of a profile'])
+    expect(ask('mailclaim conf')).toEqual(['config\tprofile settings'])
     expect(ask('mailclaim config ').map((line) => line.split('\t')[0])).toEqual([
       'list',
       'get',

@@ -8,8 +8,8 @@ test.each(Object.entries(COMMANDS))(
     const world = createWorld()
     const { code, stdout, stderr } = await world.run([...command.split(' '), '--help'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    // Words joined again where the line was broken.
-    const offered = new Set(stdout.match(/--[a-z-]+/g))
+    const global = await world.run(['help', 'options'])
+    const offered = new Set(`${stdout}${global.stdout}`.match(/--[a-z-]+/g))
     expect(
       `${options} ${GLOBAL_FLAGS}`.split(' ').filter((option) => option !== '' && !offered.has(option)),
     ).toEqual([])

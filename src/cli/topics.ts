@@ -1,0 +1,126 @@
+import type { Command } from 'commander'
+import { EXIT_MEANINGS, GLOBAL_OPTIONS, optionText, PROGRAM, type Topic } from '../commands/program.ts'
+import { Exit } from '../errors.ts'
+import { FORMATS } from '../settings/settings.ts'
+import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
+import { exampleList, GLOBAL_OPTIONS_TITLE, itemList, wrapped } from './help.ts'
+
+/** The variables that the program reads; an option overrides them. */
+export const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
+  ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
+    variable
+      ? { name: variable, description: flags ? `${description}, as --${settingName(key)}` : description }
+      : [],
+  ),
+  { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
+  { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
+  { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
+  {
+    name: 'NO_COLOR, FORCE_COLOR',
+    description: 'no color, or color even without a terminal; FORCE_COLOR overrides NO_COLOR',
+  },
+  { name: 'HTTPS_PROXY, HTTP_PROXY, NO_PROXY', description: 'the proxy, and the hosts that bypass it' },
+  { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
+]
+
+/** What counts if a setting is made in several places. */
+export const PRECEDENCE =
+  'An option overrides the environment, which overrides the profile, which overrides the default.'
+
+/** What each format is. */
+const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
+  table: 'for people',
+  json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
+  jsonl: 'an object per line, as it arrives; of a command that waits, an event per line',
+  csv: 'commas and quotation marks, as in RFC 4180',
+  tsv: 'a header and a line per item, tab-separated',
+}
+
+/** The blocks of each topic. */
+const TOPIC_TEXTS: Readonly<Record<Topic, (program: Command) => string[]>> = {
+  options: (program) => [
+    itemList(
+      GLOBAL_OPTIONS_TITLE,
+      [
+        ...GLOBAL_OPTIONS.map((option) => [option.flags, optionText(option)] as const),
+        ['-h, --help', PROGRAM.help],
+        ['-V, --version', PROGRAM.version],
+      ],
+      program,
+    ),
+    wrapped(
+      'Every command takes them, before or after its name. If one is given twice, the last one counts, unless it is repeatable.',
+      program,
+    ),
+    wrapped(PRECEDENCE, program),
+  ],
+  environment: (program) => [
+    itemList(
+      'Environment:',
+      ENVIRONMENT.map(({ name, description }) => [name, description]),
+      program,
+    ),
+    wrapped(PRECEDENCE, program),
+  ],
+  'exit-codes': (program) => [
+    itemList(
+      'Exit codes:',
+      Object.values(Exit).map((code) => [String(code), EXIT_MEANINGS[code]]),
+      program,
+    ),
+    wrapped(
+      'A script tries again later after 7, waits after 8, and stops after any other. The help of a command names the codes that it can end with. With --json or --format jsonl the error is a line of JSON on standard error, with a more specific code.',
+      program,
+    ),
+  ],
+  formats: (program) => [
+    itemList(
+      'Formats:',
+      FORMATS.map((format) => [format, FORMAT_MEANINGS[format]]),
+      program,
+    ),
+    wrapped(
+      'Without --format: a table on a terminal, else tsv. Some commands have more formats, which their help names: claims check has markdown, claims record has zone and value, and what prints one thing prints its bare value.',
+      program,
+    ),
+    wrapped(
+      '--fields id,client.name selects fields, and columns in that order. --fields alone lists those of a command, in the format that --format names. --json is --format json.',
+      program,
+    ),
+    exampleList(
+      {
+        'mailclaim claims list --format csv --fields name,status': 'two columns for a spreadsheet',
+        'mailclaim claim --fields --format jsonl': 'the fields of an event',
+      },
+      program,
+    ),
+  ],
+  ci: (program) => [
+    wrapped(
+      'Sign in with an API key: put it into MAILCLAIM_API_KEY, from a secret of the CI system, for the one step that needs it. It is never stored. A runner that keeps its disk can have a session of its own instead: mailclaim login --profile ci --store file --no-browser.',
+      program,
+    ),
+    wrapped(
+      'Never put a refresh token or the state directory into a secret or a cache. A refresh token works once: the next job to send it makes the service revoke the whole grant.',
+      program,
+    ),
+    wrapped(
+      'With CI=true, --no-input, or without a terminal, nothing is asked: what is missing is exit code 2. A command that reaches its --timeout ends with exit code 8, and a later job can continue; 9 means that it ended unsuccessfully.',
+      program,
+    ),
+    exampleList(
+      {
+        'mailclaim claim example.com --no-input --timeout 900 --format jsonl':
+          'the whole flow, with an event per line',
+        'mailclaim claims check example.com --format markdown': 'a report for the summary of a job',
+        'mailclaim doctor --json > doctor.json': 'the setup of a job that failed, without secrets',
+      },
+      program,
+    ),
+  ],
+}
+
+/** What `mailclaim help <topic>` prints, at the width of the program's help. */
+export function topicText(topic: Topic, program: Command): string {
+  return `${TOPIC_TEXTS[topic](program).join('\n\n')}\n`
+}
