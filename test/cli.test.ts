@@ -103,7 +103,9 @@ describe('help', () => {
       expect(stdout).toMatch(
         /^Fields:\n {2}\w.*^Exit codes \(mailclaim help exit-codes\):\n {2}0 done, 1 a bug, .* 143\s+terminated\n$/ms,
       )
-      expect(stdout).not.toMatch(/undefined|\[object/)
+      // A code stands on the line of its meaning.
+      expect(stdout.split('\nExit codes')[1]).not.toMatch(/ \d+$/m)
+      expect(stdout).not.toMatch(/undefined|\[object|\0/)
     },
   )
 

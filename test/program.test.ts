@@ -36,6 +36,18 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
   })
 }
 
+it('only the topics of help load their texts', () => {
+  const loaded = (words: readonly string[]) =>
+    start(words, {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
+        "import Module from 'node:module'; process.on('exit', () => console.error(Object.keys(Module._cache)))",
+      )}`,
+    }).stderr
+  expect(loaded(['help', 'ci'])).toMatch(/dist[/\\]+topics-/)
+  for (const words of [['--help'], ['claim', '--help'], ['help', 'claim'], ['config', 'list']])
+    expect(loaded(words)).not.toContain('topics-')
+})
+
 describe.runIf(needs('posix'))('keeping what was compiled', () => {
   it.each([
     ['no home directory', {}],

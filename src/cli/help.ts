@@ -1,4 +1,4 @@
-import { Command, Help, type Option } from 'commander'
+import { Command, Help } from 'commander'
 import { type CommandDefinition, exitCodesOf, fieldLists, objectsOf } from '../commands/definition.ts'
 import { EVENTS_TITLE, EXIT_MEANINGS } from '../commands/program.ts'
 import type { Output } from '../context.ts'
@@ -31,10 +31,10 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
     styleTitle: palette.heading,
     subcommandTerm: (command) => (narrow ? command.name() : besideItsGroup(command)),
     formatHelp(command, helper) {
-      // What commander suggests for a mistyped option is among the visible ones too: they are left out only here.
-      const brief = Object.assign(Object.create(helper) as Help, {
-        visibleOptions: () => ownOptions(command),
-      })
+      const options = command.commands.length > 0 ? [] : helper.visibleOptions(command)
+      const own = options.filter(({ helpGroupHeading }) => helpGroupHeading !== GLOBAL_OPTIONS_TITLE)
+      // Only here: commander also takes what it suggests for a mistyped option from the visible ones.
+      const brief = Object.assign(Object.create(helper) as Help, { visibleOptions: () => own })
       return breakUsage(Help.prototype.formatHelp.call(brief, command, brief), command, helper, width)
     },
     ...(narrow
@@ -48,13 +48,6 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
           groupItems: (_all, visible) =>
             new Map([[visible[0] instanceof Command ? 'Commands:' : 'Options:', visible]]),
         }),
-  }
-
-  function ownOptions(command: Command): Option[] {
-    if (command.commands.length > 0) return []
-    return new Help()
-      .visibleOptions(command)
-      .filter(({ helpGroupHeading }) => helpGroupHeading !== GLOBAL_OPTIONS_TITLE)
   }
 }
 
