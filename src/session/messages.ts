@@ -82,6 +82,16 @@ export function replacedMeanwhile({ profile }: OAuthRecord): CliError {
   )
 }
 
+/** Somebody signed out of the profile while its session was being renewed. */
+export function signedOutMeanwhile(session: SignedIn): CliError {
+  return new CliError(
+    'not_signed_in',
+    Exit.notSignedIn,
+    `profile ${session.profile} was signed out while this command renewed its session, so its new tokens are not used`,
+    { hint: `to sign in again, run ${signInAgain(session)}` },
+  )
+}
+
 /** Something keeps deleting or replacing the lock file. */
 export function lockReplaced(profile: string, path: string): CliError {
   return new CliError(
