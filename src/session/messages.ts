@@ -2,7 +2,7 @@ import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
-import { REFRESH_TOKEN_DAYS } from './refresh-token.ts'
+import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
 type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 
@@ -62,7 +62,9 @@ export function sessionOver(record: OAuthRecord): CliError {
     expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
       'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
-    refused: 'the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere',
+    refused: `the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere${
+      ended && ended.at > expiryOf(ended.renewedAt) ? `, or it expired: ${lastRenewed(ended.renewedAt)}` : ''
+    }`,
   }[ended?.cause ?? 'refused']
   return new CliError(
     'session_over',
@@ -70,6 +72,15 @@ export function sessionOver(record: OAuthRecord): CliError {
     `the session of profile ${record.profile} is over: ${why}.${said}`,
     { hint: `run ${signInAgain(record)}` },
   )
+}
+
+/** Nothing but the wall clock, which may have jumped, says that the refresh token is too old. */
+export function mayHaveExpired(profile: string, renewedAt: number): string {
+  return `the session of profile ${profile} may have expired: ${lastRenewed(renewedAt)}`
+}
+
+function lastRenewed(at: number): string {
+  return `by this machine's clock, it was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(at)}`
 }
 
 /** Somebody signed in to the profile while its previous session was being renewed. */

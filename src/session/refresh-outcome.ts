@@ -166,7 +166,7 @@ export async function endSession(
   const replaced = await discardIfReplaced(attempt)
   if (replaced !== undefined) return replaced
   const now = context.clock.now()
-  const expired = hasExpired(record.id, secret, await readAccessToken(paths), context.clock)
+  const expired = hasExpired(record.id, secret, await readAccessToken(paths), context.clock) === true
   const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'
   const ended: OAuthRecord = {
     ...record,

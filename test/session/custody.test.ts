@@ -680,6 +680,58 @@ describe('a wall clock that jumped', () => {
   })
 })
 
+describe('a session that is too old by the wall clock alone', () => {
+  async function unprovenAge(how: 'without its access token' | 'after a restart') {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const { clock } = world.context
+    clock.setWall(clock.now() + 70 * 24 * 3600 * 1000)
+    if (how === 'without its access token') {
+      rmSync(world.paths.accessToken)
+      return world
+    }
+    const sinceBoot = () => ({ seconds: 50, boot: 'boot-2' })
+    return withEffectsOf(world, { clock: { ...clock, sinceBoot } })
+  }
+
+  it.each(['without its access token', 'after a restart'] as const)(
+    '%s, it may have expired, and the next command renews it',
+    async (how) => {
+      const { context, settings } = await unprovenAge(how)
+      const { state, doubt, problem } = await describeSession(context, settings)
+      expect({ state, problem }).toEqual({ state: 'needs_refresh', problem: undefined })
+      expect(doubt).toBe(
+        "the session of profile default may have expired: by this machine's clock, it was last renewed more than 60 days ago, on 2026-11-20 12:00:00 UTC",
+      )
+      expect(await endOf(() => currentCredential(context, settings))).toBe('ok')
+      expect((await describeSession(context, settings)).doubt).toBeUndefined()
+    },
+  )
+
+  it('that the service refuses may have expired, but may have been revoked as well', async () => {
+    const { context, settings } = await unprovenAge('without its access token')
+    const send = async () => jsonResponse(400, { error: 'invalid_grant' })
+    const refused = withEffects(context as never, { http: { ...context.http, send } })
+    await expect(currentCredential(refused, settings)).rejects.toMatchObject({
+      code: 'session_over',
+      message: expect.stringContaining(
+        "it was revoked, or used elsewhere, or it expired: by this machine's clock, it was last renewed",
+      ),
+    })
+    expect((await describeSession(context, settings)).state).toBe('ended')
+  })
+
+  it('has expired if the machine has been running for longer since a restart', async () => {
+    const world = await unprovenAge('without its access token')
+    await currentCredential(world.context, world.settings)
+    const { clock } = world.context
+    clock.setWall(clock.now() + 70 * 24 * 3600 * 1000)
+    const sinceBoot = () => ({ seconds: 61 * 24 * 3600, boot: 'boot-2' })
+    const context = withEffects(world.context as never, { clock: { ...clock, sinceBoot } })
+    expect((await describeSession(context, world.settings)).state).toBe('expired')
+  })
+})
+
 describe('a record that cannot be used', () => {
   it('logout and login remove the keychain item even if the record cannot be used', async () => {
     const keychain = createFakeKeychain()
