@@ -54,14 +54,16 @@ export async function callKeychain(
 }
 
 /**
- * The keychain, for the removal of items: it says if it keeps a person waiting, its calls together end in 15 seconds, and
- * a signal ends them immediately.
+ * The keychain, for calls that a person can interrupt: it says if it keeps them waiting, and a signal ends it immediately.
+ *
+ * @param limitMs for all calls together; 15 seconds by default, for removals.
  */
 export function limitKeychain(
   { keychain, clock, interrupts, stderr }: Pick<Context, 'keychain' | 'clock' | 'interrupts' | 'stderr'>,
   settings: Pick<Settings, 'quiet'>,
+  limitMs = REMOVAL_MS,
 ): Keychain {
-  let left = REMOVAL_MS
+  let left = limitMs
   return {
     async call(request) {
       const start = clock.monotonic()

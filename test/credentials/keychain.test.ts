@@ -60,7 +60,8 @@ describe('the helper process of the keychain', () => {
 
   it('the helper has its own process group, so that Ctrl-C does not reach it', async () => {
     const { keychain } = scriptedKeychain(`
-            const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
+      import { execFileSync } from 'node:child_process'
+      const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
       process.once('message', () => process.send({ ok: true, value: Number(group) === process.pid }))
     `)
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
