@@ -34,7 +34,7 @@ export async function currentCredential(
   if (fromEnvironment !== undefined) return fromEnvironment
   const paths = sessionPaths(context, settings.profile.value)
   const token = await readAccessToken(paths)
-  // A process that was stopped during a logout can leave an access token that belongs to no session.
+  // A renewal that was running during a logout can leave an access token that belongs to no session.
   if (token !== undefined && isFresh(token, context.clock) && isThere(paths.session)) {
     requireSameService(token, settings)
     return asCredential(token, settings)

@@ -130,14 +130,14 @@ export async function cacheAccessToken(
   paths: SessionPaths,
   token: AccessToken | undefined,
 ): Promise<CliError | undefined> {
-  // This process may have been stopped while another one signed out, or renewed the session.
-  if (!isThere(paths.session)) return undefined
+  // This process may have been stopped while another one renewed the session.
   const stored = await readAccessToken(paths)
   if (token !== undefined && stored?.session === token.session && stored.generation > token.generation)
     return undefined
   try {
     if (token !== undefined) writeAccessToken(paths, token)
-    else removeAccessToken(paths)
+    // Another process may have signed out meanwhile.
+    if (token === undefined || !isThere(paths.session)) removeAccessToken(paths)
     return undefined
   } catch (error) {
     return accessTokenNotStored(error, !isRemoved(paths))
