@@ -1,5 +1,5 @@
 import { appearance, isWithinEdits, withoutInvisible } from './characters.ts'
-import { decodings } from './encodings.ts'
+import { decodings, fromUtf16 } from './encodings.ts'
 import { isPlaceholder } from './placeholder.ts'
 
 /** The most telling explanation comes first. */
@@ -57,7 +57,7 @@ export function explainValue(expected: string, seen: string, name?: string): Val
   if (isQuoted(expected, seen)) return 'quoted'
   const bare = withoutInvisible(seen)
   const wanted = withoutInvisible(expected)
-  if (bare === wanted) return 'whitespace'
+  if (bare === wanted) return fromUtf16(seen) === undefined ? 'whitespace' : 'encoded'
   if (isQuoted(wanted, bare) || isQuoted(wanted, bare.replace(/\\/g, ''))) return 'quoted'
   if (wanted === '') return undefined
   const inner = withoutInvisible(unquote(bare))
@@ -127,6 +127,7 @@ function mostTypos(token: string): number {
 export function encodingOf(expected: string, seen: string): string | undefined {
   const inner = withoutInvisible(unquote(seen))
   const wanted = withoutInvisible(expected)
+  if (withoutInvisible(fromUtf16(seen) ?? '') === wanted) return 'UTF-16 (two bytes for each character)'
   const found = decodings(inner).find(({ text }) => withoutInvisible(unquote(text)) === wanted)
   return found?.encoding
 }

@@ -349,6 +349,26 @@ describe('the report', () => {
     })
   })
 
+  test.each([
+    ['a no-break space', [...bytes(EXPECTED), 0xa0], 'whitespace', 'no-break space (hex a0) at character 16'],
+    ['smart quotes', [0x93, ...bytes(EXPECTED), 0x94], 'quoted', `found “${EXPECTED}”`],
+    ['single smart quotes', [0x91, ...bytes(EXPECTED), 0x92], 'quoted', `found ‘${EXPECTED}’`],
+    ['German quotes', [0x84, ...bytes(EXPECTED), 0x93], 'quoted', `found „${EXPECTED}“`],
+    [
+      'an en dash',
+      bytes(EXPECTED).map((byte) => (byte === 0x3d ? 0x96 : byte)),
+      'characters_changed',
+      'U+2013',
+    ],
+  ] as const)('reads %s in Windows-1252, and shows the stored bytes', (_title, stored, code, said) => {
+    const value = { bytes: Uint8Array.from(stored), strings: [Uint8Array.from(stored)] }
+    const server = observation({ outcome: 'mismatch', values: [value], ttl: 300 })
+    const [finding] = diagnosed(observations({ servers: [server] })).findings
+    expect(finding?.code).toBe(code)
+    expect(finding?.message).toContain(said)
+    expect(finding?.evidence['seen_hex']).toBe(Buffer.from(stored).toString('hex'))
+  })
+
   test('says who hosts the zone if the record may have been added elsewhere, and only then', () => {
     const hosts = { host: 'ns-42.awsdns-05.com' }
     const missing = diagnosed(observations({ servers: [observation(hosts)] })).findings
