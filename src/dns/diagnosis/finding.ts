@@ -38,6 +38,7 @@ export type FindingCode =
   | 'lame_nameserver'
   | 'nameserver_unreachable'
   | 'parent_child_mismatch'
+  | 'delegation_not_checked'
   | 'zone_not_delegated'
   | 'no_nameservers'
   | 'wrong_provider_hint'

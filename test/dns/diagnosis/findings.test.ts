@@ -122,6 +122,7 @@ const ROWS: readonly (readonly [
   ['extra_text', 'error', 'fix', { servers: [seen(`${EXPECTED} and more`)] }],
   ['characters_changed', 'error', 'fix', { servers: [seen('prefix＝token123')] }],
   ['encoded', 'error', 'fix', { servers: [seen('prefix%3Dtoken123')] }],
+  ['delegation_not_checked', 'warning', 'ready_with_warning', { registryUnseen: true }],
   ['placeholder', 'error', 'fix', { servers: [seen('prefix=YOUR_TOKEN')] }],
   ['swapped', 'error', 'fix', { servers: [seen('token123=prefix')] }],
   [
