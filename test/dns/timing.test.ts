@@ -151,6 +151,18 @@ describe('a check with slow servers', () => {
     expect(ms).toBeLessThan(10_000)
   })
 
+  test('ends in time if a slow server answers some queries just before the deadline', async () => {
+    const { report, ms } = await timedCheck(
+      (asked) => (asked.server === '192.0.2.2' && asked.type === 'NS' ? 'silent' : healthy(asked)),
+      {
+        roundMs: (server, _name, type) =>
+          server === RESOLVER && type === 'NS' ? 5500 : server === '192.0.2.2' && type === 'TXT' ? 3300 : 0,
+      },
+    )
+    expect(report.nameservers).toMatchObject([{ outcome: 'match' }])
+    expect(ms).toBeLessThan(9500)
+  })
+
   test('asks the servers of a name server’s zone if a resolver takes too long to look it up', async () => {
     const referral = (asked: Asked): FakeReply =>
       asked.server === '192.0.2.1'

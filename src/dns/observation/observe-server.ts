@@ -56,7 +56,8 @@ export async function observeServer(
   const askAgain = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
     if (txt.kind !== 'answer') return await early[type]
     const again = async () => {
-      await clock.sleep(needsSecondTry ? 0 : RETRY_AFTER_MS, context.effects.signal)
+      const pause = needsSecondTry ? 0 : Math.min(RETRY_AFTER_MS, deadline - clock.monotonic())
+      await clock.sleep(Math.max(0, pause), context.effects.signal)
       return await askZone(type, needsSecondTry ? 0 : NO_RETRY_MS)
     }
     return await firstDefined(
