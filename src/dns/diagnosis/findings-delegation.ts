@@ -94,7 +94,7 @@ export function parentChildMismatch(observations: ZoneObservations): Finding | u
   }
 }
 
-/** The name servers are those that a resolver knows: it may have cached them before a move. Private domains have no registry. */
+/** The name servers are those that a resolver knows, which may have cached them before a move. Private domains have no registry. */
 export function delegationNotChecked({
   zone,
   registryUnseen,

@@ -108,8 +108,8 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
     }
     // The time is over before the zone's servers were found or have answered, or the registry has.
     const known = fromBelow?.located
-    const best = reached?.parent !== undefined && reached.delegation.zone === known?.delegation.zone
-    const found = best ? reached : (known ?? reached)
+    const isConfirmed = reached?.parent !== undefined && reached.delegation.zone === known?.delegation.zone
+    const found = isConfirmed ? reached : (known ?? reached)
     return (
       (found && withRecursionAbove(found)) ??
       candidate ??
@@ -120,7 +120,10 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   }
 }
 
-/** The first of the running attempts to end, which is removed, and whether all that started before it have ended; or `time`. */
+/**
+ * The first of the running attempts to end, which is removed, and whether all that started before it have ended; or
+ * `time`.
+ */
 async function firstOf(
   running: Promise<Location | undefined>[],
   until: number,
@@ -190,12 +193,9 @@ async function searchFrom(
     if (!isStandIn || found.refused === true) return undefined
   } else if (end !== undefined) {
     // Something that answers everything itself gives no SOA record, or one of its own root.
-    const isUnproven = end.soa === undefined || isFromOtherRoot(end.soa, name)
-    if (end.kind === 'no-domain') {
-      if (!isStandIn) return end
-      return isUnproven ? undefined : { ...end, saidBy: 'resolver' }
-    }
-    if (isUnproven && end.delegation.zone === '.') return undefined
+    const isUnproven = isStandIn && (end.soa === undefined || isFromOtherRoot(end.soa, name))
+    if (isUnproven && (end.kind === 'no-domain' || end.delegation.zone === '.')) return undefined
+    if (end.kind === 'no-domain') return isStandIn ? { ...end, saidBy: 'resolver' } : end
     return hasSeenRegistry || found.isCached !== true ? end : { ...end, registryUnseen: true }
   } else if (!isStandIn) return undefined
   return {
@@ -208,7 +208,10 @@ async function searchFrom(
   }
 }
 
-/** Whether a resolver denies a name that exists: it has a root of its own, or blocks everything. What else it denies may exist as well. */
+/**
+ * Whether a resolver has denied a name that exists: it has a root of its own, or blocks everything, so whatever it denies
+ * may exist.
+ */
 function deniesKnownNames(resolver: DnsAddress, replies: readonly ResolverReply[]): boolean {
   return replies.some(
     ({ resolver: other, level, reply }) =>
