@@ -1,7 +1,7 @@
 import { runCommandLine } from './cli/parse.ts'
 import { report } from './cli/report.ts'
 import type { Context } from './context.ts'
-import { Exit, type ExitCode } from './errors.ts'
+import { CliError, Exit, type ExitCode } from './errors.ts'
 
 /**
  * Runs the command that the words name and returns its exit code. Errors become exit codes only here.
@@ -25,6 +25,9 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
     const { signal } = context.interrupts
     return code === Exit.done && signal.aborted ? await report(signal.reason, argv, context) : code
   } catch (error) {
-    return report(error, argv, context)
+    // A terminal that hangs up sends a signal, and breaks the output as well.
+    const { signal } = context.interrupts
+    const isLost = signal.aborted && error instanceof CliError && error.code === 'output_failed'
+    return report(isLost ? signal.reason : error, argv, context)
   }
 }

@@ -5,7 +5,7 @@ import { run } from '../src/cli.ts'
 import { globalOptions, TOPICS } from '../src/commands/program.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
-import { Exit } from '../src/errors.ts'
+import { CliError, Exit } from '../src/errors.ts'
 import { FORMATS } from '../src/settings/settings.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
@@ -369,6 +369,17 @@ describe('options', () => {
 })
 
 describe('whatever happens', () => {
+  test('a terminal that hangs up ends a command as its signal, although the output fails as well', async () => {
+    const context = createFakeContext()
+    const write = async () => {
+      throw new CliError('output_failed', 1, 'the output cannot be written: write EIO')
+    }
+    const failing = { ...context, stdout: { ...context.stdout, write } }
+    expect(await run(['--version'], failing)).toBe(1)
+    context.interrupt('SIGTERM')
+    expect(await run(['--version'], failing)).toBe(143)
+  })
+
   test('a reader that goes away is not an error', async () => {
     const context = createFakeContext()
     const stdout = {

@@ -54,15 +54,17 @@ export async function callKeychain(
 }
 
 /**
- * The keychain, for the removal of items: it says if it keeps a person waiting, its calls together end in 15 seconds, and
- * a signal ends them immediately.
+ * The keychain, for calls that a person can interrupt: it says if it keeps them waiting, and a signal ends it immediately.
+ *
+ * @param limitMs for all calls together; 15 seconds by default, for removals.
  */
 export function limitKeychain(
   context: Pick<Context, 'keychain' | 'clock' | 'interrupts' | 'stderr' | 'environment'>,
   settings: Pick<Settings, 'quiet' | 'colorOption'>,
+  limitMs = REMOVAL_MS,
 ): Keychain {
   const { keychain, clock, interrupts } = context
-  let left = REMOVAL_MS
+  let left = limitMs
   return {
     async call(request) {
       const start = clock.monotonic()

@@ -112,7 +112,8 @@ export async function readNewest(
   const copies: NewestSecret[] = []
   let failure: unknown
   let damaged: unknown
-  for (const location of locationsOf(storage)) {
+  const listed = locationsOf(storage)
+  for (const location of listed) {
     try {
       const secret = await readSecret(context, location)
       if (secret !== undefined)
@@ -130,6 +131,9 @@ export async function readNewest(
   }
   const newest = copies.sort((a, b) => b.generation - a.generation)[0]
   if (newest !== undefined && newest.generation >= known) return newest
+  // Between the listing and the reading, another process may have stored a newer secret and removed this one.
+  const isListed = ({ name }: SecretLocation) => listed.some((location) => location.name === name)
+  if (!locationsOf(storage).every(isListed)) return readNewest(context, storage, known)
   if (failure !== undefined || damaged !== undefined) throw failure ?? damaged
   const { location } = storage
   // An old copy beside a keychain that returns nothing dates from when the keychain refused: the newer one is in there.

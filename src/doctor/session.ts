@@ -10,6 +10,7 @@ export async function examineSession(context: Context, settings: Settings): Prom
   const {
     state,
     problem: failure,
+    doubt,
     apiKeyActive,
     apiKeyProblem,
     record,
@@ -26,6 +27,7 @@ export async function examineSession(context: Context, settings: Settings): Prom
     )
   }
   if (failure !== undefined) return problem(check, failure)
+  if (doubt !== undefined) return warning(check, doubt, 'renew it to find out: mailclaim auth refresh')
   if (record?.kind === 'api_key') return ok(check, 'signed in with a stored API key')
   if (state === 'refreshing') return ok(check, 'signed in; another command is refreshing the access token')
   return ok(check, state === 'fine' ? 'signed in' : 'signed in; the next command refreshes the access token')

@@ -5,6 +5,11 @@ import { TransportError } from '../context.ts'
 /** How much may wait to be read before the connection is paused. */
 const MAX_UNREAD_BYTES = 64 * 1024
 
+/** What can be decompressed. */
+const CODINGS = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd']
+
+const OPENING_BRACE = 0x7b
+
 let decompression: Dispatcher.DispatcherComposeInterceptor | undefined
 
 /**
@@ -12,14 +17,20 @@ let decompression: Dispatcher.DispatcherComposeInterceptor | undefined
  * memory, and one that stops early closes the connection. If the body is cut short, what has arrived can be read before the
  * failure is thrown.
  *
+ * @param connection where the body comes from
+ * @param encoding the `Content-Encoding` header: see `codingsOf`
  * @param failure why the exchange ended early, if it did; called at the end of the body
- * @returns the handler to pass the response to, from `onRequestStart` on, and the body
+ * @returns the handler to pass the response to, once its head has arrived, and the body
  */
-export function responseBody(failure: () => TransportError | undefined): {
+export function responseBody(
+  connection: Dispatcher.DispatchController,
+  encoding: string,
+  failure: () => TransportError | undefined,
+): {
   handler: Dispatcher.DispatchHandler
   body: AsyncIterable<Uint8Array>
 } {
-  let source: Dispatcher.DispatchController | undefined
+  let source = connection
   let broken: TransportError | undefined
   let ended = false
   const chunks: Uint8Array[] = []
@@ -34,11 +45,6 @@ export function responseBody(failure: () => TransportError | undefined): {
     onRequestStart: (controller) => {
       source = controller
     },
-    onResponseStart: (controller, _status, { 'content-encoding': encoding = 'identity' }) => {
-      if (encoding === 'identity') return
-      const message = `unexpected content encoding: ${encoding}`
-      controller.abort(new TransportError('protocol', 'maybe', message))
-    },
     onResponseData: (controller, chunk) => {
       chunks.push(chunk)
       unreadBytes += chunk.length
@@ -48,12 +54,15 @@ export function responseBody(failure: () => TransportError | undefined): {
     onResponseEnd: () => end(),
     onResponseError: (_controller, error) => end(decodingError(error)),
   }
-  let handler = reader
-  decompression ??= withoutWarnings(() => decompress({ skipErrorResponses: false }))
-  decompression((_options, decompressing) => {
-    handler = decompressing
-    return true
-  })({ path: '/', method: 'GET' }, reader)
+  let decoder: Dispatcher.DispatchHandler | undefined
+  const handler: Dispatcher.DispatchHandler = {
+    onResponseData: (_controller, chunk) => {
+      decoder ??= createDecoder(connection, codingsOf(encoding, chunk), reader)
+      decoder.onResponseData?.(connection, chunk)
+    },
+    onResponseEnd: () => (decoder ?? reader).onResponseEnd?.(connection, {}),
+    onResponseError: (_controller, error) => (decoder ?? reader).onResponseError?.(connection, error),
+  }
   // Not a generator: V8 keeps what one held alive until its next full collection, some 8 kB for every response.
   const body: AsyncIterableIterator<Uint8Array, undefined> = {
     [Symbol.asyncIterator]: () => body,
@@ -66,7 +75,7 @@ export function responseBody(failure: () => TransportError | undefined): {
       const value = chunks.shift()
       if (value !== undefined) {
         unreadBytes -= value.length
-        if (unreadBytes < MAX_UNREAD_BYTES) source?.resume()
+        if (unreadBytes < MAX_UNREAD_BYTES) source.resume()
         return { done: false, value }
       }
       const error = failure() ?? broken
@@ -74,12 +83,41 @@ export function responseBody(failure: () => TransportError | undefined): {
       return { done: true, value }
     },
     async return() {
-      if (!ended)
-        source?.abort(new TransportError('aborted', 'maybe', 'the response was not read to its end'))
+      if (!ended) source.abort(new TransportError('aborted', 'maybe', 'the response was not read to its end'))
       return { done: true, value: undefined }
     },
   }
   return { handler, body }
+}
+
+/**
+ * The codings to undo (RFC 9110 section 8.4). Servers and proxies also name what is no compression (`utf-8`, `none`,
+ * `aws-chunked`), and keep the header of a body that they have decompressed. The body may hold the only copy of a
+ * refresh token, so the header alone doesn't make it unreadable: JSON is read as it is, as no compressed body begins with
+ * a brace.
+ */
+function codingsOf(encoding: string, start: Uint8Array): string {
+  if (start[0] === OPENING_BRACE) return ''
+  const names = encoding.toLowerCase().split(',')
+  return names.filter((name) => CODINGS.includes(name.trim())).join(',')
+}
+
+/** Passes a body on, decompressed. */
+function createDecoder(
+  connection: Dispatcher.DispatchController,
+  codings: string,
+  reader: Dispatcher.DispatchHandler,
+): Dispatcher.DispatchHandler {
+  if (codings === '') return reader
+  let decoder = reader
+  decompression ??= withoutWarnings(() => decompress({ skipErrorResponses: false }))
+  decompression((_options, handler) => {
+    decoder = handler
+    return true
+  })({ path: '/', method: 'GET' }, reader)
+  decoder.onRequestStart?.(connection, null)
+  decoder.onResponseStart?.(connection, 200, { 'content-encoding': codings })
+  return decoder
 }
 
 /** @param cause an error of the decompression, or one that is a `TransportError` already */

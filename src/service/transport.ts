@@ -165,15 +165,14 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#failWith('protocol', `invalid HTTP response: ${status} is not a final status`)
       return
     }
-    const { handler, body } = responseBody(() => this.#failure)
-    this.#reader = handler
     const pause = () => connection.pause()
     const resume = () => connection.resume()
     const abort = (reason: Error) => this.#abandon(connection, reason)
-    const upstream = { aborted: false, paused: false, reason: null, pause, resume, abort }
-    handler.onRequestStart?.(upstream, null)
-    handler.onResponseStart?.(upstream, status, headers)
-    this.#resolve({ status, headers: joinHeaders(headers), body })
+    const source = { aborted: false, paused: false, reason: null, pause, resume, abort }
+    const joined = joinHeaders(headers)
+    const { handler, body } = responseBody(source, joined['content-encoding'] ?? '', () => this.#failure)
+    this.#reader = handler
+    this.#resolve({ status, headers: joined, body })
   }
 
   onResponseData(connection: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -3,6 +3,7 @@ import { readNewest } from '../credentials/secret-copies.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Authorizer, type Credential, isBearerToken } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
+import { isThere } from '../storage/durable-file.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
@@ -33,7 +34,8 @@ export async function currentCredential(
   if (fromEnvironment !== undefined) return fromEnvironment
   const paths = sessionPaths(context, settings.profile.value)
   const token = await readAccessToken(paths)
-  if (token !== undefined && isFresh(token, context.clock)) {
+  // A renewal that was running during a logout can leave an access token that belongs to no session.
+  if (token !== undefined && isFresh(token, context.clock) && isThere(paths.session)) {
     requireSameService(token, settings)
     return asCredential(token, settings)
   }

@@ -8,7 +8,7 @@ import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './acces
 import { environmentKey } from './authorizer.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, journaled, journaledAt } from './journal.ts'
-import { interrupted, notSignedIn, sessionOver } from './messages.ts'
+import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
 import { expiryOf, hasExpired } from './refresh-token.ts'
@@ -17,7 +17,7 @@ type DescribeContext = SessionContext & Pick<Context, 'environment'>
 
 /**
  * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process is
- * renewing it. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is older than 60 days. `ended`:
+ * renewing it. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is certainly older than 60 days. `ended`:
  * the service refused the session. `store_unavailable`: the secret can't be read. `unusable`: the record is damaged.
  */
 export type SessionState =
@@ -41,6 +41,8 @@ export interface SessionDescription {
   readonly state: SessionState
   /** Why it can't be used, for every state except `fine`, `needs_refresh`, and `refreshing`. */
   readonly problem: CliError | undefined
+  /** Why the next renewal may fail, if the state is `needs_refresh`. */
+  readonly doubt: string | undefined
   readonly record: SessionRecord | undefined
   /** Where the secret lives. */
   readonly location: SecretLocation | undefined
@@ -112,12 +114,13 @@ function apiKeyProblem(context: Pick<Context, 'environment'>): CliError | undefi
 
 type Classified = Pick<
   SessionDescription,
-  'location' | 'state' | 'problem' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
+  'location' | 'state' | 'problem' | 'doubt' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
 > & {
   readonly record: SessionRecord
 }
 
 const UNKNOWN = {
+  doubt: undefined,
   location: undefined,
   renewedAt: undefined,
   refreshTokenExpiresAt: undefined,
@@ -182,7 +185,8 @@ async function classifyUnderLock(
   }
   if (token !== undefined && isFresh(token, context.clock))
     return { ...common, state: 'fine', problem: undefined }
-  if (hasExpired(record.id, secret, token, context.clock)) {
+  const expired = hasExpired(record.id, secret, token, context.clock)
+  if (expired === true) {
     const ended = {
       at: context.clock.now(),
       description: null,
@@ -191,7 +195,8 @@ async function classifyUnderLock(
     }
     return { ...common, state: 'expired', problem: sessionOver({ ...record, ended }) }
   }
-  return { ...common, state: 'needs_refresh', problem: undefined }
+  const doubt = expired ? mayHaveExpired(record.profile, secret.issuedAt) : undefined
+  return { ...common, state: 'needs_refresh', problem: undefined, doubt }
 }
 
 function dates(renewedAt: number): { renewedAt: number; refreshTokenExpiresAt: number } {

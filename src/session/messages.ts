@@ -3,7 +3,7 @@ import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
-import { REFRESH_TOKEN_DAYS } from './refresh-token.ts'
+import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
 type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
 
@@ -66,7 +66,9 @@ export function sessionOver(record: OAuthRecord): CliError {
     expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
       'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
-    refused: 'the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere',
+    refused: `the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere${
+      ended && ended.at > expiryOf(ended.renewedAt) ? `, or it expired: ${lastRenewed(ended.renewedAt)}` : ''
+    }`,
   }[ended?.cause ?? 'refused']
   return new CliError(
     'session_over',
@@ -76,6 +78,15 @@ export function sessionOver(record: OAuthRecord): CliError {
   )
 }
 
+/** Nothing but the wall clock, which may have jumped, says that the refresh token is too old. */
+export function mayHaveExpired(profile: string, renewedAt: number): string {
+  return `the session of profile ${profile} may have expired: ${lastRenewed(renewedAt)}`
+}
+
+function lastRenewed(at: number): string {
+  return `by this machine's clock, it was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(at)}`
+}
+
 /** Somebody signed in to the profile while its previous session was being renewed. */
 export function replacedMeanwhile({ profile }: OAuthRecord): CliError {
   return new CliError(
@@ -83,6 +94,16 @@ export function replacedMeanwhile({ profile }: OAuthRecord): CliError {
     Exit.unavailable,
     `profile ${profile} was signed in again while this command renewed the session before, which is no longer used`,
     { hint: 'run this command again' },
+  )
+}
+
+/** Somebody signed out of the profile while its session was being renewed. */
+export function signedOutMeanwhile(session: SignedIn): CliError {
+  return new CliError(
+    'not_signed_in',
+    Exit.notSignedIn,
+    `profile ${session.profile} was signed out while this command renewed its session, so its new tokens are not used`,
+    { hint: `to sign in again, run ${signInAgain(session)}` },
   )
 }
 

@@ -4,6 +4,7 @@ import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
 import { moveDurable, writeDurable } from '../storage/durable-file.ts'
+import { isPassing } from '../storage/file-errors.ts'
 import { sessionFormat } from '../storage/file-formats.ts'
 import { moveAway, readJson } from '../storage/json-file.ts'
 import type { Contents } from '../storage/schema.ts'
@@ -52,10 +53,7 @@ export async function readOrMoveAway(
   try {
     return { record: await readRecord(paths), damaged: undefined }
   } catch (error) {
-    // With these, the disk or the limits of this process are to blame, not the file.
-    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
-    if (!(error instanceof CliError) || ['EIO', 'EMFILE', 'ENFILE', 'ENOMEM'].includes(code ?? ''))
-      throw error
+    if (!(error instanceof CliError) || isPassing(error.cause)) throw error
     const damaged = `${paths.session}.damaged-${context.clock.now()}`
     moveDurable(paths.session, damaged)
     return { record: undefined, damaged }

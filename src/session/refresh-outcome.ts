@@ -21,12 +21,14 @@ import {
   recordDeleted,
   replacedMeanwhile,
   sessionOver,
+  signedOutMeanwhile,
   tokenLost,
 } from './messages.ts'
 import type { SessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, writeRecord } from './record.ts'
 import type { RefreshAttempt } from './refresh-task.ts'
 import { hasExpired } from './refresh-token.ts'
+import { noteSuperseded, readSuperseded } from './superseded.ts'
 
 /**
  * Step 9: stores the refresh token, then the access token, then closes the journal.
@@ -78,17 +80,19 @@ export async function storeRenewed(
 }
 
 /**
- * Removes the secrets of the session if somebody has signed in since its refresh began, which takes a lock file that was
- * deleted: everything else belongs to the new session.
+ * Removes the secrets of the session if somebody has signed in or out since its refresh began, which takes a lock file that
+ * was deleted. A directory that is gone as a whole was deleted by something else, which meant no logout.
  *
  * @returns the error to report if so.
  */
 async function discardIfReplaced(attempt: RefreshAttempt): Promise<CliError | undefined> {
   const { context, paths, record, storage } = attempt
-  const current = await readRecord(paths).catch(() => undefined)
-  if (current === undefined || current.id === record.id) return undefined
-  await removeSecrets(context, locationsOf(storage))
-  return replacedMeanwhile(record)
+  const current = await readRecord(paths).catch(() => record)
+  if (current?.id === record.id || (current === undefined && !isThere(paths.directory))) return undefined
+  const kept = await removeSecrets(context, locationsOf(storage))
+  if (kept.length > 0)
+    noteSuperseded(paths, [...(await readSuperseded(paths)), ...kept.map(({ location }) => location)])
+  return current === undefined ? signedOutMeanwhile(record) : replacedMeanwhile(record)
 }
 
 /** @param received when the request left: the answer is no older. */
@@ -132,7 +136,8 @@ export async function cacheAccessToken(
     return undefined
   try {
     if (token !== undefined) writeAccessToken(paths, token)
-    else removeAccessToken(paths)
+    // Another process may have signed out meanwhile.
+    if (token === undefined || !isThere(paths.session)) removeAccessToken(paths)
     return undefined
   } catch (error) {
     return accessTokenNotStored(error, !isRemoved(paths))
@@ -161,7 +166,7 @@ export async function endSession(
   const replaced = await discardIfReplaced(attempt)
   if (replaced !== undefined) return replaced
   const now = context.clock.now()
-  const expired = hasExpired(record.id, secret, await readAccessToken(paths), context.clock)
+  const expired = hasExpired(record.id, secret, await readAccessToken(paths), context.clock) === true
   const cause = resend ? 'interrupted' : expired ? 'expired' : 'refused'
   const ended: OAuthRecord = {
     ...record,

@@ -57,10 +57,10 @@ export async function renew(
 ): Promise<Renewed> {
   const paths = sessionPaths(context, settings.profile.value)
   const task: RefreshTask = { context, settings, options, paths }
-  // A profile that never signed in has no directory for a lock.
-  if (!isThere(paths.directory)) throw notSignedIn(settings)
   let agreed: Undecided | undefined
   for (let attempt = 1; attempt <= LOCK_TRIES; attempt++) {
+    // A profile that never signed in has no directory for a lock.
+    if (!isThere(paths.directory)) throw notSignedIn(settings)
     const result = await withLock<Result>(paths.lock, context, lockOptions(task), (lock) =>
       renewUnderLock(task, lock, agreed),
     )
@@ -111,7 +111,12 @@ async function renewUnderLock(
   if (record.ended !== null) throw sessionOver(record)
   const storage = secretStorage(paths, record)
   return withGuard(context, storage, lock, lockOptions(task), async (guard) => {
-    const attempt = await prepareAttempt({ ...task, record, storage }, guard)
+    const attempt = await prepareAttempt({ ...task, record, storage }, guard).catch((error: unknown) => {
+      if (guard.isCurrent()) throw error
+      return undefined
+    })
+    // What another process, under a new lock, did meanwhile looks like a damaged session.
+    if (attempt === undefined) return 'lock_replaced'
     if (!attempt.resend || options.retryInterrupted) return sendUntilAnswered(attempt)
     const { sha256 } = attempt
     const sentAt = await journaledAt(guard.journals, sha256)

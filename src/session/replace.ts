@@ -102,8 +102,8 @@ export async function storeApiKey(
 }
 
 /**
- * Takes the lock; an API key goes without, if there are no locks here. No signal interrupts the replacement, but one ends
- * the wait for a keychain that doesn't give up what it holds of the previous session.
+ * Takes the lock; an API key goes without, if there are no locks here. A signal ends the wait for a keychain: either before
+ * the new session is stored, which then counts for nothing, or after, and the next login or logout removes what is left.
  */
 async function replace(
   context: SessionContext,
@@ -116,9 +116,7 @@ async function replace(
   await ensureProfileDirectory(context, paths)
   const lock = record.kind === 'api_key' ? withLockIfAny : withLock
   return lock(paths.lock, context, { deadlineMs: lockDeadline(settings) }, async () => {
-    const items = await context.interrupts.shield(() =>
-      replaceUnderLock(context, paths, record, secret, token),
-    )
+    const items = await replaceUnderLock(context, settings, paths, record, secret, token)
     const limited = { ...context, keychain: limitKeychain(context, settings) }
     const kept = await removeSuperseded(limited, paths, items, record.id)
     removeJournals(paths.directory)
@@ -129,6 +127,7 @@ async function replace(
 /** @returns the keychain items of the profile, that of the new session included. */
 async function replaceUnderLock(
   context: SessionContext,
+  settings: SessionSettings,
   paths: SessionPaths,
   record: SessionRecord,
   secret: Secret,
@@ -143,13 +142,17 @@ async function replaceUnderLock(
   // Before the secret is stored: if this process dies, the next login or logout knows what to remove.
   noteSuperseded(paths, [...items, location])
   try {
-    await writeSecret(context, location, secret)
+    // Somebody may have to unlock it.
+    const keychain = limitKeychain(context, settings, Number.POSITIVE_INFINITY)
+    await writeSecret({ ...context, keychain }, location, secret)
+    // From here on nothing waits, so no signal can intervene.
     // Before the record: the new session must never be seen with the access token of the previous one.
     removeAccessToken(paths)
     writeRecord(paths, record)
   } catch (error) {
-    const kept = await removeSecrets(context, [location])
+    const kept = await removeSecrets({ ...context, keychain: limitKeychain(context, settings) }, [location])
     noteSuperseded(paths, [...noted, ...kept.map((secret) => secret.location)])
+    context.interrupts.signal.throwIfAborted()
     throw error
   }
   if (token !== undefined) cacheFirstToken(paths, token)

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
-import { cannotWrite, closeQuietly, codeOf, POSIX, reason } from './file-errors.ts'
+import { cannotWrite, closeQuietly, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 
 /** A temporary file that is this much older than a newer write belongs to a process that died. */
 const STALE_MS = 10 * 60 * 1000
@@ -236,7 +236,7 @@ export function removeDurable(path: string): boolean {
     // Despite the error it may have happened.
     if (isThere(path)) {
       throw new CliError('cannot_write', Exit.bug, `${path} cannot be removed: ${reason(error)}`, {
-        hint: 'remove it by hand: it may hold a secret',
+        hint: remedy(error, 'remove it by hand: it may hold a secret'),
         cause: error,
       })
     }

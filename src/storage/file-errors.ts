@@ -6,17 +6,37 @@ export const POSIX = process.platform !== 'win32'
 /** The error for a file that can't be written: `cannot_write`, exit 1, with what to do about it. */
 export function cannotWrite(path: string, error: unknown): CliError {
   if (error instanceof CliError) return error
-  const code = codeOf(error)
-  const hint =
-    code === 'ENOSPC' || code === 'EDQUOT'
-      ? 'free some space on that disk and run the command again'
-      : code === 'EFBIG'
-        ? 'raise the limit on file sizes (ulimit -f) and run the command again'
-        : 'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
+  const permissions =
+    'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
   return new CliError('cannot_write', Exit.bug, `${path} cannot be written: ${reason(error)}`, {
-    hint,
+    hint: remedy(error, permissions),
     cause: error,
   })
+}
+
+/** With these, the disk or a limit is to blame, not the file. */
+const PASSING: Readonly<Record<string, string>> = {
+  EIO: 'run the command again; if this happens again, check the disk',
+  EMFILE: 'raise the limit on open files (ulimit -n) and run the command again',
+  ENFILE: 'run the command again when fewer files are open',
+  ENOMEM: 'run the command again when more memory is free',
+}
+
+const REMEDIES: Readonly<Record<string, string>> = {
+  ...PASSING,
+  ENOSPC: 'free some space on that disk and run the command again',
+  EDQUOT: 'free some space on that disk and run the command again',
+  EFBIG: 'raise the limit on file sizes (ulimit -f) and run the command again',
+}
+
+/** What to do about a file that can't be used. @param otherwise if the error doesn't say. */
+export function remedy(error: unknown, otherwise: string): string {
+  return REMEDIES[codeOf(error) ?? ''] ?? otherwise
+}
+
+/** Whether an error says nothing about the file itself. */
+export function isPassing(error: unknown): boolean {
+  return Object.hasOwn(PASSING, codeOf(error) ?? '')
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -32,6 +52,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ELOOP: 'it goes through a symbolic link',
   EIO: 'the disk reported an error',
   EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open on this machine',
+  ENOMEM: 'there is not enough memory',
 }
 
 /** What went wrong with a file, in plain words if possible. */

@@ -2,14 +2,14 @@ import { constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { closeQuietly, codeOf, POSIX, reason } from './file-errors.ts'
+import { closeQuietly, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
 /** Far more than any file of this program. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 export interface ReadOptions {
-  /** What a person can do about a file that can't be used. */
+  /** What a person can do about a file that can be read, but not used. */
   readonly remedy?: string
   /** The exit code if the file can't be used; 1 by default. */
   readonly exit?: ExitCode
@@ -28,11 +28,21 @@ export async function readJson<T>(
   parse: (value: unknown) => T,
   options: ReadOptions = {},
 ): Promise<T | undefined> {
-  const unusable = (why: string, cause?: unknown) =>
+  const unusable = (
+    why: string,
+    hint = options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`,
+    cause?: unknown,
+  ) =>
     new CliError('file_unusable', options.exit ?? Exit.bug, `the file ${path} cannot be used: ${why}`, {
-      hint: options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`,
+      hint,
       cause,
     })
+  const unreadable = (error: unknown) =>
+    unusable(
+      `it cannot be read (${reason(error)})`,
+      remedy(error, 'check the owner and the permissions of that file and its directory'),
+      error,
+    )
   // A loop that waits for a lock reads again and again: let other work run in between.
   await new Promise((resolve) => setImmediate(resolve))
   // Synchronous: the files are small, every command reads two, and loading `node:fs/promises` would take longer.
@@ -45,7 +55,7 @@ export async function readJson<T>(
     if (code === 'ENOENT') return undefined
     if (code === 'ELOOP' || code === 'EMLINK')
       throw unusable('it is a symbolic link, which this program never creates')
-    throw unusable(`it cannot be read (${reason(error)})`, error)
+    throw unreadable(error)
   }
   let text: string
   try {
@@ -55,7 +65,7 @@ export async function readJson<T>(
     if (found.size > MAX_FILE_BYTES) throw unusable(`it is too large (${found.size} bytes)`)
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    throw error instanceof CliError ? error : unusable(`it cannot be read (${reason(error)})`, error)
+    throw error instanceof CliError ? error : unreadable(error)
   } finally {
     closeQuietly(file)
   }

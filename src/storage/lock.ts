@@ -2,7 +2,7 @@ import { constants, fchmodSync, openSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isAt } from './durable-file.ts'
-import { closeQuietly, reason } from './file-errors.ts'
+import { closeQuietly, reason, remedy } from './file-errors.ts'
 
 /** The operating system's locks on open files. A lock is released when its process ends, however that happens. */
 export interface FileLocks {
@@ -113,7 +113,10 @@ function openLockFile(path: string): number {
         ? 'it is a symbolic link, which this program never creates'
         : reason(error)
     throw new CliError('lock_unavailable', Exit.notSignedIn, `the lock ${path} cannot be opened: ${why}`, {
-      hint: 'check the owner and the permissions of that file and its directory; until then MAILCLAIM_API_KEY works',
+      hint: remedy(
+        error,
+        'check the owner and the permissions of that file and its directory; until then MAILCLAIM_API_KEY works',
+      ),
       cause: error,
     })
   }
@@ -147,7 +150,7 @@ async function loadLocks(load: () => Promise<FileLocks>): Promise<FileLocks> {
       'lock_unavailable',
       Exit.notSignedIn,
       'the file lock (fs-native-extensions) does not work on this system, so sessions cannot be refreshed safely',
-      { hint: 'use an API key (MAILCLAIM_API_KEY), which needs no lock', cause: error },
+      { hint: remedy(error, 'use an API key (MAILCLAIM_API_KEY), which needs no lock'), cause: error },
     )
   }
 }

@@ -25,8 +25,13 @@ export function secondsSince(then: Moment, clock: Clock): number {
   const running = now.sinceBoot - then.sinceBoot
   const wall = (now.wall - then.wall) / 1000
   if (then.boot !== null && then.boot === now.boot) return running < 0 ? Number.POSITIVE_INFINITY : running
-  if (wall < 0) return Number.POSITIVE_INFINITY
-  // Another boot, or a system without ids for them.
-  const restarted = then.boot !== null || running < 0
-  return Math.max(wall, restarted ? now.sinceBoot : running)
+  return wall < 0 ? Number.POSITIVE_INFINITY : Math.max(wall, leastSecondsSince(then, clock))
+}
+
+/** Seconds that have passed at least, whatever the wall clock says: since the moment, or since a boot that was later. */
+export function leastSecondsSince(then: Moment, clock: Clock): number {
+  const now = moment(clock)
+  const running = now.sinceBoot - then.sinceBoot
+  // Not every system has ids for boots.
+  return then.boot === now.boot && running >= 0 ? running : now.sinceBoot
 }

@@ -2,7 +2,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
-import { codeOf, POSIX, reason } from './file-errors.ts'
+import { codeOf, POSIX, reason, remedy } from './file-errors.ts'
 
 /**
  * Makes sure that a directory exists, belongs to us alone (0700, whatever the umask) and isn't a link that another user
@@ -58,7 +58,10 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
   return new CliError('directory_unusable', Exit.bug, `the directory ${path} cannot be used: ${why}`, {
-    hint: 'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories that belong to you',
+    hint: remedy(
+      cause,
+      'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories that belong to you',
+    ),
     cause,
   })
 }

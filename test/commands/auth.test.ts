@@ -126,6 +126,12 @@ describe('auth status', () => {
       exit: 4,
       message: expect.stringContaining('60 days'),
     })
+    rmSync(world.paths.accessToken)
+    expect(await state(world)).toMatchObject({
+      state: 'needs_refresh',
+      exit: 0,
+      message: expect.stringContaining('may have expired'),
+    })
     writeFileSync(world.paths.session, '')
     expect(await state(world)).toMatchObject({
       state: 'unusable',

@@ -92,7 +92,10 @@ describe('a check with silent servers', () => {
         return { flags: 128, answers: [{ name: 'example.com', type: 'NS', ttl: 60, data: 'ns.example.com' }] }
       return healthy(asked)
     })
-    expect(report.verdict).toBe('ready')
+    expect(report).toMatchObject({
+      verdict: 'ready_with_warning',
+      findings: [{ code: 'delegation_not_checked', details: { registry: 'com' } }],
+    })
     expect(ms).toBeLessThanOrEqual(2000)
   })
 
@@ -146,6 +149,18 @@ describe('a check with slow servers', () => {
     })
     expect(report).toMatchObject({ verdict: 'ready', findings: [] })
     expect(ms).toBeLessThan(10_000)
+  })
+
+  test('ends in time if a slow server answers some queries just before the deadline', async () => {
+    const { report, ms } = await timedCheck(
+      (asked) => (asked.server === '192.0.2.2' && asked.type === 'NS' ? 'silent' : healthy(asked)),
+      {
+        roundMs: (server, _name, type) =>
+          server === RESOLVER && type === 'NS' ? 5500 : server === '192.0.2.2' && type === 'TXT' ? 3300 : 0,
+      },
+    )
+    expect(report.nameservers).toMatchObject([{ outcome: 'match' }])
+    expect(ms).toBeLessThan(9500)
   })
 
   test('asks the servers of a name server’s zone if a resolver takes too long to look it up', async () => {

@@ -13,18 +13,27 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { Context, HttpRequest } from '../../src/context.ts'
+import type {
+  Context,
+  HttpRequest,
+  HttpResponse,
+  Keychain,
+  KeychainAnswer,
+  KeychainRequest,
+} from '../../src/context.ts'
+import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { readAccessToken } from '../../src/session/access-token.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession } from '../../src/session/forget.ts'
 import { fingerprint } from '../../src/session/journal.ts'
+import { secretStorage } from '../../src/session/paths.ts'
 import { profilesWithSecrets } from '../../src/session/profiles.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
 import type { RenewOptions } from '../../src/session/refresh-task.ts'
 import { withLock } from '../../src/storage/lock.ts'
-import { createFakeKeychain } from '../fake-context.ts'
+import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
 import { realClock } from './processes.ts'
 import { createSandboxSession, endOf, filesOf, type SandboxSession, withEffects } from './sandbox-session.ts'
@@ -147,6 +156,111 @@ describe('the lock file of a session', () => {
     expect(new Set(ends)).not.toContain('session_over')
     expect(await world.counts()).toMatchObject({ reuse_detections: 0, grants_revoked: 0 })
     expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+})
+
+describe('a lock file that is deleted while the session is read', () => {
+  it('does not make a session look damaged that another process renews meanwhile', async () => {
+    const fake = createFakeKeychain()
+    let isAnswered = false
+    const keychain: Keychain = {
+      async call(request) {
+        if (request.operation !== 'get' || !armed || isAnswered) return fake.call(request)
+        isAnswered = true
+        rmSync(world.paths.lock)
+        return { ok: true, value: null }
+      },
+    }
+    let armed = false
+    const world = await createSandboxSession({ keychain })
+    await world.signIn('keychain')
+    armed = true
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(isAnswered).toBe(true)
+  })
+
+  it('is not noticed by a reader that looks again for a token whose file was replaced', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const record = await readRecord(world.paths)
+    if (record === undefined) throw new Error('nobody is signed in')
+    const storage = secretStorage(world.paths, record)
+    const reading = readNewest(world.context, storage)
+    // The directory has been listed, and no file has been opened.
+    renameSync(storage.location.name, storage.location.name.replace(/json$/, '1-0123456789ab.json'))
+    expect((await reading).value).toMatch(/./)
+  })
+})
+
+describe('a logout during a refresh, after the lock file was deleted', () => {
+  async function signedOutMeanwhile(store: 'file' | 'keychain', answer?: HttpResponse) {
+    const keychain = createFakeKeychain()
+    const world = await createSandboxSession({ keychain })
+    await world.signIn(store)
+    world.expire()
+    const { http } = world.context
+    const context = withEffects(world.context, {
+      http: {
+        ...http,
+        async send(request) {
+          const response = await http.send(request)
+          rmSync(world.paths.lock)
+          await forgetSession(world.context, world.settings, 'default')
+          return answer ?? response
+        },
+      },
+    })
+    return { world, keychain, renewed: renew(context, world.settings, { reason: 'stale' }) }
+  }
+  const left = (world: SandboxSession) => names(world).filter((name) => name !== 'lock')
+
+  it.each(['file', 'keychain'] as const)('stays a logout (%s)', async (store) => {
+    const { world, keychain, renewed } = await signedOutMeanwhile(store)
+    await expect(renewed).rejects.toMatchObject({
+      code: 'not_signed_in',
+      exit: 4,
+      message: expect.stringContaining('was signed out while this command renewed its session'),
+    })
+    expect(left(world)).toEqual([])
+    expect(keychain.items.size).toBe(0)
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('not_signed_in')
+  })
+
+  it('stays a logout if the service refuses', async () => {
+    const { world, renewed } = await signedOutMeanwhile('file', jsonResponse(400, { error: 'invalid_grant' }))
+    await expect(renewed).rejects.toMatchObject({ code: 'not_signed_in' })
+    expect(left(world)).toEqual([])
+  })
+
+  it('stays a logout if the answer has only an access token', async () => {
+    const answer = jsonResponse(200, { access_token: 'a', token_type: 'Bearer', expires_in: 900 })
+    const { world, renewed } = await signedOutMeanwhile('file', answer)
+    await expect(renewed).rejects.toMatchObject({ code: 'refresh_unknown' })
+    expect(left(world)).toEqual([])
+  })
+
+  it('leaves a note of what a keychain kept', async () => {
+    const { world, keychain, renewed } = await signedOutMeanwhile('keychain')
+    const call = keychain.call.bind(keychain)
+    const refusing = (request: KeychainRequest): Promise<KeychainAnswer> =>
+      request.operation === 'delete' && keychain.items.size > 0 && !names(world).includes('session.json')
+        ? Promise.resolve({ ok: false, reason: 'locked', detail: '' })
+        : call(request)
+    keychain.call = refusing
+    await expect(renewed).rejects.toMatchObject({ code: 'not_signed_in' })
+    keychain.call = call
+    expect(keychain.items.size).toBe(1)
+    await forgetSession(world.context, world.settings, 'default')
+    expect(keychain.items.size).toBe(0)
+  })
+
+  it('leaves no access token that a command would use', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const token = readFileSync(world.paths.accessToken)
+    await forgetSession(world.context, world.settings, 'default')
+    writeFileSync(world.paths.accessToken, token)
+    expect(await endOf(() => currentCredential(world.context, world.settings))).toBe('not_signed_in')
   })
 })
 
@@ -563,6 +677,58 @@ describe('a wall clock that jumped', () => {
     clock.setWall(clock.now() + days * 24 * 3600 * 1000)
     expect((await describeSession(world.context, world.settings)).state).toBe('needs_refresh')
     expect(await endOf(() => renew(world.context, world.settings, { reason: 'stale' }))).toBe('ok')
+  })
+})
+
+describe('a session that is too old by the wall clock alone', () => {
+  async function unprovenAge(how: 'without its access token' | 'after a restart') {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const { clock } = world.context
+    clock.setWall(clock.now() + 70 * 24 * 3600 * 1000)
+    if (how === 'without its access token') {
+      rmSync(world.paths.accessToken)
+      return world
+    }
+    const sinceBoot = () => ({ seconds: 50, boot: 'boot-2' })
+    return withEffectsOf(world, { clock: { ...clock, sinceBoot } })
+  }
+
+  it.each(['without its access token', 'after a restart'] as const)(
+    '%s, it may have expired, and the next command renews it',
+    async (how) => {
+      const { context, settings } = await unprovenAge(how)
+      const { state, doubt, problem } = await describeSession(context, settings)
+      expect({ state, problem }).toEqual({ state: 'needs_refresh', problem: undefined })
+      expect(doubt).toBe(
+        "the session of profile default may have expired: by this machine's clock, it was last renewed more than 60 days ago, on 2026-11-20 12:00:00 UTC",
+      )
+      expect(await endOf(() => currentCredential(context, settings))).toBe('ok')
+      expect((await describeSession(context, settings)).doubt).toBeUndefined()
+    },
+  )
+
+  it('that the service refuses may have expired, but may have been revoked as well', async () => {
+    const { context, settings } = await unprovenAge('without its access token')
+    const send = async () => jsonResponse(400, { error: 'invalid_grant' })
+    const refused = withEffects(context as never, { http: { ...context.http, send } })
+    await expect(currentCredential(refused, settings)).rejects.toMatchObject({
+      code: 'session_over',
+      message: expect.stringContaining(
+        "it was revoked, or used elsewhere, or it expired: by this machine's clock, it was last renewed",
+      ),
+    })
+    expect((await describeSession(context, settings)).state).toBe('ended')
+  })
+
+  it('has expired if the machine has been running for longer since a restart', async () => {
+    const world = await unprovenAge('without its access token')
+    await currentCredential(world.context, world.settings)
+    const { clock } = world.context
+    clock.setWall(clock.now() + 70 * 24 * 3600 * 1000)
+    const sinceBoot = () => ({ seconds: 61 * 24 * 3600, boot: 'boot-2' })
+    const context = withEffects(world.context as never, { clock: { ...clock, sinceBoot } })
+    expect((await describeSession(context, world.settings)).state).toBe('expired')
   })
 })
 

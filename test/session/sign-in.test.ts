@@ -115,6 +115,58 @@ describe('a login over an existing session', () => {
   })
 })
 
+describe('a keychain that hangs during a login', () => {
+  /** A keychain that stores, but answers only when a signal ends the wait. */
+  async function hangingKeychain() {
+    const keychain = createFakeKeychain()
+    const world = await createSandboxSession({ keychain })
+    await world.signIn('keychain')
+    const called: string[] = []
+    const hanging: Context['keychain'] = {
+      async call(request) {
+        called.push(request.operation)
+        await keychain.call(request)
+        const { signal } = request
+        if (signal?.aborted !== true)
+          await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
+        return { ok: false, reason: 'timeout', detail: '' }
+      },
+    }
+    const context = withEffects(world.context, { keychain: hanging })
+    const replacing = replaceSession(context, world.settings, await newSession(world, 'keychain'))
+    await expect.poll(() => called).toEqual(['set'])
+    return { world, keychain, replacing }
+  }
+
+  it('is named as the cause, and Ctrl-C ends the wait and leaves the session before', async () => {
+    const { world, keychain, replacing } = await hangingKeychain()
+    world.context.clock.ring()
+    expect(world.context.stderr.text).toBe('Waiting for the keychain …\n')
+    world.context.interrupt()
+    await expect(replacing).rejects.toMatchObject({ code: 'interrupted', exit: 130 })
+    expect((await describeSession(world.context, world.settings)).state).toBe('fine')
+    // As the next command, which nobody interrupts.
+    const { signal } = new AbortController()
+    const context = withEffects(world.context, { interrupts: { ...world.context.interrupts, signal } })
+    await renew(context, world.settings, { reason: 'asked' })
+    await replaceSession(context, world.settings, await newSession(world, 'keychain'))
+    expect(keychain.items.size).toBe(1)
+  })
+
+  it('leaves a note of what it may hold', async () => {
+    const { world, keychain, replacing } = await hangingKeychain()
+    const { items } = keychain
+    // The last request, to remove the new item, does not reach it.
+    const late = new Map(items)
+    world.context.interrupt()
+    await replacing.catch(() => undefined)
+    for (const [account, value] of late) items.set(account, value)
+    expect(items.size).toBe(2)
+    await forgetSession(world.context, world.settings, 'default')
+    expect(items.size).toBe(0)
+  })
+})
+
 describe('the proof of a store before a login', () => {
   it('proving a store leaves nothing in the keychain', async () => {
     const keychain = createFakeKeychain()

@@ -8,6 +8,7 @@ import { issuerOf } from '../../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
+import { warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
@@ -54,6 +55,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     if (online !== undefined && online !== 'accepted') throw online
     const problem = description.apiKeyActive ? description.apiKeyProblem : description.problem
     if (problem !== undefined) throw problem
+    if (description.doubt !== undefined) await warn(description.doubt, context, settings)
   },
 })
 
@@ -90,7 +92,7 @@ function statusOf(
   return {
     profile: description.profile,
     state: description.state,
-    message: (description.apiKeyProblem ?? description.problem)?.message ?? null,
+    message: (description.apiKeyProblem ?? description.problem)?.message ?? description.doubt ?? null,
     in_force: description.apiKeyActive
       ? 'MAILCLAIM_API_KEY'
       : record === undefined

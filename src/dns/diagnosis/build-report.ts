@@ -116,19 +116,26 @@ export function zoneNotFoundReport(
       }),
       retry_after_seconds: atMostADay(location.soa?.negativeTtl),
     }
-  const replies = location.resolverReplies.map(({ resolver, question, reply }) => ({
+  const replies = location.resolverReplies.map(({ resolver, level, reply }) => ({
     resolver: formatDnsAddress(resolver),
-    question,
+    question: `${level} NS`,
     answer: reply.kind === 'answer' ? reply.message.rcode : reply.kind,
   }))
   const addresses = resolvers.map(formatDnsAddress)
+  const denied = replies.find(({ answer }) => answer === 'NXDOMAIN')
+  const said =
+    denied !== undefined
+      ? `${denied.resolver} denies names that exist (${denied.question} gives NXDOMAIN), like a private root or a filter`
+      : location.resolverReplies.some(({ reply }) => reply.kind === 'answer')
+        ? `${addresses.join(', ')} gave no usable answer`
+        : `${addresses.join(', ')} didn't answer`
   return emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',
     message:
       addresses.length === 0
         ? "No DNS resolver is configured on this machine, so the name servers couldn't be found"
-        : `Couldn't find the name servers of ${name}: ${addresses.join(', ')} ${replies.some((reply) => reply.answer !== 'silent' && reply.answer !== 'unreachable') ? 'gave no usable answer' : "didn't answer"}. The record itself may be fine`,
+        : `Couldn't find the name servers of ${name}: ${said}. The record itself may be fine`,
     fix: "Check this machine's network connection, or use a resolver that works: --resolver 9.9.9.9",
     details: { resolvers: addresses, replies },
   })

@@ -4,15 +4,24 @@ const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]
 /** The text without invisible characters. */
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
 
-/** The invisible characters and their positions, counted from 1. */
-export function invisibleCharacters(text: string): { position: number; hex: string; name: string }[] {
-  return Array.from(text).flatMap((character, index) =>
+/**
+ * The invisible characters, their positions, counted from 1, and their bytes.
+ *
+ * @param stored the bytes of the text in UTF-8 or in an encoding of one byte for each character.
+ */
+export function invisibleCharacters(
+  text: string,
+  stored: Uint8Array = Buffer.from(text),
+): { position: number; hex: string; name: string }[] {
+  const characters = Array.from(text)
+  const isSingleByte = stored.length === characters.length
+  return characters.flatMap((character, index) =>
     character.match(INVISIBLE) === null
       ? []
       : [
           {
             position: index + 1,
-            hex: Buffer.from(character).toString('hex'),
+            hex: Buffer.from(isSingleByte ? stored.subarray(index, index + 1) : character).toString('hex'),
             name: characterName(character) ?? codePoint(character),
           },
         ],

@@ -40,6 +40,13 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
   ['base64', (text) => (/^[\w+/-]+=*$/.test(text) ? Buffer.from(text, 'base64').toString('utf8') : text)],
 ]
 
+/** The text, if it was stored with two bytes for each character, with or without a byte order mark. */
+export function fromUtf16(text: string): string | undefined {
+  return /^(?:(?:ÿþ)?(?:[^\0]\0)+|(?:þÿ)?(?:\0[^\0])+)$/.test(text)
+    ? text.replace(/^ÿþ|^þÿ|\0/g, '')
+    : undefined
+}
+
 function fromHex(text: string): string {
   return Buffer.from(text.replace(/^(?:0x|\\x)|[\s:]/gi, ''), 'hex').toString('utf8')
 }

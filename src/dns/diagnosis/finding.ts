@@ -12,6 +12,8 @@ export interface Finding {
   readonly fix: string
   /** The wrong TXT values: one, or the parts of `split_records` in order. */
   readonly seen?: readonly string[]
+  /** The bytes of the first of them, if they are known: not all values are UTF-8. */
+  readonly stored?: Uint8Array | undefined
   /** Seconds until the cache drops the old state. */
   readonly secondsLeft?: number
   /** False for an error that leaves open whether the record is there: the path to the servers may be the problem. */
@@ -36,6 +38,7 @@ export type FindingCode =
   | 'lame_nameserver'
   | 'nameserver_unreachable'
   | 'parent_child_mismatch'
+  | 'delegation_not_checked'
   | 'zone_not_delegated'
   | 'no_nameservers'
   | 'wrong_provider_hint'

@@ -6,7 +6,7 @@ import {
   type UndelegatedZone,
   type ZoneObservations,
 } from '../observation/observations.ts'
-import { isRegistry } from '../resolution/registry.ts'
+import { isRegistry, listedRegistry } from '../resolution/registry.ts'
 import { isWithin, relativeName } from '../wire/name.ts'
 import type { Finding } from './finding.ts'
 import { providersOf } from './providers.ts'
@@ -91,6 +91,26 @@ export function parentChildMismatch(observations: ZoneObservations): Finding | u
       only_child: onlyChild,
       ...(providers.length > 0 ? { providers } : {}),
     },
+  }
+}
+
+/** The name servers are those that a resolver knows, which may have cached them before a move. Private domains have no registry. */
+export function delegationNotChecked({
+  zone,
+  registryUnseen,
+  servers,
+}: ZoneObservations): Finding | undefined {
+  const registry = listedRegistry(zone)
+  const { withRecord, withoutRecord } = groupByOutcome(servers)
+  const answered = withRecord.length + withoutRecord.length > 0
+  if (!answered || registryUnseen !== true || registry === undefined || registry === zone) return undefined
+  const hosts = [...new Set(servers.map(({ host }) => host))]
+  return {
+    code: 'delegation_not_checked',
+    severity: 'warning',
+    message: `The registry (${registry}) couldn't be asked which name servers ${zone} has. Those that were checked (${hosts.join(', ')}) may not be all, or may be outdated`,
+    fix: 'Check again, or from another network. In a private network, the public name servers may be different ones',
+    details: { zone, registry, nameservers: hosts },
   }
 }
 

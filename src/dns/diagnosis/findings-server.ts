@@ -1,4 +1,4 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { isIPv6 } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
 import {
   groupByOutcome,
@@ -9,7 +9,12 @@ import {
 import { formatDnsAddress } from '../wire/address.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { delegationPlace, noNameservers, parentChildMismatch } from './findings-delegation.ts'
+import {
+  delegationNotChecked,
+  delegationPlace,
+  noNameservers,
+  parentChildMismatch,
+} from './findings-delegation.ts'
 
 /** Servers don't give larger answers over UDP, and some verifiers stop reading there. */
 const LARGE_ANSWER = 4096
@@ -27,6 +32,7 @@ export function serverFindings(observations: ZoneObservations): Finding[] {
     droppedQueries(observations, 'edns'),
     droppedQueries(observations, 'do'),
     parentChildMismatch(observations),
+    delegationNotChecked(observations),
     tooManyTxt(observations),
   ].filter((finding) => finding !== undefined)
 }
@@ -79,7 +85,7 @@ function serverEvidence(servers: readonly Observation[]) {
 }
 
 /**
- * The lame servers instead of which something on the network answers: every answer offers recursion and none is
+ * The lame servers instead of which something on the network answers: every answer is a recursive resolver's and none is
  * authoritative. A resolver that is listed as a name server looks the same, so the zones above decide, if their servers were
  * asked. Some routers redirect IPv4 only, so one address family may be enough.
  */
@@ -88,7 +94,12 @@ function interceptedServers(
   lame: readonly Observation[],
 ): readonly Observation[] {
   const answered = servers.filter((server) => server.rcode !== undefined)
-  const isRecursion = (server: Observation) => !server.authoritative && server.recursionAvailable
+  // Some relays don't offer recursion, but what they answer still comes from a cache.
+  const isFromCache = (server: Observation) =>
+    recursionAbove.length > 0 &&
+    (server.values.length > 0 || server.aliases.length > 0 || server.negativeTtl !== undefined)
+  const isRecursion = (server: Observation) =>
+    !server.authoritative && (server.recursionAvailable || isFromCache(server))
   const isData = answered.every((server) => server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN')
   if (answered.every(isRecursion) && (recursionAbove.length > 0 || (isData && parent === undefined)))
     return lame
@@ -105,7 +116,7 @@ function intercepted(observations: ZoneObservations, servers: readonly Observati
   return {
     code: 'dns_intercepted',
     severity: all ? 'error' : 'warning',
-    message: `Something on the network answers instead of ${all ? `the name servers of ${observations.zone}` : listServers(servers)}: every answer offers recursion and none is authoritative. ${hasRecord ? 'It has the record, but whether the name servers have it is unknown' : 'That says nothing about the record'}`,
+    message: `Something on the network answers instead of ${all ? `the name servers of ${observations.zone}` : listServers(servers)}: every answer comes from a recursive resolver, and none is authoritative. ${hasRecord ? 'It has the record, but whether the name servers have it is unknown' : 'That says nothing about the record'}`,
     fix: "This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network's administrator to allow DNS",
     certain: false,
     details: { servers: serverEvidence(servers), has_record: hasRecord },
@@ -230,20 +241,35 @@ function tcpBlocked(
   }
 }
 
-/** No server was queried: the check has used all its queries, or this machine has no IPv6 route. */
+/** No server was queried: the check has used all its queries, or this machine has no route to their addresses. */
 function notQueried(observations: ZoneObservations, servers: readonly Observation[]): Finding {
-  const isOverLimit = servers.some(({ server }) => server !== undefined && isIPv4(server.address))
-  return {
+  const { zone, name } = observations
+  const common = {
     code: 'nameserver_unreachable',
     severity: 'error',
-    message: isOverLimit
-      ? `The name servers of ${observations.zone} couldn't be queried: the check reached its query limit first. The record itself may be fine`
-      : `The name servers of ${observations.zone} have only IPv6 addresses, and this machine has no IPv6 route: nothing could be checked`,
-    fix: isOverLimit
-      ? `Query one of them directly: dig +tcp TXT ${observations.name} @${servers[0]?.host ?? ''}`
-      : 'Check from a machine with IPv6',
     certain: false,
     details: { servers: serverEvidence(servers) },
+  } as const
+  if (servers.some(({ noRoute }) => noRoute !== true))
+    return {
+      ...common,
+      message: `The name servers of ${zone} couldn't be queried: the check reached its query limit first. The record itself may be fine`,
+      fix: `Query one of them directly: dig +tcp TXT ${name} @${servers[0]?.host ?? ''}`,
+    }
+  const families = [
+    ...new Set(servers.map(({ server }) => (isIPv6(server?.address ?? '') ? 'IPv6' : 'IPv4'))),
+  ]
+  const [family, other] = families
+  if (other !== undefined)
+    return {
+      ...common,
+      message: `This machine has no route to any name server of ${zone}: ${listServers(servers)}. The record itself may be fine`,
+      fix: "Check this machine's network connection and firewall, and try again",
+    }
+  return {
+    ...common,
+    message: `The name servers of ${zone} have only ${family} addresses, and this machine has no ${family} route: nothing could be checked`,
+    fix: `Check from a machine with ${family}`,
   }
 }
 

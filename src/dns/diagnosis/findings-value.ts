@@ -1,5 +1,6 @@
 import type { Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
+import { decodeValue } from '../wire/txt-answer.ts'
 import {
   type CharacterChange,
   changedCharacters,
@@ -20,7 +21,7 @@ const NAMED_PIECE = 12
 
 /** @param seen the first wrong value; the only one, except for `split_records`. */
 interface ValueTexts {
-  readonly message: (expected: string, seen: string, all: readonly string[]) => string
+  readonly message: (expected: string, seen: string, all: readonly string[], stored?: Uint8Array) => string
   /** Ends with the value, which makes it easy to copy. */
   readonly fix: (expected: string, host: string) => string
 }
@@ -37,8 +38,8 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
       `Enter the value without quotation marks or backslashes; the provider adds any it needs: ${expected}`,
   },
   whitespace: {
-    message: (expected, seen) =>
-      `The stored value differs only in characters you can't see: ${invisibleDifference(expected, seen)}. Expected ${quote(expected)}, found ${quote(seen)}`,
+    message: (expected, seen, _, stored) =>
+      `The stored value differs only in characters you can't see: ${invisibleDifference(expected, seen, stored)}. Expected ${quote(expected)}, found ${quote(seen)}`,
     fix: (expected) =>
       `Delete the value and enter it again as plain text, without spaces or line breaks: ${expected}`,
   },
@@ -113,12 +114,15 @@ export function valueFinding(
   const { fault, seen } = explained
   const [first = ''] = seen
   const texts = TEXTS[fault]
+  const values = observations.servers.flatMap((server) => server.values)
+  const stored = values.find(({ bytes }) => decodeValue(bytes) === first)?.bytes
   return {
     code: fault,
     severity: 'error',
-    message: texts.message(expected, first, seen),
+    message: texts.message(expected, first, seen, stored),
     fix: texts.fix(expected, relativeName(name, zone)),
     seen,
+    stored,
     details: {
       ...(fault === 'characters_changed' ? { characters: characterEvidence(expected, first) } : {}),
       ...(fault === 'encoded' ? { encoding: encodingOf(expected, first) } : {}),
@@ -134,8 +138,8 @@ function quotingMarks(expected: string, seen: string): string {
   return hasBackslash ? 'quotation marks and backslashes' : 'quotation marks'
 }
 
-function invisibleDifference(expected: string, seen: string): string {
-  const extra = invisibleCharacters(seen)
+function invisibleDifference(expected: string, seen: string, stored: Uint8Array | undefined): string {
+  const extra = invisibleCharacters(seen, stored)
   if (extra.length <= invisibleCharacters(expected).length) return 'a space is missing'
   return extra
     .slice(0, NAMED_CHARACTERS)

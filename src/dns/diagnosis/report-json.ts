@@ -9,9 +9,9 @@ export function reportJson(report: CheckReport): CheckReportJson {
 
 /** @param expected the whole TXT value, to compare with what was seen. */
 export function findingJson(finding: Finding, expected: string | null): FindingJson {
-  const { code, severity, message, fix, seen, secondsLeft, details } = finding
+  const { code, severity, message, fix, seen, stored, secondsLeft, details } = finding
   const evidence = {
-    ...(seen === undefined || expected === null ? {} : comparison(expected, seen)),
+    ...(seen === undefined || expected === null ? {} : comparison(expected, seen, stored)),
     ...details,
     ...(secondsLeft === undefined ? {} : { seconds_left: secondsLeft }),
   }
@@ -19,10 +19,11 @@ export function findingJson(finding: Finding, expected: string | null): FindingJ
 }
 
 /** What was expected, what was seen, and where they differ, in text and in bytes. */
-function comparison(expected: string, seen: readonly string[]) {
+function comparison(expected: string, seen: readonly string[], stored: Uint8Array | undefined) {
   const [first = ''] = seen
   const parts = difference(expected, first)
-  const invisible = invisibleCharacters(first)
+  const bytes = Buffer.from(stored ?? first)
+  const invisible = invisibleCharacters(first, bytes)
   return {
     expected,
     seen: seen.length === 1 ? first : [...seen],
@@ -31,7 +32,7 @@ function comparison(expected: string, seen: readonly string[]) {
       expected: parts.expected,
       seen: parts.seen,
     },
-    seen_hex: Buffer.from(first).toString('hex'),
+    seen_hex: bytes.toString('hex'),
     ...(invisible.length > 0 ? { invisible } : {}),
   }
 }

@@ -1,5 +1,5 @@
 import { appearance, isWithinEdits, withoutInvisible } from './characters.ts'
-import { decodings } from './encodings.ts'
+import { decodings, fromUtf16 } from './encodings.ts'
 import { isPlaceholder } from './placeholder.ts'
 
 /** The most telling explanation comes first. */
@@ -100,7 +100,7 @@ function explain(forms: Expected, seen: string, name: string | undefined): Value
   if (seen === expected) return undefined
   if (isQuoted(expected, seen)) return 'quoted'
   const bare = withoutInvisible(seen)
-  if (bare === wanted) return 'whitespace'
+  if (bare === wanted) return fromUtf16(seen) === undefined ? 'whitespace' : 'encoded'
   if (isQuoted(wanted, bare) || isQuoted(wanted, bare.replace(/\\/g, ''))) return 'quoted'
   if (wanted === '') return undefined
   const inner = withoutInvisible(unquote(bare))
@@ -175,6 +175,7 @@ export function encodingOf(expected: string, seen: string): string | undefined {
 
 function findEncoding(wanted: string, seen: string): string | undefined {
   const inner = withoutInvisible(unquote(seen))
+  if (withoutInvisible(fromUtf16(seen) ?? '') === wanted) return 'UTF-16 (two bytes for each character)'
   const found = decodings(inner).find(({ text }) => withoutInvisible(unquote(text)) === wanted)
   return found?.encoding
 }

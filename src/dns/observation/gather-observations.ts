@@ -136,6 +136,7 @@ export async function gatherObservations<Expected extends string | null>(
       cnameBeside: cnames.get(server) ?? server.cnameBeside,
     })),
     parent: located.parent,
+    registryUnseen: located.registryUnseen === true,
     recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),
     staleGlue: withoutRecord.length > 0 ? await glue : [],

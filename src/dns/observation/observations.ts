@@ -52,6 +52,8 @@ export interface Observation {
   readonly cnameBeside?: string | undefined
   /** The zone's NS set as this server has it. */
   readonly nsSet: readonly string[] | undefined
+  /** This machine couldn't send anything to that address, which says nothing about the server. */
+  readonly noRoute?: true
   /** The queries that the server doesn't answer: over UDP, those with the DO bit (RFC 3225), those with EDNS, or all. */
   readonly dropped: 'do' | 'edns' | 'udp' | undefined
 }
@@ -133,7 +135,8 @@ export interface Observations<Expected extends string | null = string> {
   readonly zone: string
   readonly servers: readonly Observation[]
   readonly parent: Pick<ParentDelegation, 'zone' | 'hosts'> | undefined
-  /** See `Located`. */
+  /** These two: see `Located`. */
+  readonly registryUnseen?: boolean
   readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
   /** Looked for if some servers lack a record that others have. */

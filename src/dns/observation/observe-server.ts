@@ -56,7 +56,8 @@ export async function observeServer(
   const askAgain = async (type: 'SOA' | 'NS'): Promise<Reply | undefined> => {
     if (txt.kind !== 'answer') return await early[type]
     const again = async () => {
-      await clock.sleep(needsSecondTry ? 0 : RETRY_AFTER_MS, context.effects.signal)
+      const pause = needsSecondTry ? 0 : Math.min(RETRY_AFTER_MS, deadline - clock.monotonic())
+      await clock.sleep(Math.max(0, pause), context.effects.signal)
       return await askZone(type, needsSecondTry ? 0 : NO_RETRY_MS)
     }
     return await firstDefined(
@@ -146,7 +147,7 @@ function classifyAuthoritative(
   expected: string | null,
 ): Observation {
   const base = { ...EMPTY, host, server }
-  if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
+  if (reply.kind !== 'answer') return { ...base, ...failure(reply) }
   const answer = classifyAnswer(reply.message, name, expected)
   const observation = { ...base, ...answer, ms: reply.ms, tcpFailure: reply.tcpFailure }
   if (!reply.message.aa && isDnsData(answer.outcome)) return { ...observation, outcome: 'lame' }
@@ -161,7 +162,7 @@ export function classifyResolver(
   expected: string | null,
 ): Observation {
   const base = { ...EMPTY, host: server.address, server }
-  if (reply.kind !== 'answer') return { ...base, outcome: failureOutcome(reply.kind), ms: failureMs(reply) }
+  if (reply.kind !== 'answer') return { ...base, ...failure(reply) }
   const answer = classifyAnswer(reply.message, name, expected)
   // Without recursion or authority, it helped to find the zone but knows nothing about this name. Nor does a resolver
   // without recursion know where an alias leads that it doesn't follow.
@@ -178,13 +179,13 @@ export function classifyResolver(
   return classifyTruncated(observation, reply.message)
 }
 
-function failureMs({ kind, ms }: Reply): number | null {
-  return kind === 'no-route' || kind === 'not-asked' ? null : ms
-}
-
-function failureOutcome(kind: Exclude<Reply['kind'], 'answer'>): Outcome {
-  if (kind === 'no-route' || kind === 'not-asked') return 'not_checked'
-  return kind === 'silent' ? 'timeout' : 'unreachable'
+function failure({
+  kind,
+  ms,
+}: Exclude<Reply, { kind: 'answer' }>): Pick<Observation, 'outcome' | 'ms' | 'noRoute'> {
+  if (kind === 'no-route') return { outcome: 'not_checked', ms: null, noRoute: true }
+  if (kind === 'not-asked') return { outcome: 'not_checked', ms: null }
+  return { outcome: kind === 'silent' ? 'timeout' : 'unreachable', ms }
 }
 
 /** An answer that TCP would have completed says nothing, unless the record is in the part that came. */

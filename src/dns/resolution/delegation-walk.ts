@@ -17,6 +17,8 @@ export interface Located {
   readonly parent: ParentDelegation | undefined
   /** The zone above, if one of its servers answered for this one without a referral. */
   readonly above?: Delegation
+  /** The name servers are those that a recursive resolver knows: no server of the registry could be asked. */
+  readonly registryUnseen?: true
   /** Whether a server gave an authoritative answer for the zone. */
   readonly verified: boolean
   /** No zone was found: a server given as the resolver, which offers no recursion, stands in for the zone's servers. */
@@ -37,7 +39,7 @@ export interface ParentDelegation {
 export interface WalkProgress {
   /** A zone on the way to the name was found. */
   readonly onDelegation: (delegation: Delegation, parent: ParentDelegation | undefined) => void
-  /** A registry's server offers recursion without authority, as only something in its place does. */
+  /** A registry's server answers like a recursive resolver, as only something in its place does. */
   readonly onRecursion: (zone: string, server: DnsAddress) => void
 }
 
@@ -148,16 +150,22 @@ async function askAnyOf(
     const { message } = reply
     hasAnswers = true
     // One address family may be redirected and the other not, so each server is reported.
-    if (message.ra && !message.aa && isAboveDomains(delegation.zone))
-      progress.onRecursion(delegation.zone, server)
+    // Some relays don't offer recursion, but what they answer still comes from a cache.
+    const isRecursion =
+      !message.aa && (message.ra || soaOf(message) !== undefined || message.answers.length > 0)
+    if (isRecursion && isAboveDomains(delegation.zone)) progress.onRecursion(delegation.zone, server)
     const leadsFurther =
       message.aa || referralFrom(message, delegation.zone, name, context.authoritativePort) !== undefined
     const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
     return leadsFurther && isAnswer ? { message, server } : undefined
   }
   const known = uniqueAddresses([...delegation.hosts.values()].flat())
-  // IPv4 first: more machines have it. The parent rotates the order within each family.
-  const ordered = [...known].sort((a, b) => Number(a.address.includes(':')) - Number(b.address.includes(':')))
+  // Two of three are IPv4: more machines have it, but some have only IPv6. The parent rotates the order within each family.
+  const isV6 = ({ address }: DnsAddress) => address.includes(':')
+  const [v6, v4] = [known.filter(isV6), known.filter((server) => !isV6(server))]
+  const ordered = known
+    .map((_, index) => [v4.slice(2 * index, 2 * index + 2), v6.slice(index, index + 1)])
+    .flat(2)
   const waitForTurn = async (index: number) => {
     const delay = Math.floor(index / 3) * NEXT_SERVERS_AFTER_MS
     if (delay > 0) await effects.clock.sleep(delay, effects.signal)

@@ -9,9 +9,18 @@ const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: fal
  * such as `co.uk`. The list's private part doesn't count: `uk.com` is a company's zone.
  */
 export function isRegistry(zone: string): boolean {
-  if (labelCount(zone) === 1) return zone !== '.'
-  const { publicSuffix, isIcann } = parse(zone, OPTIONS)
-  return isIcann === true && publicSuffix === zone
+  return labelCount(zone) === 1 || listedRegistry(zone) === zone
+}
+
+/** The registry of a name by the list: `com`, `co.uk`; undefined for a private top-level domain. */
+export function listedRegistry(name: string): string | undefined {
+  const { publicSuffix, isIcann } = parse(name, OPTIONS)
+  return isIcann === true && publicSuffix !== null ? publicSuffix : undefined
+}
+
+/** Whether a name is a top-level domain of the public DNS. */
+export function isListedTopLevel(name: string): boolean {
+  return labelCount(name) === 1 && listedRegistry(name) === name
 }
 
 /** Whether the zone is a company's that gives names below it to anyone (the list's private part), such as `uk.com`. */

@@ -7,7 +7,7 @@ import { askResolver } from './ask-resolver.ts'
 import { type Delegation, delegationFrom } from './delegation.ts'
 import { type Located, type NoDomain, type WalkProgress, walkDelegations } from './delegation-walk.ts'
 import { bestOf } from './race.ts'
-import { isRegistry, registeredDomain } from './registry.ts'
+import { isListedTopLevel, isRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
 export type Location =
@@ -18,7 +18,8 @@ export type Location =
 
 export interface ResolverReply {
   readonly resolver: DnsAddress
-  readonly question: string
+  /** The name whose NS records were asked for. */
+  readonly level: string
   readonly reply: Reply
 }
 
@@ -28,13 +29,21 @@ const NEXT_LEVEL_AFTER_MS = 600
 /** A name deep below a registry may not exist yet, so resolvers are asked about it only after a longer wait. */
 const DEEP_LEVEL_AFTER_MS = 1500
 
+/** A resolver that is silent for this long is asked again: without its answer, the search would miss the registry. */
+const ASK_AGAIN_AFTER_MS = 750
+
+/** How long a zone found from further down waits for the search from above, which learns what the registry says. */
+const WAIT_FOR_REGISTRY_MS = 3000
+
 /**
  * Finds the zone that holds a name and its servers, from the top down.
  *
  * Resolvers are only asked for the NS records of ancestors, the topmost first; from there on, authoritative servers are
  * asked directly, without recursion, which won't poison caches with a negative answer (RFC 2308). If an ancestor leads
  * nowhere (private DNS without a root, servers that can't be reached from here), the next one down is tried; the name itself
- * comes last. Checking is disabled in these queries in order to find zones with broken DNSSEC as well.
+ * comes last. What a search from further down finds counts only if those from above end without a result: a resolver may
+ * have cached the name servers from before a move, and a zone may list others than its registry. Checking is disabled in
+ * these queries in order to find zones with broken DNSSEC as well.
  */
 export async function locateZone(name: string, context: ResolutionContext): Promise<Location> {
   const { clock } = context.effects
@@ -42,9 +51,11 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   const inner: ResolutionContext = { ...context, effects: { ...context.effects, signal: search.signal } }
 
   const levels = [...ancestors(name), name]
-  const running = new Set<Promise<Location | undefined>>()
+  // In the order of their start, the topmost first.
+  const running: Promise<Location | undefined>[] = []
   const replies: ResolverReply[] = []
   let candidate: Located | undefined
+  let fromBelow: { readonly located: Located; readonly until: number } | undefined
   let noDomain: Location | undefined
   let nextAt = clock.monotonic()
   // Once the domain's servers are known, resolvers aren't asked any more: what is below may not exist yet.
@@ -52,7 +63,9 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   const onDelegation: WalkProgress['onDelegation'] = (delegation, parent) => {
     if (delegation.zone === '.' || isRegistry(delegation.zone)) return
     levels.length = 0
-    reached = { kind: 'located', delegation, soa: undefined, parent, verified: false }
+    if (parent === undefined && reached?.parent !== undefined) return
+    const unseen = parent === undefined ? ({ registryUnseen: true } as const) : {}
+    reached = { kind: 'located', delegation, soa: undefined, parent, verified: false, ...unseen }
   }
   const recursing: { readonly zone: string; readonly server: DnsAddress }[] = []
   const onRecursion: WalkProgress['onRecursion'] = (zone, server) => {
@@ -67,33 +80,38 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   try {
     while (clock.monotonic() < context.deadline) {
       const next = levels[0]
-      if (next !== undefined && (running.size === 0 || clock.monotonic() >= nextAt)) {
+      if (next !== undefined && (running.length === 0 || clock.monotonic() >= nextAt)) {
         levels.shift()
         const attempt = searchFrom(name, next, inner, { replies, onDelegation, onRecursion })
         // If it is aborted after the search has ended, nobody else handles that.
         attempt.catch(() => undefined)
-        running.add(attempt)
+        running.push(attempt)
         const isDeep = labelCount(levels[0] ?? name) > 2
         nextAt = clock.monotonic() + (isDeep ? DEEP_LEVEL_AFTER_MS : NEXT_LEVEL_AFTER_MS)
       }
-      if (running.size === 0) break
-      const until = levels.length > 0 ? Math.min(nextAt, context.deadline) : context.deadline
-      const outcome = await firstOf(running, until, inner)
-      if (outcome === 'time' || outcome === undefined) continue
+      const waitUntil = Math.min(fromBelow?.until ?? context.deadline, context.deadline)
+      if (running.length === 0 || clock.monotonic() >= waitUntil) break
+      const ended = await firstOf(running, levels.length > 0 ? Math.min(nextAt, waitUntil) : waitUntil, inner)
+      if (ended === 'time' || ended.outcome === undefined) continue
+      const { outcome, isTopmost } = ended
       if (outcome.kind === 'located') {
+        if (outcome.standIn === true) candidate = outcome
         // The zone's servers are known then, even if they don't answer.
-        if (outcome.standIn === undefined) return withRecursionAbove(outcome)
-        candidate = outcome
+        else if (isTopmost) return withRecursionAbove(outcome)
+        else fromBelow ??= { located: outcome, until: clock.monotonic() + WAIT_FOR_REGISTRY_MS }
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
         noDomain = outcome
         // If a name doesn't exist, neither does anything below it (RFC 8020).
-        if (running.size === 0) break
+        if (running.length === 0) break
       }
     }
-    // The time is over before the zone's servers were found or have answered.
+    // The time is over before the zone's servers were found or have answered, or the registry has.
+    const known = fromBelow?.located
+    const isConfirmed = reached?.parent !== undefined && reached.delegation.zone === known?.delegation.zone
+    const found = isConfirmed ? reached : (known ?? reached)
     return (
-      (reached && withRecursionAbove(reached)) ??
+      (found && withRecursionAbove(found)) ??
       candidate ??
       noDomain ?? { kind: 'lost', resolverReplies: replies }
     )
@@ -102,22 +120,26 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   }
 }
 
-/** The first of the running attempts to end, which is removed from the set; or `time`. */
+/**
+ * The first of the running attempts to end, which is removed, and whether all that started before it have ended; or
+ * `time`.
+ */
 async function firstOf(
-  running: Set<Promise<Location | undefined>>,
+  running: Promise<Location | undefined>[],
   until: number,
   context: ResolutionContext,
-): Promise<Location | undefined | 'time'> {
+): Promise<{ readonly outcome: Location | undefined; readonly isTopmost: boolean } | 'time'> {
   const { clock, signal } = context.effects
   const timer = linkedAbort(signal)
   try {
     const ended = await Promise.race([
-      ...[...running].map((attempt) => attempt.then((outcome) => ({ attempt, outcome }))),
+      ...running.map((attempt) => attempt.then((outcome) => ({ attempt, outcome }))),
       clock.sleep(Math.max(0, until - clock.monotonic()), timer.signal).then(() => 'time' as const),
     ])
     if (ended === 'time') return 'time'
-    running.delete(ended.attempt)
-    return ended.outcome
+    const at = running.indexOf(ended.attempt)
+    running.splice(at, 1)
+    return { outcome: ended.outcome, isTopmost: at === 0 }
   } finally {
     timer.end()
   }
@@ -137,10 +159,11 @@ async function searchFrom(
 ): Promise<Location | undefined> {
   const found = await bestOf(
     context.resolvers.map((resolver) => async () => {
-      const reply = await askResolver(resolver, { name: level, type: 'NS' }, context)
-      progress.replies.push({ resolver, question: `${level} NS`, reply })
+      const reply = await askResolver(resolver, { name: level, type: 'NS' }, context, ASK_AGAIN_AFTER_MS)
+      progress.replies.push({ resolver, level, reply })
       if (reply.kind !== 'answer') return undefined
       const { message } = reply
+      if (message.rcode === 'NXDOMAIN' && deniesKnownNames(resolver, progress.replies)) return undefined
       return message.ra && (message.rcode === 'REFUSED' || message.rcode === 'NOTIMP')
         ? await primaryServer(level, resolver, context)
         : readResolver(level, resolver, message, context)
@@ -158,11 +181,23 @@ async function searchFrom(
       ? { kind: 'no-domain', domain, saidBy: 'resolver', soa: found.soa }
       : undefined
   }
-  progress.onDelegation(found.delegation, undefined)
-  const end = await walkDelegations(name, found.delegation, context, progress)
+  let hasSeenRegistry = false
+  const onDelegation: WalkProgress['onDelegation'] = (delegation, parent) => {
+    hasSeenRegistry ||= isRegistry(delegation.zone)
+    progress.onDelegation(delegation, parent)
+  }
+  onDelegation(found.delegation, undefined)
+  const end = await walkDelegations(name, found.delegation, context, { ...progress, onDelegation })
+  const isStandIn = found.delegation.zone === '.'
   if (end === 'dead-end') {
-    if (found.delegation.zone !== '.' || found.refused === true) return undefined
-  } else if (end !== undefined || found.delegation.zone !== '.') return end
+    if (!isStandIn || found.refused === true) return undefined
+  } else if (end !== undefined) {
+    // Something that answers everything itself gives no SOA record, or one of its own root.
+    const isUnproven = isStandIn && (end.soa === undefined || isFromOtherRoot(end.soa, name))
+    if (isUnproven && (end.kind === 'no-domain' || end.delegation.zone === '.')) return undefined
+    if (end.kind === 'no-domain') return isStandIn ? { ...end, saidBy: 'resolver' } : end
+    return hasSeenRegistry || found.isCached !== true ? end : { ...end, registryUnseen: true }
+  } else if (!isStandIn) return undefined
   return {
     kind: 'located',
     delegation: { zone: name, hosts: found.delegation.hosts },
@@ -173,8 +208,33 @@ async function searchFrom(
   }
 }
 
+/**
+ * Whether a resolver has denied a name that exists: it has a root of its own, or blocks everything, so whatever it denies
+ * may exist.
+ */
+function deniesKnownNames(resolver: DnsAddress, replies: readonly ResolverReply[]): boolean {
+  return replies.some(
+    ({ resolver: other, level, reply }) =>
+      other === resolver &&
+      reply.kind === 'answer' &&
+      reply.message.rcode === 'NXDOMAIN' &&
+      (isListedTopLevel(level) || isFromOtherRoot(soaOf(reply.message), level)),
+  )
+}
+
+/** Whether an answer about a name comes from a root zone of its own: the actual one refers to the top-level domain. */
+function isFromOtherRoot(soa: Soa | undefined, name: string): boolean {
+  return soa?.zone === '.' && isListedTopLevel(name.slice(name.lastIndexOf('.') + 1))
+}
+
 type StartingPoint =
-  | { readonly kind: 'delegation'; readonly delegation: Delegation; readonly refused?: boolean }
+  | {
+      readonly kind: 'delegation'
+      readonly delegation: Delegation
+      readonly refused?: boolean
+      /** A recursive resolver gave it. */
+      readonly isCached?: boolean
+    }
   | { readonly kind: 'nxdomain'; readonly soa: Soa | undefined }
 
 /** Lower is better: name servers, then a denial or an authoritative server, then a refusal. */
@@ -192,7 +252,8 @@ async function primaryServer(
   const reply = await askResolver(resolver, { name: level, type: 'SOA' }, context)
   const soa = reply.kind === 'answer' ? soaOf(reply.message) : undefined
   if (soa?.zone !== level) return undefined
-  return { kind: 'delegation', delegation: { zone: level, hosts: new Map([[soa.primary, []]]) } }
+  const delegation = { zone: level, hosts: new Map([[soa.primary, []]]) }
+  return { kind: 'delegation', delegation, isCached: true }
 }
 
 /** Where a resolver's answer about the NS records of an ancestor leads. */
@@ -203,7 +264,7 @@ function readResolver(
   context: ResolutionContext,
 ): StartingPoint | undefined {
   const delegation = delegationFrom(message, level, context.authoritativePort)
-  if (delegation !== undefined) return { kind: 'delegation', delegation }
+  if (delegation !== undefined) return { kind: 'delegation', delegation, isCached: message.ra }
   // No recursion: an authoritative server was given as the resolver, and the walk starts there. One that refuses may
   // still answer for the name itself, but doesn't count as a name server.
   if (!message.ra) {

@@ -26,7 +26,10 @@ export type Reply =
       /** Set if the first query got no answer: what answered the second try, UDP without EDNS or TCP. */
       readonly secondTry: 'udp' | 'tcp' | undefined
     }
-  /** `not-asked`: the check has used all its queries. */
+  /**
+   * `no-route`: nothing could be sent, as on a machine with only one of IPv4 and IPv6, which says nothing about the server.
+   * `not-asked`: the check has used all its queries.
+   */
   | { readonly kind: 'silent' | 'unreachable' | 'no-route' | 'not-asked'; readonly ms: number }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
@@ -113,7 +116,7 @@ async function askOnce(
     return { ...reply, ...whole, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
-    return { kind: replyKind(error, isIPv6(server.address)), ms: elapsed() }
+    return { kind: replyKind(error), ms: elapsed() }
   } finally {
     round.end()
   }
@@ -213,10 +216,9 @@ function transportErrorKind(error: unknown): DnsTransportError['kind'] {
   throw error
 }
 
-/** Many machines have no IPv6 route, which says nothing about the server; without an IPv4 route, the machine is offline. */
-function replyKind(error: unknown, ipv6: boolean): Exclude<Reply['kind'], 'answer'> {
+function replyKind(error: unknown): Exclude<Reply['kind'], 'answer'> {
   const kind = transportErrorKind(error)
   if (kind === 'over-limit') return 'not-asked'
-  if (kind === 'no-route') return ipv6 ? 'no-route' : 'unreachable'
+  if (kind === 'no-route') return kind
   return kind === 'timeout' || kind === 'aborted' ? 'silent' : 'unreachable'
 }

@@ -36,12 +36,16 @@ function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
   return new Map(values.map((value) => [Buffer.from(value.bytes).toString('latin1'), value]))
 }
 
-/** Bytes as text: UTF-8 if valid, otherwise Latin-1, which keeps every byte. */
+/** What Windows-1252 has from 0x80 to 0x9f; the rest is Latin-1. Five are undefined, and stay control characters. */
+const WINDOWS_1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
+
+/** Bytes as text: UTF-8 if valid, otherwise Windows-1252, which keeps every byte. */
 export function decodeValue(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    return Buffer.from(bytes).toString('latin1')
+    const text = Buffer.from(bytes).toString('latin1')
+    return text.replace(/[\x80-\x9f]/g, (c) => WINDOWS_1252.charAt(c.charCodeAt(0) - 0x80))
   }
 }
 

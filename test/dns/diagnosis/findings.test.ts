@@ -122,6 +122,7 @@ const ROWS: readonly (readonly [
   ['extra_text', 'error', 'fix', { servers: [seen(`${EXPECTED} and more`)] }],
   ['characters_changed', 'error', 'fix', { servers: [seen('prefix＝token123')] }],
   ['encoded', 'error', 'fix', { servers: [seen('prefix%3Dtoken123')] }],
+  ['delegation_not_checked', 'warning', 'ready_with_warning', { registryUnseen: true }],
   ['placeholder', 'error', 'fix', { servers: [seen('prefix=YOUR_TOKEN')] }],
   ['swapped', 'error', 'fix', { servers: [seen('token123=prefix')] }],
   [
@@ -347,6 +348,26 @@ describe('the report', () => {
       difference: { at: 8, expected: 'token123', seen: 'older' },
       seen_hex: Buffer.from('prefix=older').toString('hex'),
     })
+  })
+
+  test.each([
+    ['a no-break space', [...bytes(EXPECTED), 0xa0], 'whitespace', 'no-break space (hex a0) at character 16'],
+    ['smart quotes', [0x93, ...bytes(EXPECTED), 0x94], 'quoted', `found “${EXPECTED}”`],
+    ['single smart quotes', [0x91, ...bytes(EXPECTED), 0x92], 'quoted', `found ‘${EXPECTED}’`],
+    ['German quotes', [0x84, ...bytes(EXPECTED), 0x93], 'quoted', `found „${EXPECTED}“`],
+    [
+      'an en dash',
+      bytes(EXPECTED).map((byte) => (byte === 0x3d ? 0x96 : byte)),
+      'characters_changed',
+      'U+2013',
+    ],
+  ] as const)('reads %s in Windows-1252, and shows the stored bytes', (_title, stored, code, said) => {
+    const value = { bytes: Uint8Array.from(stored), strings: [Uint8Array.from(stored)] }
+    const server = observation({ outcome: 'mismatch', values: [value], ttl: 300 })
+    const [finding] = diagnosed(observations({ servers: [server] })).findings
+    expect(finding?.code).toBe(code)
+    expect(finding?.message).toContain(said)
+    expect(finding?.evidence['seen_hex']).toBe(Buffer.from(stored).toString('hex'))
   })
 
   test('says who hosts the zone if the record may have been added elsewhere, and only then', () => {

@@ -1,0 +1,107 @@
+import type { Answer } from 'dns-packet'
+import { describe, expect, test } from 'vitest'
+import { AA, type Asked, type FakeReply, RA, RCODE } from './fake-dns.ts'
+import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
+import { timedCheck } from './timed-check.ts'
+
+const ROOT_SOA: Answer = {
+  type: 'SOA',
+  name: '.',
+  ttl: 900,
+  data: { mname: 'ns.corp', rname: 'it.corp', serial: 1, refresh: 7200, minimum: 900 },
+}
+const denial = (flags: number, authorities: Answer[] = []): FakeReply => ({
+  flags: flags | RCODE.NXDOMAIN,
+  authorities,
+})
+
+const DENIALS = [
+  ['with a root zone of its own', denial(RA | AA, [ROOT_SOA])],
+  ['that says so of its own root without recursion', denial(AA, [ROOT_SOA])],
+  ['without an SOA record', denial(RA)],
+  ['with authority, but without an SOA record', denial(AA)],
+  ['with neither', denial(0)],
+] as const
+
+describe('a resolver that denies everything', () => {
+  test.each(DENIALS)('%s says nothing about the domain', async (_title, reply) => {
+    const { report } = await timedCheck(() => reply)
+    expect(report).toMatchObject({
+      verdict: 'unknown',
+      zone: null,
+      findings: [
+        {
+          code: 'resolver_broken',
+          message:
+            "Couldn't find the name servers of example.com: 192.0.2.53 denies names that exist (com NS gives NXDOMAIN), like a private root or a filter. The record itself may be fine",
+        },
+      ],
+    })
+  })
+
+  test.each(DENIALS)('%s does not hide what another one knows', async (_title, reply) => {
+    const other = '192.0.2.54'
+    const world = fakeInternet([
+      { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
+      {
+        apex: 'example.com',
+        servers: { 'ns.example.com': ['192.0.2.2'] },
+        records: [txt('example.com', 'prefix=token')],
+      },
+    ])
+    const respond = (asked: Asked) =>
+      asked.server === RESOLVER
+        ? reply
+        : world(asked.server === other ? { ...asked, server: RESOLVER } : asked)
+    const { report } = await timedCheck(respond, { resolvers: [RESOLVER, other] })
+    expect(report.nameservers).toMatchObject([{ host: 'ns.example.com', outcome: 'match' }])
+    expect(report.ready).toBe(true)
+  })
+
+  test.each([
+    ['a recursive resolver', RA],
+    ['an authoritative server', AA],
+  ])('is believed about a private top-level domain: %s', async (_title, flags) => {
+    const { report } = await timedCheck(() => denial(flags, [ROOT_SOA]), { name: 'shop.corp' })
+    expect(report).toMatchObject({
+      verdict: 'fix',
+      findings: [{ code: 'domain_not_found', details: { domain: 'shop.corp', said_by: 'resolver' } }],
+    })
+    expect(report.findings[0]?.message).toBe(
+      "The domain shop.corp doesn't exist: the resolver answers NXDOMAIN",
+    )
+  })
+})
+
+test.each([
+  ['nothing but addresses', []],
+  ['with the SOA record of its own root', [ROOT_SOA]],
+] as const)('a portal that answers everything itself, %s, says nothing about the record', async (_, soa) => {
+  const { report } = await timedCheck(({ name, type }) => ({
+    flags: AA,
+    ...(type === 'A'
+      ? { answers: [{ name, type, ttl: 60, data: '192.0.2.80' }] }
+      : { authorities: [...soa] }),
+  }))
+  expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'resolver_broken' }] })
+})
+
+test.each(['example.com', 'app.example.com'])(
+  'a relay that answers for all servers is noticed, even if it does not offer recursion: %s',
+  async (name) => {
+    const world = fakeInternet([
+      { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
+      { apex: 'example.com', servers: { 'ns.example.com': ['192.0.2.2'] } },
+    ])
+    const { report } = await timedCheck(
+      (asked) => {
+        const reply = world({ ...asked, server: RESOLVER })
+        return asked.server === RESOLVER || typeof reply === 'string'
+          ? reply
+          : { ...reply, flags: (reply.flags ?? 0) & ~RA }
+      },
+      { name },
+    )
+    expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
+  },
+)
