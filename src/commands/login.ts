@@ -392,9 +392,11 @@ async function announce(
       settings,
     )
   }
+  // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.
+  const format = record.kind === 'oauth' && settings.format === 'json' ? 'jsonl' : settings.format
   await writeOutcome(
     context,
-    settings,
+    { ...settings, format },
     {
       profile: record.profile,
       kind: record.kind,
@@ -409,7 +411,7 @@ async function announce(
 /** Everything here is needed to continue, so --quiet doesn't silence it. */
 function reporter(context: Context, settings: Settings): LoginReporter {
   const always = { ...settings, quiet: false }
-  const say = (text: string) => context.stderr.write(`${text}\n`)
+  const say = (text: string) => note(text, context, always)
   return {
     async ready(url, browser, readsInput) {
       if (isProgramFormat(settings)) {

@@ -4,6 +4,7 @@ import { CliError, Exit } from '../errors.ts'
 import { type Forgotten, forgetSession } from '../session/forget.ts'
 import { profilesWithSecrets } from '../session/profiles.ts'
 import type { Column } from '../terminal/columns.ts'
+import { note } from '../terminal/notices.ts'
 import { isToldOnStderr } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
@@ -61,7 +62,7 @@ function outcomeOf({ profile, record, kept }: Forgotten) {
 }
 
 async function announce(context: Context, forgotten: readonly Forgotten[]): Promise<void> {
-  const say = (text: string) => context.stderr.write(`${sanitizeLine(text)}\n`)
+  const say = (text: string) => note(sanitizeLine(text), context, { quiet: false })
   if (forgotten.length === 0) await say('No profile is signed in.')
   for (const { profile, record, damaged, kept } of forgotten) {
     if (damaged !== undefined)

@@ -124,7 +124,7 @@ function readyItem({ baseUrl, dns, clientId, apiKey }: Sandbox) {
 }
 
 function readyText({ baseUrl, dns, clientId, apiKey }: Sandbox): string {
-  return `The sandbox is ready: ${baseUrl} (HTTP) and ${dns} (DNS).
+  return `The sandbox is ready.
 
 Paste this into another terminal:
 
@@ -138,8 +138,14 @@ Then sign in and claim a domain:
   mailclaim login
   mailclaim claims create example.com
 
-Add the TXT record at ${baseUrl}/_sandbox/dns
-API key, for scripts: ${apiKey}
+Add the TXT record at
+
+  ${baseUrl}/_sandbox/dns
+
+API key, for scripts:
+
+  ${apiKey}
+
 Press Ctrl-C to end it.
 `
 }

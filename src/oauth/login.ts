@@ -145,7 +145,11 @@ export async function login<T>(
     }
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
     if (options.openBrowser)
-      ignoreFailure(context.browser.open(url.href, over.signal).catch(() => reporter.browserFailed()))
+      ignoreFailure(
+        context.browser
+          .open(url.href, over.signal)
+          .catch(() => (over.signal.aborted ? undefined : reporter.browserFailed())),
+      )
 
     const timeout = context.clock
       .sleep(options.timeoutMs, AbortSignal.any([context.interrupts.signal, over.signal]))

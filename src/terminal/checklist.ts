@@ -74,9 +74,11 @@ async function liveChecklist(
   const ticked = () =>
     items
       .filter(({ key }) => details.has(key))
-      .map(
-        (item) => `${palette.good('✔')} ${truncate(`${item.title}  ${details.get(item.key)}`, width() - 2)}`,
-      )
+      .flatMap((item) => {
+        const indent = ' '.repeat(widthOf(item.title) + 4)
+        const [first, ...rest] = wrap(details.get(item.key) ?? '', width() - indent.length)
+        return [`${palette.good('✔')} ${item.title}  ${first}`, ...rest.map((text) => indent + text)]
+      })
   const pending = () => items.filter(({ key }) => !details.has(key))
   const open = (item: ChecklistItem) => `${palette.faint('○')} ${title(item)}`
   /** Follows the title of the active step and a space. */

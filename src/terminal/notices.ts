@@ -6,13 +6,14 @@ import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 type Stderr = Pick<Context, 'stderr' | 'environment'>
 type Quiet = Pick<Settings, 'quiet' | 'colorOption'>
 
-/** Reports on stderr; nothing with `--quiet`. Line feeds in the text stay. */
+/** Reports on stderr, wrapped at words on a terminal; nothing with `--quiet`. Line feeds in the text stay. */
 export async function note(
   text: string,
   context: Pick<Context, 'stderr'>,
   settings: Pick<Settings, 'quiet'>,
 ): Promise<void> {
-  if (!settings.quiet) await context.stderr.write(`${sanitizeLines(text)}\n`)
+  if (settings.quiet) return
+  await context.stderr.write(`${await fitted(sanitizeLines(text), context.stderr.columns)}\n`)
 }
 
 /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
@@ -66,10 +67,9 @@ export async function writeLabeled(
   colorOption: boolean | undefined,
 ): Promise<void> {
   const clean = `${label}: ${label === 'hint' ? sanitizeLines(text) : sanitizeLine(text)}`
-  const lines: string[] = []
-  for (const line of clean.split('\n')) lines.push(...(await fitted(line, stderr.columns)))
+  const lines = await fitted(clean, stderr.columns)
   const palette = await createPalette(colorLevel(environment, colorOption, stderr))
-  const colored = `${LABELS[label](palette)(`${label}:`)}${lines.join('\n').slice(label.length + 1)}`
+  const colored = `${LABELS[label](palette)(`${label}:`)}${lines.slice(label.length + 1)}`
   await stderr.write(`${colored}\n`)
 }
 
@@ -79,9 +79,16 @@ const PIECE = /\(?\bmailclaim [^;,()]*[^;,():\s]\S*|\S+/g
 /** The indent of a line that continues: no text from outside may look like a line of our own. */
 const INDENT = '  '
 
-/** The line wrapped at words. A command that fits into a line stays in one, to be copied. */
-async function fitted(line: string, width = Number.POSITIVE_INFINITY): Promise<string[]> {
-  if (line.length <= width / 2) return [line]
+/** The lines wrapped at words. */
+async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+  const lines: string[] = []
+  for (const line of text.split('\n')) lines.push(...(await wrapped(line, width)))
+  return lines.join('\n')
+}
+
+/** A command that fits into a line stays in one, to be copied, as does what is indented: an address, or a line that fits. */
+async function wrapped(line: string, width: number): Promise<string[]> {
+  if (line.length <= width / 2 || line.startsWith(' ')) return [line]
   const { widthOf, wrap } = await import('./measure.ts')
   if (widthOf(line) <= width) return [line]
   const lines: string[] = []

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, onTestFinished } from 'vitest'
+import { posixQuote } from '../../src/shell-quote.ts'
 
 export const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 
@@ -30,6 +31,13 @@ export interface StartOptions {
   readonly nodeOptions?: readonly string[]
   /** In a process group of its own, as a shell starts it: `interruptGroup` is its Ctrl-C. */
   readonly group?: true
+  /** On a pseudo-terminal of util-linux's `script`: what is written to either stream comes as stdout, with CRLF. */
+  readonly terminal?: boolean
+}
+
+export interface ScriptOptions extends Pick<StartOptions, 'env' | 'terminal'> {
+  /** `bash` by default. */
+  readonly shell?: string
 }
 
 export interface World {
@@ -39,6 +47,8 @@ export interface World {
   start(words: readonly string[], options?: StartOptions): Running
   /** Runs the built program to its end. */
   run(words: readonly string[], options?: StartOptions): Promise<Ended>
+  /** Runs a script in a real shell; `install` makes `mailclaim` one of its words. On a terminal, nobody types. */
+  script(text: string, options?: ScriptOptions): Promise<Ended>
 }
 
 export interface ServedWorld extends World {
@@ -80,10 +90,25 @@ export function createWorld(onEnd: OnEnd = onTestFinished): World {
   }
 
   function start(words: readonly string[], options: StartOptions = {}): Running {
+    return startProcess([process.execPath, ...(options.nodeOptions ?? []), PROGRAM, ...words], options)
+  }
+
+  function startProcess(commandLine: readonly string[], options: StartOptions): Running {
     const merged = Object.entries({ ...env, ...options.env }).filter(
       (entry): entry is [string, string] => entry[1] !== undefined,
     )
-    const child = spawn(process.execPath, [...(options.nodeOptions ?? []), PROGRAM, ...words], {
+    const [command = '', ...words] = options.terminal
+      ? [
+          'script',
+          '--quiet',
+          '--return',
+          '--flush',
+          '--command',
+          commandLine.map(posixQuote).join(' '),
+          '/dev/null',
+        ]
+      : commandLine
+    const child = spawn(command, words, {
       env: Object.fromEntries(merged),
       cwd: home,
       detached: options.group === true,
@@ -137,7 +162,14 @@ export function createWorld(onEnd: OnEnd = onTestFinished): World {
     }
   }
 
-  return { home, env, start, run: (words, options) => start(words, options).ended }
+  return {
+    home,
+    env,
+    start,
+    run: (words, options) => start(words, options).ended,
+    script: (text, { shell = 'bash', ...options } = {}) =>
+      startProcess([shell, '-c', text], { ...options, ...(options.terminal ? { stdin: 'open' } : {}) }).ended,
+  }
 }
 
 /** A world with a sandbox in a process of its own, which the program is pointed at by its environment. */

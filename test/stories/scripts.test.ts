@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import { type Ended, install, type ServedWorld, shareSandbox } from './built-program.ts'
+import { install, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -12,29 +11,8 @@ function scripted(): ServedWorld {
   return world
 }
 
-/** Runs a script in a real shell. */
-function script(
-  world: ServedWorld,
-  text: string,
-  shell = 'sh',
-  env: Record<string, string> = {},
-): Promise<Ended> {
-  const child = spawn(shell, ['-c', text], {
-    env: { ...world.env, ...env },
-    cwd: world.home,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
-    stdout += piece
-  })
-  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
-    stderr += piece
-  })
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code, signal) => resolve({ code: signal ?? code ?? 0, stdout, stderr }))
-  })
+function script(world: ServedWorld, text: string, shell = 'sh', env: Record<string, string> = {}) {
+  return world.script(text, { shell, env })
 }
 
 describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {

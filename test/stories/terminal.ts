@@ -14,7 +14,9 @@ export interface TerminalOptions {
 export interface Terminal {
   /** What is on the screen, without the blank lines at its end. */
   screen(): string
-  /** The same with the escape sequences of its colors. */
+  /** Its lines as they were written: one that is wider than the terminal stays one. */
+  lines(): string[]
+  /** The screen with the escape sequences of its colors. */
   colors(): string
   /** Waits until the screen shows it. */
   until(pattern: RegExp): Promise<string>
@@ -76,6 +78,10 @@ export function openTerminal(world: World, line: string, options: TerminalOption
   }
   return {
     screen: () => capture(),
+    lines: () =>
+      capture('-J')
+        .split('\n')
+        .map((line) => line.trimEnd()),
     colors: () => capture('-e'),
     until,
     exit: async () => Number(/\[exit (\d+)\]/.exec(await until(/\[exit \d+\]/))?.[1]),

@@ -37,6 +37,16 @@ describe('a checklist on a terminal', () => {
     await list.end()
   })
 
+  it('wraps what a finished step says at words, and cuts nothing off', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.tick('one', 'shop.example, resumed: waiting for the record to be verified')
+    await list.end()
+    expect(takeWritten()).toContain(
+      '✔ First step  shop.example, resumed: waiting for the record\n              to be verified\n',
+    )
+  })
+
   it('shows the progress next to the step, as it is when the list is drawn, and never wraps it', async () => {
     const { output, takeWritten } = fakeOutput(true)
     let seconds = 5

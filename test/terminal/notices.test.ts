@@ -41,6 +41,14 @@ describe('what the program says on stderr', () => {
     )
   })
 
+  it('a note is wrapped at words on a terminal, and what is indented, to be copied, is not', async () => {
+    const context = at(40)
+    const settings = await fakeSettings(context)
+    const address = `  https://mail.example/${'x'.repeat(40)}`
+    await note(`If the browser runs on another machine, go to:\n\n${address}\n`, context, settings)
+    expect(context.stderr.text).toBe(`If the browser runs on another machine,\n  go to:\n\n${address}\n\n`)
+  })
+
   it('a hint is one line where nobody reads it on a terminal', async () => {
     const context = createFakeContext()
     await hint('word '.repeat(60).trim(), context, await fakeSettings(context))

@@ -44,7 +44,7 @@ const numbers: readonly Column[] = [
   { field: 'ms', title: 'ms', kind: 'number' },
 ]
 const serverColumns = (report: CheckReport): readonly Column[] => [
-  { field: 'host', title: 'Name server' },
+  { field: 'host', title: 'Name server', kind: 'id' },
   { field: 'address', title: 'Address', kind: 'id' },
   outcomeColumn(report),
   valuesColumn,
