@@ -162,7 +162,7 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ]
 
-describe.runIf(needs('bash', 'script', 'curl'))('every command block does what it says', () => {
+describe.runIf(needs('bash', 'script', 'curl', 'jq'))('every command block does what it says', () => {
   const pages = PAGES.map((page) => ({ page, blocks: blocksOf(page) })).filter(
     ({ blocks }) => blocks.length > 0,
   )

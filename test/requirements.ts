@@ -14,6 +14,7 @@ const PARTS = {
   dash: ['dash'],
   zsh: ['zsh'],
   fish: ['fish'],
+  jq: ['jq'],
   strace: ['strace'],
   faketime: ['faketime'],
   groff: ['groff'],

@@ -187,7 +187,7 @@ describe.runIf(needs('tmux', 'bash'))('a new developer follows the README', () =
   }
 })
 
-describe.runIf(needs('bash', 'script', 'curl'))('a pipeline', () => {
+describe.runIf(needs('bash', 'script', 'curl', 'jq'))('a pipeline', () => {
   /** The team's DNS tool, which replaces all values of a name as Route 53 does. */
   const AWS = `
     test "$1 $2 $3 $5" = "route53 change-resource-record-sets --hosted-zone-id --change-batch" && test -n "$4" || exit 64
