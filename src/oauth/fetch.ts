@@ -28,7 +28,12 @@ export function transportFetch(
       ...sending,
       method: init.method === 'POST' ? 'POST' : 'GET',
       url: new URL(url),
-      headers: { ...Object.fromEntries(new Headers(init.headers)), 'user-agent': userAgent },
+      headers: {
+        ...Object.fromEntries(new Headers(init.headers)),
+        // A compressed answer that is damaged or mislabeled could lose the only copy of a refresh token.
+        'accept-encoding': 'identity',
+        'user-agent': userAgent,
+      },
       ...(init.body === undefined || init.body === null ? {} : { body: String(init.body) }),
     })
     const empty = [204, 205, 304].includes(answer.status) || answer.status < 200

@@ -237,9 +237,9 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
   if (answer.error === 'invalid_grant')
     return { kind: 'over', description: answer.serviceMessage || undefined }
-  const isComplete = answer.body !== undefined || answer.truncatedBy === undefined
+  const isComplete = answer.truncatedBy === undefined
   const isOwnAnswer = answer.body !== undefined || answer.isEmpty
-  if ((answer.status === 429 && isComplete) || (answer.status === 503 && isOwnAnswer)) {
+  if (isComplete && (answer.status === 429 || (answer.status === 503 && isOwnAnswer))) {
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer) }
   }

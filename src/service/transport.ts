@@ -16,7 +16,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 const TUNNEL_TIMEOUT_MS = 9000
 /** How long, after the time limit, to go on reading what has already arrived. */
 const LATE_READ_MS = 1000
-const ACCEPTED_ENCODINGS = 'gzip, deflate, br'
+/** Without `deflate`: servers disagree on its format (RFC 9110 section 8.4.1.2). */
+const ACCEPTED_ENCODINGS = 'gzip, br'
 
 /**
  * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, proxies from the environment. `timeoutMs` of a

@@ -3,11 +3,11 @@ import { readNewest, type SecretStorage } from '../credentials/secret-copies.ts'
 import type { SecretLocation } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
-import { withLock } from '../storage/lock.ts'
+import { type FileLocks, withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
 import { environmentKey } from './authorizer.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
-import { fingerprint, journaled, journaledAt } from './journal.ts'
+import { fingerprint, isBeingSent, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
@@ -147,7 +147,7 @@ async function classify(
     }
     // Under the lock, because a refresh in progress looks like an interrupted one.
     const storage = secretStorage(paths, record)
-    const classifyNow = () => classifyUnderLock(context, storage, record, token)
+    const classifyNow = (locks?: FileLocks) => classifyUnderLock(context, storage, record, token, locks)
     const options = { deadlineMs: LOCK_WAIT_MS }
     return await withLock(paths.lock, context, options, (lock) =>
       withGuard(context, storage, lock, options, classifyNow),
@@ -168,6 +168,7 @@ async function classifyUnderLock(
   storage: SecretStorage,
   record: OAuthRecord,
   token: AccessToken | undefined,
+  locks: FileLocks | undefined,
 ): Promise<Classified> {
   const journals = journalDirectory(context, storage)
   const sent = journaled(journals)
@@ -175,6 +176,8 @@ async function classifyUnderLock(
   const common = { ...UNKNOWN, ...dates(secret.issuedAt), location: secret.location, record }
   const sha256 = fingerprint(secret.value)
   if (sent.has(sha256)) {
+    if (locks !== undefined && isBeingSent(journals, sha256, locks))
+      return { ...common, state: 'refreshing', problem: undefined }
     const interruptedAt = await journaledAt(journals, sha256)
     return {
       ...common,

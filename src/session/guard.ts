@@ -5,7 +5,13 @@ import { keychainGuardDirectory, prepareGuard } from '../credentials/keychain-gu
 import type { SecretStorage } from '../credentials/secret-copies.ts'
 import { tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type HeldLock, type LockContext, type LockOptions, withLock } from '../storage/lock.ts'
+import {
+  type HeldLock,
+  type LockContext,
+  type LockOptions,
+  type STILL_HELD,
+  withLock,
+} from '../storage/lock.ts'
 
 /** What it takes to read and replace a session. */
 export type SessionContext = LockContext & ProvingContext & Pick<Context, 'directories' | 'environment'>
@@ -38,13 +44,13 @@ export async function withGuard<T>(
   storage: SecretStorage,
   lock: HeldLock,
   options: LockOptions<T>,
-  work: (guard: Guard) => Promise<T>,
-): Promise<T> {
+  work: (guard: Guard) => Promise<T | typeof STILL_HELD>,
+): Promise<T | typeof STILL_HELD> {
   const journals = journalDirectory(context, storage)
-  if (storage.location.store === 'file') return work({ journals, isCurrent: () => lock.isCurrent() })
+  if (storage.location.store === 'file') return work({ ...lock, journals })
   await prepareGuard(context, storage.location)
   return withLock(join(journals, 'lock'), context, options, (itemLock) =>
-    work({ journals, isCurrent: () => lock.isCurrent() && itemLock.isCurrent() }),
+    work({ ...lock, journals, isCurrent: () => lock.isCurrent() && itemLock.isCurrent() }),
   )
 }
 

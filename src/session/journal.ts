@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto'
+import { constants, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDurable, isThere, removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { closeQuietly } from '../storage/file-errors.ts'
 import { journalFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
+import type { FileLocks } from '../storage/lock.ts'
 import { namesIn } from '../storage/private-directory.ts'
 
 /**
  * The journal says which refresh tokens may have been sent, with no known outcome: one file for each, named after the
  * token's SHA-256, written before the first byte of the request and removed once the outcome is known. A file can be
  * created only once, so at most one of several processes with the same token can send it, even if somebody deleted the
- * lock.
+ * lock. The process that sends it keeps the file locked, so that others can tell a use in progress from an interrupted one.
  */
 const NAME = /^journal\.(?<sha256>[0-9a-f]{64})\.json$/
 
@@ -31,16 +34,64 @@ export function journaled(directory: string): ReadonlySet<string> {
 /**
  * Notes, durably, that a token is about to be sent. Synchronous, because it happens between two steps of a connection.
  *
- * @returns false if there is an entry already: another process is sending the token, or did.
+ * @returns the open entry, to be closed once the outcome is known; undefined if there is an entry already: another process
+ *   is sending the token, or did.
  * @throws CliError `cannot_write`, exit 1. Even then there may be an entry: see `isJournaled`.
  */
-export function openJournal(directory: string, sha256: string, now: number): boolean {
-  return createDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
+export function openJournal(
+  directory: string,
+  sha256: string,
+  now: number,
+  locks: FileLocks,
+): number | undefined {
+  const text = journalFormat.text({ sentAt: now })
+  return createDurable(pathOf(directory, sha256), text, (fd) => void isFree(fd, locks))
 }
 
-/** Notes, durably, that a token in the journal is about to be sent once more. @throws CliError `cannot_write`, exit 1. */
-export function reopenJournal(directory: string, sha256: string, now: number): void {
+/**
+ * Notes, durably, that a token in the journal is about to be sent once more.
+ *
+ * @returns the open entry.
+ * @throws CliError `cannot_write`, exit 1.
+ */
+export function reopenJournal(
+  directory: string,
+  sha256: string,
+  now: number,
+  locks: FileLocks,
+): number | undefined {
   writeDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
+  const fd = openEntry(directory, sha256)
+  if (fd !== undefined) isFree(fd, locks)
+  return fd
+}
+
+/** Whether a process that is alive is sending a token of the journal, or has not dealt with the answer yet. */
+export function isBeingSent(directory: string, sha256: string, locks: FileLocks): boolean {
+  const fd = openEntry(directory, sha256)
+  if (fd === undefined) return false
+  try {
+    return !isFree(fd, locks)
+  } finally {
+    closeQuietly(fd)
+  }
+}
+
+/** Locks an entry, if no other process has. An entry that can't be locked counts as free: the lock is only a hint. */
+function isFree(fd: number, locks: FileLocks): boolean {
+  try {
+    return locks.tryLock(fd)
+  } catch {
+    return true
+  }
+}
+
+function openEntry(directory: string, sha256: string): number | undefined {
+  try {
+    return openSync(pathOf(directory, sha256), constants.O_WRONLY | (constants.O_NOFOLLOW ?? 0))
+  } catch {
+    return undefined
+  }
 }
 
 export function isJournaled(directory: string, sha256: string): boolean {

@@ -3,6 +3,7 @@ import { CliError, Exit } from '../errors.ts'
 import { refresh } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import type { PreallocatedFile } from '../storage/durable-file.ts'
+import { closeQuietly } from '../storage/file-errors.ts'
 import { moment } from '../storage/moment.ts'
 import { withWaitingNote } from '../terminal/notices.ts'
 import type { AccessToken } from './access-token.ts'
@@ -23,6 +24,20 @@ type AttemptResult =
  * @throws CliError if the refresh failed and waiting won't help.
  */
 export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> {
+  const entry: OpenEntry = { fd: undefined }
+  try {
+    return await sendAndStore(attempt, entry)
+  } finally {
+    if (entry.fd !== undefined) closeQuietly(entry.fd)
+  }
+}
+
+/** The journal's entry of the token that is being sent; open, it tells other processes that this one is alive. */
+interface OpenEntry {
+  fd: number | undefined
+}
+
+async function sendAndStore(attempt: RefreshAttempt, entry: OpenEntry): Promise<AttemptResult> {
   const { context, settings, paths, options, record, secret } = attempt
   // Step 5. What may have to be written after the answer gets its space on the disk before the token leaves.
   const reserved = reserve(attempt.storage)
@@ -43,7 +58,7 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
       beforeSend() {
         try {
           // Step 6: the connection stands, and no byte has left.
-          stopped = openJournalAsOnlySender(attempt) ? undefined : { why: 'lock_replaced' }
+          stopped = openJournalAsOnlySender(attempt, entry) ? undefined : { why: 'lock_replaced' }
           received = moment(context.clock)
         } catch (error) {
           stopped = { why: error }
@@ -96,18 +111,14 @@ function reserve(storage: SecretStorage): PreallocatedFile {
  * @returns false if the token must not be sent, because the lock is not ours alone.
  * @throws CliError `cannot_write`, exit 1.
  */
-function openJournalAsOnlySender({
-  context,
-  guard,
-  storage,
-  secret,
-  sha256,
-  resend,
-}: RefreshAttempt): boolean {
+function openJournalAsOnlySender(
+  { context, guard, storage, secret, sha256, resend }: RefreshAttempt,
+  entry: OpenEntry,
+): boolean {
   if (!guard.isCurrent()) return false
   const now = context.clock.now()
-  if (resend) reopenJournal(guard.journals, sha256, now)
-  else if (!openJournal(guard.journals, sha256, now)) return false
+  entry.fd = (resend ? reopenJournal : openJournal)(guard.journals, sha256, now, guard)
+  if (!resend && entry.fd === undefined) return false
   // If the lock file was deleted, another process may have taken a new one. If it did so after us, it has found the
   // journal entry. If it did so before us, the lock is no longer at its path. And if locks exclude nobody, a successor
   // shows that another process was here: it is stored before its journal entry goes.

@@ -3,11 +3,11 @@ import { usageError } from '../errors.ts'
 import { backoff } from '../service/retry.ts'
 import { settingValue } from '../settings/settings.ts'
 import { isThere, removeStaleTemporaries } from '../storage/durable-file.ts'
-import { type HeldLock, type LockOptions, withLock } from '../storage/lock.ts'
+import { type HeldLock, type LockOptions, STILL_HELD, withLock } from '../storage/lock.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type AccessToken, isAdoptable, readAccessToken } from './access-token.ts'
 import { type Guard, lockDeadline, RETRY_LIMIT_MS, withGuard } from './guard.ts'
-import { closeJournalQuietly, fingerprint, journaled, journaledAt } from './journal.ts'
+import { closeJournalQuietly, fingerprint, isBeingSent, journaled, journaledAt } from './journal.ts'
 import { interrupted, interruptedQuestion, lockReplaced, notSignedIn, sessionOver } from './messages.ts'
 import { secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, requireSameService } from './record.ts'
@@ -98,7 +98,7 @@ async function renewUnderLock(
   task: RefreshTask,
   lock: HeldLock,
   agreed: Undecided | undefined,
-): Promise<Result> {
+): Promise<Result | typeof STILL_HELD> {
   const { context, settings, options, paths } = task
   const adopted = await adopt(task)
   if (adopted !== undefined) return adopted
@@ -117,6 +117,7 @@ async function renewUnderLock(
     })
     // What another process, under a new lock, did meanwhile looks like a damaged session.
     if (attempt === undefined) return 'lock_replaced'
+    if (attempt.resend && isBeingSent(guard.journals, attempt.sha256, guard)) return STILL_HELD
     if (!attempt.resend || options.retryInterrupted) return sendUntilAnswered(attempt)
     const { sha256 } = attempt
     const sentAt = await journaledAt(guard.journals, sha256)

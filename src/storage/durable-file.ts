@@ -60,16 +60,19 @@ export function writeDurable(path: string, text: string): Written {
  * Creates a file that must not exist yet, with its text on the disk before this returns. Of several processes that create
  * it at the same time, one succeeds.
  *
- * @returns false if the file exists.
+ * @param onOpen called with its descriptor before anything is in it; must not throw.
+ * @returns the open file, which the caller closes; undefined if the file exists.
  * @throws CliError `cannot_write`, exit 1. A file that was begun is removed again if possible: see `isThere`.
  */
-export function createDurable(path: string, text: string): boolean {
+export function createDurable(path: string, text: string, onOpen?: (fd: number) => void): number | undefined {
+  let fd: number | undefined
   try {
-    closeSync(createFile(path, text))
+    fd = createFile(path, text, onOpen)
     syncDirectory(dirname(path))
-    return true
+    return fd
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false
+    if (fd !== undefined) closeQuietly(fd)
+    if (codeOf(error) === 'EEXIST') return undefined
     removeQuietly(path)
     throw cannotWrite(path, error)
   }
@@ -152,9 +155,10 @@ export function uniqueSuffix(): string {
   return `${process.pid}-${randomBytes(6).toString('hex')}`
 }
 
-function createFile(path: string, text: string): number {
+function createFile(path: string, text: string, onOpen?: (fd: number) => void): number {
   const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)
   try {
+    onOpen?.(fd)
     if (POSIX) fchmodSync(fd, 0o600)
     writeAll(fd, text)
     fsyncSync(fd)

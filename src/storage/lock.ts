@@ -26,13 +26,16 @@ export interface LockOptions<T> {
 /** What waiting for a lock needs. */
 export type LockContext = Pick<Context, 'clock' | 'random' | 'interrupts'>
 
-export interface HeldLock {
+export interface HeldLock extends FileLocks {
   /**
    * Whether the locked file is still the one at its path. If something deleted or replaced it, another process can hold
    * "the" lock as well.
    */
   isCurrent(): boolean
 }
+
+/** What the work returns to wait on, because another process is still at it although its lock file was deleted. */
+export const STILL_HELD = Symbol('still held')
 
 const FIRST_PAUSE_MS = 20
 const MAX_PAUSE_MS = 250
@@ -49,7 +52,7 @@ export async function withLock<T>(
   path: string,
   context: LockContext,
   options: LockOptions<T>,
-  work: (lock: HeldLock) => Promise<T>,
+  work: (lock: HeldLock) => Promise<T | typeof STILL_HELD>,
 ): Promise<T> {
   const locks = await loadLocks(options.load ?? loadNative)
   const start = context.clock.monotonic()
@@ -58,13 +61,16 @@ export async function withLock<T>(
     const fd = openLockFile(path)
     try {
       // If the file was deleted between opening and locking it, the next process would lock another one.
-      if (take(locks, fd, path) && isAt(fd, path)) return await work({ isCurrent: () => isAt(fd, path) })
+      if (take(locks, fd, path) && isAt(fd, path)) {
+        const result = await work({ isCurrent: () => isAt(fd, path), tryLock: locks.tryLock })
+        if (result !== STILL_HELD) return result
+      }
     } finally {
       // This releases the lock.
       closeQuietly(fd)
     }
-    const result = await options.meanwhile?.()
-    if (result !== undefined) return result
+    const found = await options.meanwhile?.()
+    if (found !== undefined) return found
     const waited = context.clock.monotonic() - start
     if (waited >= options.deadlineMs) throw options.busy?.() ?? sessionBusy(path, options.deadlineMs)
     if (waited >= SILENT_MS) {

@@ -226,7 +226,8 @@ describe('a compressed body', () => {
     'a body in %s is decompressed',
     async (encoding) => {
       const url = await listen((request, response) => {
-        expect(request.headers['accept-encoding']).toContain(encoding)
+        // Servers disagree on what deflate is, so it isn't asked for.
+        if (encoding !== 'deflate') expect(request.headers['accept-encoding']).toContain(encoding)
         response
           .writeHead(200, { 'content-encoding': encoding })
           .end(packers[encoding]('häufig '.repeat(10_000)))

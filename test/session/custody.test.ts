@@ -13,13 +13,14 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type {
-  Context,
-  HttpRequest,
-  HttpResponse,
-  Keychain,
-  KeychainAnswer,
-  KeychainRequest,
+import {
+  type Context,
+  type HttpRequest,
+  type HttpResponse,
+  type Keychain,
+  type KeychainAnswer,
+  type KeychainRequest,
+  TransportError,
 } from '../../src/context.ts'
 import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { readAccessToken } from '../../src/session/access-token.ts'
@@ -71,18 +72,38 @@ function withEffectsOf(world: SandboxSession, effects: Partial<Context>): Sandbo
 const names = (world: SandboxSession) => Object.keys(filesOf(world.paths.directory))
 
 describe('the lock file of a session', () => {
-  it('a lock file that is deleted during a refresh costs neither the session nor the grant', async () => {
-    const world = await createSandboxSession({}, { clock: realClock })
+  it.each(['stop', 'retry'])(
+    'a lock file that is deleted during a refresh makes nobody send the token again (on-interrupted: %s)',
+    async (value) => {
+      const world = await createSandboxSession({}, { clock: realClock })
+      await world.signIn()
+      const chosen = { ...world.settings.chosen, on_interrupted: { value, source: 'flag' as const } }
+      const settings = { ...world.settings, chosen }
+      world.expire()
+      let state = ''
+      let other: Promise<string> | undefined
+      const context = beforeStoring(world, async () => {
+        rmSync(world.paths.lock)
+        other = endOf(() => renew(world.context, settings, { reason: 'stale' }))
+        state = (await describeSession(world.context, settings)).state
+      })
+      expect(await endOf(() => renew(context, settings, ASKED))).toBe('ok')
+      expect(state).toBe('refreshing')
+      expect(await other).toBe('ok')
+      expect(await world.counts()).toMatchObject({ reuse_detections: 0, grants_revoked: 0 })
+      expect(world.context.stderr.text).toBe('')
+    },
+  )
+
+  it('a token whose sender was killed is not taken for one that is being sent', async () => {
+    const world = await createSandboxSession()
     await world.signIn()
-    const seen: string[] = []
-    const context = beforeStoring(world, async () => {
-      rmSync(world.paths.lock)
-      seen.push(await endOf(() => renew(world.context, world.settings, ASKED)))
+    const context = beforeStoring(world, () => {
+      throw new TransportError('reset', 'maybe', 'the connection was closed')
     })
-    expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('ok')
-    expect(seen).toEqual(['refresh_interrupted'])
-    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
-    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0, grants_revoked: 0 })
+    expect(await endOf(() => renew(context, world.settings, ASKED))).toBe('refresh_unknown')
+    expect((await describeSession(world.context, world.settings)).state).toBe('interrupted')
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('refresh_interrupted')
   })
 
   it.each(['before the journal is written', 'while the journal is written'] as const)(
@@ -268,13 +289,12 @@ describe('a token that another process is sending', () => {
   it('a token in the journal is not sent, even by a process that still holds the lock', async () => {
     const world = await createSandboxSession()
     await world.signIn()
-    let copied = false
-    // As if another process, under a lock file of its own, had been the first to write the journal.
+    const record = await readRecord(world.paths)
+    if (record === undefined) throw new Error('nobody is signed in')
+    const { value } = await readNewest(world.context, secretStorage(world.paths, record))
+    // As if another process, under a lock file of its own, had been the first to write the journal, and had been killed.
     const context = beforeSending(world, (enterJournal) => {
-      if (!copied) {
-        copied = true
-        enterJournal()
-      }
+      writeFileSync(join(world.paths.directory, `journal.${fingerprint(value)}.json`), '{}')
       enterJournal()
     })
     await expect(renew(context, world.settings, ASKED)).rejects.toMatchObject({ code: 'refresh_interrupted' })

@@ -141,7 +141,7 @@ describe('a keychain that hangs during a login', () => {
   it('is named as the cause, and Ctrl-C ends the wait and leaves the session before', async () => {
     const { world, keychain, replacing } = await hangingKeychain()
     world.context.clock.ring()
-    expect(world.context.stderr.text).toBe('Waiting for the keychain …\n')
+    await expect.poll(() => world.context.stderr.text).toBe('Waiting for the keychain …\n')
     world.context.interrupt()
     await expect(replacing).rejects.toMatchObject({ code: 'interrupted', exit: 130 })
     expect((await describeSession(world.context, world.settings)).state).toBe('fine')
