@@ -264,6 +264,23 @@ describe('a command line that cannot be understood', () => {
     )
   })
 
+  test('--json=1 is told, in JSON, that --json takes no value', async () => {
+    const { code, stderr } = await type('grants list --json=1')
+    expect(code).toBe(2)
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: { message: '--json takes no value', hint: 'write --json alone' },
+    })
+  })
+
+  test.each([
+    ['logout --all --profile work', "--all and --profile can't be used together"],
+    ['auth switch default --profile work', 'the argument default and --profile work are different profiles'],
+  ])('mailclaim %s names two profiles', async (line, message) => {
+    const { code, stderr } = await type(line)
+    expect(code).toBe(2)
+    expect(stderr).toContain(`error: ${message}\n`)
+  })
+
   test.each([
     ['confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['config lst', "unknown command 'lst'", 'did you mean mailclaim config list?'],

@@ -1,13 +1,14 @@
-import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
+import { currentClaim } from './current-claim.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
 import { nameOf } from './lifecycle.ts'
 import { writeNextSteps } from './next-steps.ts'
 import type { DnsSettings } from './precheck.ts'
 import { findPlace, type PlaceContext } from './record-place.ts'
+import type { ResolvedClaim } from './resolve.ts'
 import { type WatchEvent, watchClaim } from './watch.ts'
 import { writeClaim } from './write-claim.ts'
 
@@ -25,14 +26,20 @@ export interface FollowFlags extends PollFlags {
  *   what `watchClaim` throws
  */
 export async function followClaim(
-  domainId: string,
+  resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
   flags: FollowFlags,
   client: ServiceClient,
   context: OutputContext & LedgerContext & PlaceContext,
   settings: OutputSettings & LedgerSettings & DnsSettings,
 ): Promise<void> {
+  // The first poll decides which claim a name stands for.
+  let target = resolved
   const events = watchClaim(
-    () => getClaim(client, domainId, { maxAttempts: 1 }),
+    async () => {
+      const current = await currentClaim(target, client, context, settings, { maxAttempts: 1 })
+      target = { domainId: current.domainId }
+      return current.claim
+    },
     {
       ...pollTimes(flags),
       throughBlocked: flags.throughBlocked === true,

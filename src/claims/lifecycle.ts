@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
-import type { DomainClaim } from '../service/types.ts'
+import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
 /** The state of a claim, derived from its status and reasons. */
@@ -103,6 +103,19 @@ export function isOpen(claim: DomainClaim, now: number): boolean {
 export function besideWarning({ name, region, created_at }: DomainClaim): string {
   const details = [region && `region ${region}`, created_at && `created ${created_at}`].filter(Boolean)
   return `${name} already had an open claim${details.length > 0 ? ` (${details.join(', ')})` : ''}: the service may end it in favor of this new one, which needs its own TXT record`
+}
+
+/**
+ * Says which options of a request have no effect on a claim that already existed; undefined if there are none. The service
+ * doesn't show what a claim was created with, except for the region.
+ */
+export function unappliedWarning(request: ClaimRequest, claim: DomainClaim): string | undefined {
+  const { name, ...options } = request
+  const flags = Object.entries(options)
+    .filter(([key, value]) => key !== 'region' || value !== claim.region)
+    .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
+  if (flags.length === 0) return undefined
+  return `${flags.join(', ')} ${flags.length === 1 ? 'has' : 'have'} no effect on a claim that already exists: it keeps what it was created with`
 }
 
 /** The error of a command whose claim ended unsuccessfully or is blocked: exit 9. */

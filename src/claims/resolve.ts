@@ -5,7 +5,7 @@ import type { Settings } from '../settings/settings.ts'
 import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { claimsOf, type LedgerContext, type LedgerEntry, type LedgerSettings, readLedger } from './ledger.ts'
-import { nameOf, stateOf } from './lifecycle.ts'
+import { isOpen, nameOf, stateOf } from './lifecycle.ts'
 
 /** The claim that a person means by `<claim>`. */
 export interface ResolvedClaim {
@@ -13,6 +13,8 @@ export interface ResolvedClaim {
   readonly domainId: string
   /** The ledger's entry, if there is one. */
   readonly entry: LedgerEntry | undefined
+  /** If it was found by its name: the ids of the domain's other open claims, the newest first. */
+  readonly others?: readonly string[]
 }
 
 type ResolveContext = LedgerContext & Pick<Context, 'prompts'>
@@ -51,8 +53,11 @@ export async function resolveClaimOrDomain(
   if (byId !== undefined) return found(byId)
   const name = checkName(argument)
   if (name.ok) {
-    const [byName] = claimsOf(entries, name.ascii, context.clock.now())
-    return byName === undefined ? { domain: name.ascii } : found(byName)
+    const now = context.clock.now()
+    const [byName, ...older] = claimsOf(entries, name.ascii, now)
+    if (byName === undefined) return { domain: name.ascii }
+    const others = older.filter(({ claim }) => isOpen(claim, now)).map((entry) => found(entry).domainId)
+    return { ...found(byName), others }
   }
   if (!/^[\w-]{1,128}$/.test(argument)) {
     throw usageError(name.problem, name.fix)

@@ -9,8 +9,9 @@ import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import { currentClaim } from './current-claim.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
-import { besideWarning, isOpen, nameOf, stateOf } from './lifecycle.ts'
+import { asArgument, besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from './lifecycle.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
@@ -91,9 +92,9 @@ export async function* runWorkflow(
     claim,
   })
 
-  const { claim: started, origin, beside } = await startOrResume(request, client, context, settings)
+  const { claim: started, origin, warning } = await startOrResume(request, client, context, settings)
   yield eventOf('created', origin, started)
-  if (beside !== undefined) yield eventOf('warning', besideWarning(beside), started)
+  if (warning !== undefined) yield eventOf('warning', warning, started)
   const state = stateOf(started)
   if (state.phase === 'completed') {
     yield eventOf('completed', state.description, started)
@@ -158,21 +159,33 @@ async function startOrResume(
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
-): Promise<{ claim: DomainClaim; origin: string; beside?: DomainClaim | undefined }> {
+): Promise<{ claim: DomainClaim; origin: string; warning?: string | undefined }> {
   const now = context.clock.now()
   const entries = await readLedger(context, settings, async () => {})
   const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
   const open = known.filter((claim) => isOpen(claim, now))
   const { region } = request
   const suitable = open.filter((claim) => !region || !claim.region || claim.region === region)
-  for (const { domain_id } of open.length > 0 ? suitable : known.slice(0, 1)) {
-    const claim = await getClaim(client, domain_id ?? '').catch((error: unknown) => {
-      if (error instanceof CliError && error.exit === Exit.notFound) return undefined
-      throw error
-    })
-    if (claim === undefined) continue
-    await recordClaim(claim, context, settings)
-    if (stateOf(claim).phase !== 'ended') return { claim, origin: `resumed: ${stateOf(claim).description}` }
+  const [domainId, ...others] = (open.length > 0 ? suitable : known.slice(0, 1)).map(
+    ({ domain_id }) => domain_id ?? '',
+  )
+  if (domainId !== undefined) {
+    const found = await currentClaim({ domainId, others }, client, context, settings).catch(
+      (error: unknown) => {
+        if (error instanceof CliError && error.exit === Exit.notFound) return undefined
+        throw error
+      },
+    )
+    if (found !== undefined) await recordClaim(found.claim, context, settings)
+    if (found !== undefined && stateOf(found.claim).phase !== 'ended') {
+      const unapplied = unappliedWarning(request, found.claim)
+      const create = `mailclaim claims create${asArgument(found.claim)} with these options starts another, with its own TXT record`
+      return {
+        claim: found.claim,
+        origin: `resumed: ${stateOf(found.claim).description}`,
+        warning: unapplied && `${unapplied}; ${create}`,
+      }
+    }
   }
   const { claim, created } = await createClaim(client, request)
   await recordClaim(claim, context, settings)
@@ -184,8 +197,10 @@ async function startOrResume(
       { hint: "the claim can't be followed without it; ask the service's support for it" },
     )
   }
-  if (!created) return { claim, origin: 'the claim was already pending' }
-  return { claim, origin: 'a new claim', beside: open.find((other) => !suitable.includes(other)) }
+  if (!created)
+    return { claim, origin: 'the claim was already pending', warning: unappliedWarning(request, claim) }
+  const beside = open.find((other) => !suitable.includes(other))
+  return { claim, origin: 'a new claim', warning: beside && besideWarning(beside) }
 }
 
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */

@@ -44,5 +44,5 @@ export function asksForJson(argv: readonly string[]): boolean {
   const format = line
     .findLast((word, at) => line[at - 1] === '--format' || word.startsWith('--format='))
     ?.replace(/^--format=/, '')
-  return line.includes('--json') || format === 'json' || format === 'jsonl'
+  return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }

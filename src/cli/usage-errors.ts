@@ -58,6 +58,8 @@ function unknownOption(
   known: readonly string[],
 ): CliError {
   const name = typed.replace(/=.*/s, '')
+  const isKnown = name !== typed && known.some((flags) => flags.split(/[ ,]+/).includes(name))
+  if (isKnown) return usageError(`${name} takes no value`, secretHint(name) ?? `write ${name} alone`)
   const hint = secretHint(name) ?? didYouMean(meantOptions(name, similar, known)) ?? help
   return usageError(`unknown option '${name}'`, hint)
 }

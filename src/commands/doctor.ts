@@ -18,7 +18,8 @@ const COLUMNS: readonly Column[] = [
 export const command = defineCommand({
   description: `Checks everything that a command needs: configuration, directories and their permissions, the credential
 store (a real round trip), the lock, the session, the network and any proxy, the clock, and DNS. It takes at most ten
-seconds, changes nothing and sends no credential. Each problem comes with a remedy; the first one decides the exit code.`,
+seconds, changes nothing and sends no credential. Each problem comes with a remedy; the first one decides the exit code. As
+long as nothing is set up, what only an account needs isn't a problem: "mailclaim claims check" works without it.`,
   examples: {
     'mailclaim doctor': 'when something does not work',
     'mailclaim doctor --profile staging': 'with the settings of another profile',

@@ -140,8 +140,9 @@ An API key is tried with the service before it is stored; if the service refuses
         timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
         issuer,
         authorizationEndpoint: options.authorizationEndpoint,
-        again,
+        again: { ...again, typed: settings.argv },
       },
+      // A hint of the exchange may add --with-api-key, which most options conflict with.
       (code) => storeSession(code, scopes, resource, store, loginCommand(again), context, settings),
       reporter(context, settings),
       context,

@@ -19,7 +19,7 @@ const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_i
 export const command = defineCommand<LogoutFlags>({
   description: `Forgets the session or the API key of the profile: every copy of its secrets on this machine. The grant at
 the service stays active until it is revoked there.`,
-  options: [{ flags: '--all', description: 'for all profiles' }],
+  options: [{ flags: '--all', description: 'for all profiles', conflicts: ['--profile'] }],
   examples: {
     'mailclaim logout': 'sign out of the current profile',
     'mailclaim logout --all': 'remove all secrets of this program from this machine',

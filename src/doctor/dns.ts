@@ -15,10 +15,12 @@ const ROOT_SERVERS: readonly DnsAddress[] = [
   { address: '199.7.83.42', port: 53 },
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
+/** Both exist, so a resolver that denies one blocks DNS or has a root of its own. */
+const KNOWN_NAMES = [ROOT_QUESTION, { name: 'com', type: 'NS' }] as const
 
 type DnsContext = Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>
 
-/** Whether the active resolvers respond. A failure affects only the DNS check, so it's a warning. */
+/** Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a warning. */
 export async function examineResolvers(
   context: DnsContext,
   settings: Pick<Settings, 'resolvers'>,
@@ -30,17 +32,26 @@ export async function examineResolvers(
     'choose another with --resolver, MAILCLAIM_RESOLVER or: mailclaim config set resolver 9.9.9.9'
   if (resolvers.length === 0) return warning(check, 'the system has no usable resolver', remedy)
   const effects = dnsEffects(context)
-  const replies = await Promise.all(
-    resolvers.map((resolver) =>
-      ask(
-        resolver,
-        ROOT_QUESTION,
-        { recursionDesired: true, deadline: context.clock.monotonic() + RESOLVER_TIMEOUT_MS },
-        effects,
-      ),
-    ),
+  const options = { recursionDesired: true, deadline: context.clock.monotonic() + RESOLVER_TIMEOUT_MS }
+  const examined = await Promise.all(
+    resolvers.map(async (resolver) => {
+      const replies = await Promise.all(
+        KNOWN_NAMES.map((question) => ask(resolver, question, options, effects)),
+      )
+      const rcodes = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message.rcode : []))
+      return { address: formatDnsAddress(resolver), rcodes }
+    }),
   )
-  const silent = resolvers.filter((_resolver, at) => replies[at]?.kind !== 'answer').map(formatDnsAddress)
+  const addresses = (having: (rcodes: readonly string[]) => boolean) =>
+    examined.filter(({ rcodes }) => having(rcodes)).map(({ address }) => address)
+  const denying = addresses((rcodes) => rcodes.includes('NXDOMAIN'))
+  if (denying.length > 0)
+    return warning(
+      check,
+      `${denying.join(', ')} ${denying.length === 1 ? 'denies' : 'deny'} names that exist (the root or com): DNS is blocked or intercepted, or private`,
+      remedy,
+    )
+  const silent = addresses((rcodes) => rcodes.length === 0)
   if (silent.length === 0) return ok(check, `${owner} respond: ${resolvers.map(formatDnsAddress).join(', ')}`)
   const responding = resolvers.length - silent.length || 'none'
   return warning(check, `${responding} of ${owner} responded; no response from ${silent.join(', ')}`, remedy)

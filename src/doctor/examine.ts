@@ -1,10 +1,11 @@
 import type { Context, Input } from '../context.ts'
 import { CliError } from '../errors.ts'
+import { profilesWithSession } from '../session/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import { examineConfiguration, examineDirectories, examineLock, examineStore } from './machine.ts'
 import { examineNetwork } from './network.ts'
-import { type Diagnosis, warning } from './report.ts'
+import { type Diagnosis, skipped, warning } from './report.ts'
 import { examineSession } from './session.ts'
 
 /** The time limit of each check; all run in parallel. */
@@ -38,7 +39,27 @@ export async function examine(context: Context, settings: Settings): Promise<Dia
     run('DNS resolvers', () => examineResolvers(bounded, settings)),
     run('direct DNS', () => examineDirectDns(bounded, settings)),
   ])
-  return found.flat()
+  const diagnoses = found.flat()
+  return isSetUp(context, settings) ? diagnoses : diagnoses.map(withoutAccount)
+}
+
+/** Whether this machine has anything of an account: an address, a client id, a credential, or a profile that was chosen. */
+function isSetUp({ environment, directories }: Context, settings: Settings): boolean {
+  const { profile, baseUrl, clientId, configProblem } = settings
+  return (
+    profile.source !== 'default' ||
+    [baseUrl, clientId, configProblem, environment.apiKey].some((found) => found !== undefined) ||
+    profilesWithSession({ directories }).includes(profile.value)
+  )
+}
+
+/** What only a command with an account needs, which isn't a problem as long as nothing is set up. */
+const NEED_ACCOUNT: readonly string[] = ['configuration', 'credential store', 'session']
+
+function withoutAccount(diagnosis: Diagnosis): Diagnosis {
+  const { check, status, message } = diagnosis
+  if (status !== 'problem' || !NEED_ACCOUNT.includes(check)) return diagnosis
+  return skipped(check, `not set up (${message}); claims check DOMAIN doesn't need it`)
 }
 
 async function withTimeout(

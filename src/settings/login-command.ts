@@ -1,4 +1,4 @@
-import { shellQuote } from '../shell-quote.ts'
+import { commandLine } from '../shell-quote.ts'
 import { DEFAULT_PROFILE } from './profiles.ts'
 import type { StoreKind } from './table.ts'
 
@@ -9,11 +9,13 @@ export interface LoginCommandOptions {
   readonly baseUrl?: string | undefined
   readonly clientId?: string | undefined
   readonly issuer?: string | undefined
+  /** The words of the login to repeat, after the program's name. */
+  readonly typed?: readonly string[] | undefined
 }
 
 /** The `mailclaim login` that signs in to the same profile, store and service again, for hints. */
 export function loginCommand(
-  { profile, store, baseUrl, clientId, issuer }: LoginCommandOptions,
+  { profile, store, baseUrl, clientId, issuer, typed = ['login'] }: LoginCommandOptions,
   platform: NodeJS.Platform = process.platform,
 ): string {
   const options = {
@@ -23,8 +25,15 @@ export function loginCommand(
     '--client-id': clientId,
     '--issuer': issuer,
   }
-  const words = Object.entries(options).flatMap(([option, value]) =>
-    value === undefined ? [] : [option, shellQuote(value, platform)],
+  // If an option is there twice, the last one counts.
+  const added = Object.entries(options).flatMap(([option, value]) =>
+    value === undefined || hasOption(typed, option, value) ? [] : [option, value],
   )
-  return ['mailclaim login', ...words].join(' ')
+  return commandLine([...typed, ...added], platform)
+}
+
+function hasOption(words: readonly string[], option: string, value: string): boolean {
+  return words.some(
+    (word, at) => word === `${option}=${value}` || (word === option && words[at + 1] === value),
+  )
 }

@@ -99,6 +99,24 @@ describe('the workflow', () => {
     expect(asked).not.toContain('POST /domains/claim')
   })
 
+  it('the workflow names the options that have no effect on the claim it resumes', async () => {
+    const options = { region: 'eu-west-1', open_tracking: false, tracking_subdomain: 't' } as const
+    const states = [claim({ region: 'eu-west-1', status: 'completed' })]
+    const { events, asked } = await run({ states }, {}, claim(), options)
+    expect(asked).toEqual(['GET /domains/d1/claim'])
+    expect(events[1]).toMatchObject({
+      event: 'warning',
+      message:
+        '--no-open-tracking, --tracking-subdomain have no effect on a claim that already exists: it keeps what it was created with; mailclaim claims create example.com with these options starts another, with its own TXT record',
+    })
+    const unknownRegion = await run({}, {}, claim(), { region: 'eu-west-1' })
+    expect(unknownRegion.events[1]?.message).toContain('--region has no effect')
+    const pending = await run({ createdStatus: 200 }, {}, [], { click_tracking: true })
+    expect(pending.events[1]?.message).toContain('--click-tracking has no effect')
+    const fresh = await run({}, {}, [], { click_tracking: true })
+    expect(fresh.steps).not.toContain('warning')
+  })
+
   describe('with several claims of the domain', () => {
     const old = claim({ domain_id: 'old', status: 'superseded', created_at: '2026-11-18 10:00:00+00' })
     const live = claim({ domain_id: 'live', region: 'eu-west-1', created_at: '2026-11-19 10:00:00+00' })

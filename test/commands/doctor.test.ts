@@ -24,14 +24,21 @@ import { needs } from '../requirements.ts'
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
-/** DNS that answers every query with these header bits, as a root server or an interceptor. */
-function dnsThat(flags: { aa: boolean; ra: boolean }): Context['dns'] {
-  const reply = async ({ message, accept }: DnsExchange): Promise<Uint8Array> => {
+/**
+ * DNS that answers every query with these header bits, as a root server or an interceptor. Its resolver says that the name
+ * `denied` doesn't exist.
+ */
+function dnsThat(flags: { aa: boolean; ra: boolean; denied?: string }): Context['dns'] {
+  const reply = async ({ server, message, accept }: DnsExchange): Promise<Uint8Array> => {
     const query = packet.decode(Buffer.from(message))
+    const isDenied = server.address === '192.0.2.53' && query.questions?.[0]?.name === flags.denied
     const wire = packet.encode({
       type: 'response',
       id: query.id ?? 0,
-      flags: (flags.aa ? packet.AUTHORITATIVE_ANSWER : 0) | (flags.ra ? packet.RECURSION_AVAILABLE : 0),
+      flags:
+        (flags.aa ? packet.AUTHORITATIVE_ANSWER : 0) |
+        (flags.ra ? packet.RECURSION_AVAILABLE : 0) |
+        (isDenied ? 3 : 0),
       questions: query.questions ?? [],
       answers: [],
     })
@@ -165,12 +172,38 @@ describe('doctor', () => {
 })
 
 describe('the first problem decides the exit code', () => {
-  test('doctor ends with exit 3 if nothing is configured', async () => {
-    const { code, of, stderr } = await doctor(createSetup({ environment: {} }))
+  test('doctor ends with exit 3 if an API key has no base URL to go to', async () => {
+    const { code, of, stderr } = await doctor(createSetup({ environment: { apiKey: 'key-1' } }))
     expect(code).toBe(3)
     expect(of('configuration')).toMatchObject({ status: 'problem' })
     expect(of('network')).toMatchObject({ status: 'skipped' })
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
+  })
+
+  test('doctor ends with exit 3 if a profile that was named has no base URL', async () => {
+    expect((await doctor(createSetup({ environment: {} }), ['--profile', 'staging'])).code).toBe(3)
+  })
+
+  test('as long as nothing is set up, what only an account needs is not a problem, and DNS is examined', async () => {
+    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
+    const dns = dnsThat({ aa: false, ra: true })
+    const { code, data, stderr } = await doctor(createSetup({ environment: {}, keychain, dns }))
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(data.map(({ check, status }) => [check, status])).toEqual([
+      ['configuration', 'skipped'],
+      ['folders', 'ok'],
+      ['credential store', 'skipped'],
+      ['lock', 'ok'],
+      ['session', 'skipped'],
+      ['network', 'skipped'],
+      ['clock', 'skipped'],
+      ['DNS resolvers', 'ok'],
+      ['direct DNS', 'warning'],
+    ])
+    expect(data[0]).toMatchObject({
+      message: expect.stringMatching(/^not set up .*claims check/),
+      remedy: null,
+    })
   })
 
   test('doctor ends with exit 4 if nobody is signed in', async () => {
@@ -294,6 +327,17 @@ describe('a warning leaves the exit code 0', () => {
       status,
       message: expect.stringContaining('cannot be written: part of the path does not exist'),
       remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
+    })
+  })
+
+  test.each(['.', 'com'])('a resolver that denies %s is a warning', async (denied) => {
+    const dns = dnsThat({ aa: true, ra: false, denied })
+    const { code, of } = await doctor(createSetup({ dns }))
+    expect(code).toBe(0)
+    expect(of('DNS resolvers')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('192.0.2.53 denies names that exist'),
+      remedy: expect.stringContaining('--resolver'),
     })
   })
 

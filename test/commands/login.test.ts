@@ -13,7 +13,7 @@ import {
   fakeSettings,
   jsonResponse,
 } from '../fake-context.ts'
-import { createClient } from '../hardening/in-process-client.ts'
+import { createClient, createRealClock } from '../hardening/in-process-client.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
 /** The options of `login`, those of settings included. */
@@ -311,10 +311,24 @@ describe('login', () => {
 
   it('a refused login says how to sign in to the same profile, store and service again', async () => {
     const context = contextWith({}, () => [400, { error: 'invalid_grant' }])
-    const settings = await fakeSettings(context, { profile: 'work', store: 'file' })
+    const settings = await fakeSettings(context, { profile: 'work', store: 'file' }, ['login'])
     const { ended } = await signIn(context, {}, settings)
     await expect(ended).rejects.toMatchObject({
       hint: 'sign in again: mailclaim login --profile work --store file --base-url http://127.0.0.1:1 --client-id client-1',
+    })
+  })
+
+  it('a login that timed out is repeated with the options that it was given', async () => {
+    const sandbox = await sandboxForTest()
+    const client = createClient(sandbox, { clock: createRealClock() })
+    const words = ['login', '--json', '--scope', 'emails:send contacts:read', '--timeout', '0.2']
+    const { code, stderr } = await client.run(words)
+    expect(code).toBe(Exit.notSignedIn)
+    expect(JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+      error: {
+        code: 'login_timeout',
+        hint: "sign in again: mailclaim login --json --scope 'emails:send contacts:read' --timeout 0.2 --store file; --timeout SECONDS waits longer",
+      },
     })
   })
 
@@ -333,7 +347,7 @@ describe('login', () => {
       const { code, stderr } = await logIn()
       expect(code).toBe(Exit.notConfigured)
       expect(stderr).toContain(`expected ${baseUrl}, got ${sandbox.baseUrl}\n`)
-      expect(stderr).toContain(`mailclaim login --store file --issuer ${sandbox.baseUrl}`)
+      expect(stderr).toContain(`mailclaim login --timeout 3600 --store file --issuer ${sandbox.baseUrl}`)
     })
 
     it('login succeeds with --issuer, which the profile remembers; the session belongs to the base URL', async () => {

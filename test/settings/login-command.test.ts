@@ -14,6 +14,16 @@ describe('the command that signs in again', () => {
       { profile: 'default', baseUrl: 'https://api.example', clientId: 'c 1', issuer: 'https://auth.example' },
       "mailclaim login --base-url https://api.example --client-id 'c 1' --issuer https://auth.example",
     ],
+    [
+      'repeats what was typed, and adds only what is missing or has changed',
+      {
+        profile: 'work',
+        store: 'file',
+        issuer: 'https://two.example',
+        typed: ['--json', 'login', '--scope', 'a b', '--profile=work', '--issuer', 'https://one.example'],
+      },
+      "mailclaim --json login --scope 'a b' --profile=work --issuer https://one.example --store file --issuer https://two.example",
+    ],
   ])('the login command %s', (_what, options, command) => {
     expect(loginCommand(options, 'linux')).toBe(command)
   })

@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../../errors.ts'
+import { CliError, Exit, usageError } from '../../errors.ts'
 import { profilesWithSession } from '../../session/profiles.ts'
 import { updateConfig } from '../../settings/config.ts'
 import { DEFAULT_PROFILE, parseProfileName } from '../../settings/profiles.ts'
@@ -21,6 +21,10 @@ export const command = defineCommand({
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, context, settings) {
     const profile = parseProfileName(name)
+    if (settings.profile.source === 'flag' && settings.profile.value !== profile)
+      throw usageError(
+        `the argument ${profile} and --profile ${settings.profile.value} are different profiles`,
+      )
     const known = [DEFAULT_PROFILE, ...Object.keys(settings.config.profiles), ...profilesWithSession(context)]
     if (!known.includes(profile)) {
       throw new CliError('profile_not_found', Exit.notFound, `there is no profile ${profile}`, {

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { claimsOf, readLedger, recordClaim } from '../../claims/ledger.ts'
-import { besideWarning, isOpen, nameOf, stateOf } from '../../claims/lifecycle.ts'
+import { besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
@@ -67,12 +67,15 @@ one of the same domain and has its own TXT record, so continue an open claim wit
     )
     const { claim, created } = await createClaim(connect(context, settings), request)
     const remembered = await recordClaim(claim, context, settings)
-    if (!created)
+    if (!created) {
       await note(
         `${nameOf(claim)} was already being claimed (${stateOf(claim).description}); showing that claim.`,
         context,
         settings,
       )
+      const unapplied = unappliedWarning(request, claim)
+      if (unapplied !== undefined) await warn(unapplied, context, settings)
+    }
     const [earlier] = known
     if (created && earlier !== undefined && isOpen(earlier.claim, context.clock.now()))
       await warn(besideWarning(earlier.claim), context, settings)

@@ -1,8 +1,8 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { currentClaim } from '../../claims/current-claim.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
-import { getClaim } from '../../service/claims.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
@@ -19,8 +19,8 @@ export const command = defineCommand({
   output: { fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS, open: true },
   exits: SERVICE_EXITS,
   async run({ arguments: [argument] }, context, settings) {
-    const { domainId } = await resolveClaim(argument, context, settings)
-    const claim = await getClaim(connect(context, settings), domainId)
+    const resolved = await resolveClaim(argument, context, settings)
+    const { claim } = await currentClaim(resolved, connect(context, settings), context, settings)
     await recordClaim(claim, context, settings)
     await writeClaim(claim, context, settings)
   },

@@ -1,3 +1,4 @@
+import { currentClaim } from '../../claims/current-claim.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
@@ -11,10 +12,10 @@ import { checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { getClaim, verifyClaim } from '../../service/claims.ts'
+import { verifyClaim } from '../../service/claims.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import type { Settings } from '../../settings/settings.ts'
+import { isProgramFormat, type Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { writeJsonLine } from '../../terminal/output.ts'
 import {
@@ -50,7 +51,11 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     ...WATCH_OPTIONS.map((option): OptionDefinition => ({ ...option, needs: '--wait' })),
     PUBLIC_RESOLVERS,
   ],
-  events: { verification: 'the service was asked to verify', ...WATCH_EVENTS },
+  events: {
+    stopped: 'a mistake in the record has to be fixed first, so the service was not asked: exit code 8',
+    verification: 'the service was asked to verify',
+    ...WATCH_EVENTS,
+  },
   examples: {
     'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
     'mailclaim claims verify example.com --no-check': 'only ask the service',
@@ -58,17 +63,21 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [argument], options }, context, settings) {
-    const { domainId } = await resolveClaim(argument, context, settings)
+    const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
-    const before = await getClaim(client, domainId)
+    const { domainId, claim: before } = await currentClaim(resolved, client, context, settings)
     await recordClaim(before, context, settings)
     const state = stateOf(before)
-    if (state.phase === 'ended') throw endedError(before, state)
-    if (state.phase === 'completed') {
-      await note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
-      return print('done', state.description, before)
+    if (state.phase === 'completed' || state.phase === 'ended') {
+      await print('done', state.description, before)
+      if (state.phase === 'ended') throw endedError(before, state)
+      return note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
     }
-    if (options.check !== false) await precheck(before, options, context, settings)
+    const mistake = options.check === false ? undefined : await precheck(before, options, context, settings)
+    if (mistake !== undefined) {
+      if (isProgramFormat(settings)) await print('stopped', mistake.message, before)
+      throw mistake
+    }
 
     const claim = await verifyClaim(client, domainId)
     await recordClaim(claim, context, settings)
@@ -82,7 +91,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     }
     if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
     await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
-    await followClaim(domainId, { ...options, isVerifying: true }, client, context, settings)
+    await followClaim({ domainId }, { ...options, isVerifying: true }, client, context, settings)
 
     async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
       if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
@@ -93,25 +102,29 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
 })
 
 /**
- * Checks DNS and reports the result.
+ * Checks DNS and reports the result, except for a mistake that has to be fixed first.
  *
- * @throws CliError `record_not_visible`, exit 8, if a mistake has to be fixed first, unless `force`.
+ * @returns for such a mistake, unless `force`: the error `record_not_visible`, exit 8
  */
 async function precheck(
   claim: DomainClaim,
   { force, publicResolvers }: Flags,
   context: Context,
   settings: Settings,
-): Promise<void> {
+): Promise<CliError | undefined> {
   const report = await checkDns(checkRequest(recordOf(claim), settings, publicResolvers), dnsEffects(context))
   const failure = exitErrorOf(report)
-  if (failure === undefined) return note(`DNS: the record is visible at ${report.name}.`, context, settings)
+  if (failure === undefined) {
+    await note(`DNS: the record is visible at ${report.name}.`, context, settings)
+    return undefined
+  }
   const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service anyway`
   if (report.verdict === 'fix' && !force) {
-    throw new CliError(failure.code, failure.exit, failure.message, {
+    return new CliError(failure.code, failure.exit, failure.message, {
       hint: [failure.hint, again].filter((part) => part).join('\n'),
     })
   }
   // Caches, slow servers and a network that hides DNS from here may not affect the service, which checks for itself.
   await warn(`DNS: ${failure.message}`, context, settings)
+  return undefined
 }

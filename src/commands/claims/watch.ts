@@ -59,7 +59,7 @@ renews an expired access token. --format jsonl prints a line for each change and
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [argument], options }, context, settings) {
-    const { domainId } = await resolveClaim(argument, context, settings)
-    await followClaim(domainId, options, connect(context, settings), context, settings)
+    const resolved = await resolveClaim(argument, context, settings)
+    await followClaim(resolved, options, connect(context, settings), context, settings)
   },
 })

@@ -41,6 +41,17 @@ test.each([
   expect(context.stderr.text).not.toContain('add the TXT record')
 })
 
+test('claims create says which options have no effect on the claim that was open already', async () => {
+  const context = createFakeContext({
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+    respond: () => jsonResponse(200, { name: 'example.com', domain_id: ID, status: 'verified' }),
+  })
+  expect(await run(['claims', 'create', 'example.com', '--custom-return-path', 'foo'], context)).toBe(0)
+  expect(context.stderr.text).toContain(
+    'warning: --custom-return-path has no effect on a claim that already exists',
+  )
+})
+
 describe('on a terminal', () => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
 
