@@ -19,6 +19,7 @@ const PARTS = {
   groff: ['groff'],
   script: ['script'],
   curl: ['curl'],
+  jq: ['jq'],
   openssl: ['openssl'],
   python3: ['python3'],
   cc: ['cc'],

@@ -5,12 +5,13 @@ import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit } from '../errors.ts'
-import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
+import { getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
 import { besideWarning, isOpen, nameOf, stateOf } from './lifecycle.ts'
+import { startClaim } from './other-machines.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
@@ -174,7 +175,7 @@ async function startOrResume(
     await recordClaim(claim, context, settings)
     if (stateOf(claim).phase !== 'ended') return { claim, origin: `resumed: ${stateOf(claim).description}` }
   }
-  const { claim, created } = await createClaim(client, request)
+  const { claim, created } = await startClaim(client, request, known)
   await recordClaim(claim, context, settings)
   if (!claim.domain_id) {
     throw new CliError(
