@@ -23,6 +23,8 @@ export interface CliErrorOptions {
   status?: number | undefined
   /** How long the service asked to wait before another attempt, in milliseconds. */
   retryAfterMs?: number | undefined
+  /** Says nothing to people: they did what the command had asked for. */
+  silent?: boolean
   cause?: unknown
 }
 
@@ -39,6 +41,7 @@ export class CliError extends Error {
   readonly hint: string | undefined
   readonly status: number | undefined
   readonly retryAfterMs: number | undefined
+  readonly silent: boolean
 
   constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -47,6 +50,7 @@ export class CliError extends Error {
     this.hint = options.hint
     this.status = options.status
     this.retryAfterMs = options.retryAfterMs
+    this.silent = options.silent === true
   }
 
   /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */

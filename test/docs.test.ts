@@ -195,6 +195,38 @@ describe.runIf(needs('bash', 'script', 'curl', 'jq'))('every command block does 
   }
 })
 
+describe.runIf(needs('bash', 'curl', 'jq'))('the scripts that claim a domain', () => {
+  const scripts = ['README.md', 'docs/ci.md'].flatMap((page) =>
+    blocksOf(page)
+      .filter(({ kind, skip, text }) => kind === 'sh' && !skip && /^mailclaim claim .*\|/m.test(text))
+      .map(({ line, text }) => [`${page}:${line}`, text] as const),
+  )
+
+  async function createRunner(): Promise<ServedWorld> {
+    const world = await createReader()
+    program(join(world.home, 'bin'), 'add_txt_record', 'publish "$1"')
+    program(join(world.home, 'bin'), 'aws', 'publish "$DOMAIN"')
+    return world
+  }
+
+  test('there are four of them', () => expect(scripts).toHaveLength(4))
+
+  test.each(scripts)('%s ends with the exit code of the service’s refusal', async (_place, text) => {
+    const world = await createRunner()
+    asScript(text.replaceAll(/example\.(com|net|org)/g, 'own.example'), 6, world)
+    world.env['MAILCLAIM_API_KEY'] = 'wrong'
+    asScript(text, 4, world)
+  })
+
+  test.each(scripts)('%s can be run again, before and after the claim is completed', async (_place, text) => {
+    const world = await createRunner()
+    const [domain = ''] = /example\.(com|net|org)/.exec(text) ?? []
+    asScript(`mailclaim claims create ${domain}`, 0, world)
+    asScript(text, 0, world)
+    asScript(text, 0, world)
+  })
+})
+
 describe('the runner', () => {
   test('takes a transcript apart and compares it leniently, but not more than that', () => {
     const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')

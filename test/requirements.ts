@@ -20,6 +20,7 @@ const PARTS = {
   groff: ['groff'],
   script: ['script'],
   curl: ['curl'],
+  jq: ['jq'],
   openssl: ['openssl'],
   python3: ['python3'],
   cc: ['cc'],

@@ -23,7 +23,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'record.type', title: 'Record type', only: 'programs' },
   { field: 'record.name', title: 'Record name', only: 'programs' },
   { field: 'record.value', title: 'Record value', only: 'programs' },
-  { field: 'record', title: 'Record', only: 'people', value: (claim) => recordText(claim as DomainClaim) },
+  { field: 'record', title: 'Record', only: 'people', text: (_record, _look, claim) => recordText(claim) },
   { field: 'created_at', title: 'Created', text: readableTimestampInFull },
   { field: 'expires_at', only: 'programs' },
   { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: readableTimestampInFull },

@@ -1,11 +1,13 @@
+import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
+import { drain, type PollFlags, pollTimes, statusFirst } from '../service/polling.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { currentClaim } from './current-claim.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
 import { nameOf } from './lifecycle.ts'
 import { writeNextSteps } from './next-steps.ts'
+import { laterJobHint } from './other-machines.ts'
 import type { DnsSettings } from './precheck.ts'
 import { findPlace, type PlaceContext } from './record-place.ts'
 import type { ResolvedClaim } from './resolve.ts'
@@ -47,9 +49,18 @@ export async function followClaim(
     },
     context,
   )
-  const { claim, error } = await drain(events, (event) => show(event, context, settings))
+  const { claim, error } =
+    settings.format === 'jsonl'
+      ? await drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
+      : await drain(events, (event) => show(event, context, settings))
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
+  if (error?.exit === Exit.notYet) {
+    const later = laterJobHint(claim, 'mailclaim claims watch ID', context)
+    throw new CliError(error.code, error.exit, error.message, {
+      hint: [error.hint, later].filter(Boolean).join('\n'),
+    })
+  }
   if (error !== undefined) throw error
   if (settings.quiet) return
   await writeNextSteps(
@@ -62,8 +73,7 @@ export async function followClaim(
 
 async function show(event: WatchEvent, context: OutputContext, settings: OutputSettings): Promise<void> {
   const { message, claim } = event
-  if (settings.format === 'jsonl') await writeJsonLine(context, settings, event)
-  else if (event.event === 'warning') await warn(message, context, settings)
+  if (event.event === 'warning') await warn(message, context, settings)
   else if (event.event !== 'done')
     await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)
 }

@@ -15,7 +15,7 @@ export interface WatchOptions extends PollTimes {
 
 /** The events of `claims watch --format jsonl`, and of `claims verify --wait`. */
 export const WATCH_EVENTS = {
-  status: 'the status of the claim at the start, and whenever it changes',
+  status: 'the status of the claim at the start, and when it changes, unless another event says so',
   waiting: 'still the same: the claim is blocked (with --through-blocked), or a minute has passed',
   warning: 'a failed poll, which is repeated, or a status that this version does not know',
   done: 'the claim is completed, blocked or ended; the exit code says which',

@@ -5,13 +5,14 @@ import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit } from '../errors.ts'
-import { createClaim, getClaim, verifyClaim } from '../service/claims.ts'
+import { getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { currentClaim } from './current-claim.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
 import { asArgument, besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from './lifecycle.ts'
+import { startClaim } from './other-machines.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import { recordOf } from './record.ts'
 import { watchClaim } from './watch.ts'
@@ -187,7 +188,7 @@ async function startOrResume(
       }
     }
   }
-  const { claim, created } = await createClaim(client, request)
+  const { claim, created } = await startClaim(client, request, known)
   await recordClaim(claim, context, settings)
   if (!claim.domain_id) {
     throw new CliError(

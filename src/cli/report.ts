@@ -15,7 +15,7 @@ export async function report(
   const failure = expected ? error : bug(error)
   try {
     if (asksForJson(argv)) await stderr.write(`${stringifyJson(failure)}\n`)
-    else {
+    else if (!failure.silent) {
       const colorOption = argv.includes('--no-color') ? false : undefined
       await writeLabeled('error', failure.message, context, colorOption)
       if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)

@@ -1,6 +1,7 @@
 import { CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf } from '../claims/lifecycle.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
+import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
 import { findPlace, hostText, type RecordPlace } from '../claims/record-place.ts'
 import { runWorkflow, WORKFLOW_EVENTS, type WorkflowEvent, type WorkflowResult } from '../claims/workflow.ts'
@@ -45,7 +46,13 @@ export const command = defineCommand<Flags>({
   description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
 in DNS, asks the service to verify, follows the claim until it ends and shows what is left to do. It can be interrupted at
 any point and run again. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
-  arguments: [{ syntax: '[domain]', description: 'the domain to claim', completion: 'domains' }],
+  arguments: [
+    {
+      syntax: '[domain]',
+      description: 'the domain to claim; asked for on a terminal',
+      completion: 'domains',
+    },
+  ],
   options: [
     ...CREATE_OPTIONS,
     {
@@ -168,6 +175,11 @@ function timeoutError(
   const hints = [
     isShown ? undefined : error.hint,
     `nothing is lost; to continue, run again: ${commandLine(settings.argv, context.platform)}`,
+    laterJobHint(
+      claim,
+      missing.step === 'dns' ? 'mailclaim claims verify ID --wait' : 'mailclaim claims watch ID',
+      context,
+    ),
     report === undefined ? undefined : 'to ask the service without checking DNS first, add --no-check',
   ]
   const cause = isShown ? short : error.message

@@ -84,7 +84,7 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
       description: "put ' before cells that a spreadsheet would run",
       needs: '--format csv',
     },
-    { flags: '--quiet', description: 'no progress, hints or warnings' },
+    { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
     { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
     { flags: '--no-input', description: 'never ask a question' },
     { flags: '--no-color', description: 'no color' },

@@ -153,7 +153,10 @@ Press Ctrl-C to end it.
 /** Rejects when the person ends the program; with `withStdin`, settles when standard input closes. */
 async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
-    const interrupted = () => fail(interrupts.signal.reason)
+    const interrupted = () => {
+      const { code, exit, message } = interrupts.signal.reason as CliError
+      fail(new CliError(code, exit, message, { silent: true }))
+    }
     if (interrupts.signal.aborted) interrupted()
     interrupts.signal.addEventListener('abort', interrupted, { once: true })
     if (!withStdin) return

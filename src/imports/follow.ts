@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { getImport } from '../service/imports.ts'
-import { drain, newsOnly, type PollFlags, pollTimes } from '../service/polling.ts'
+import { drain, newsOnly, type PollFlags, pollTimes, statusFirst } from '../service/polling.ts'
 import type { ContactImport } from '../service/types.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { note, warn } from '../terminal/notices.ts'
@@ -42,7 +42,7 @@ export async function followImport(
   const events = watchImport(id, () => getImport(client, id, { maxAttempts: 1 }), pollTimes(flags), context)
   const { import: ended, error } =
     settings.format === 'jsonl'
-      ? await drain(events, (event) => writeJsonLine(context, settings, event))
+      ? await drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
       : await showProgress(id, events, context, settings)
   if (settings.format !== 'jsonl') await writeObject(context, settings, ended, IMPORT_COLUMNS)
   if (error !== undefined) throw error

@@ -12,7 +12,7 @@ const MAX_STATUS_LENGTH = 80
 
 /** The events of `imports watch --format jsonl`. */
 export const IMPORT_EVENTS = {
-  status: 'the status of the import at the start, and whenever it changes',
+  status: 'the status of the import at the start, and when it changes, unless another event says so',
   waiting: 'the counts have changed, or a minute has passed',
   warning: 'a failed poll, which is repeated, or a status that this version does not know',
   done: 'the import is completed or failed; the exit code says which',

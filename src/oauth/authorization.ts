@@ -89,7 +89,14 @@ export function classifyRedirect(
   }
   if (parameters.has('code') && parameters.has('error')) return unusable('it has both a code and an error')
   if (parameters.get('state') !== state) return unusable('its state does not match this login')
+  const isRequest = parameters.has('response_type') && !parameters.has('code') && !parameters.has('error')
+  if (isRequest)
+    return unusable(
+      'it is the page before the approval: approve there, then copy the address that the browser ends up at',
+    )
   const iss = parameters.get('iss')
+  if (iss === null && server.authorization_response_iss_parameter_supported)
+    return unusable('its issuer ("iss") is missing, as if the address was cut off: copy the whole address')
   if (iss !== null && !isSameIssuer(iss, server.issuer)) {
     return unusable(`it comes from another issuer (expected ${server.issuer}, got ${clip(iss, 200)})`, iss)
   }

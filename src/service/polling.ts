@@ -116,6 +116,16 @@ export function retryMessage({ error, retryInMs }: PollFailure): string {
   return `${error.message}; retrying in ${formatDuration(retryInMs / 1000)}`
 }
 
+/** The events of a watch, with a `status` in front unless the first one is that: what is there at the start. */
+export async function* statusFirst<Event extends { readonly event: string }, Result>(
+  events: AsyncGenerator<Event, Result, void>,
+): AsyncGenerator<Event | (Omit<Event, 'event'> & { readonly event: 'status' }), Result, void> {
+  let step = await events.next()
+  if (!step.done && step.value.event !== 'status') yield { ...step.value, event: 'status' }
+  for (; !step.done; step = await events.next()) yield step.value
+  return step.value
+}
+
 /** Shows each event before asking for the next; returns what the generator returns. */
 export async function drain<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,

@@ -94,6 +94,7 @@ export const CLAIM_FIELDS = [
   'status',
   'domain_id',
   'region',
+  'record',
   'record.type',
   'record.name',
   'record.value',

@@ -7,8 +7,9 @@ import { isThere } from '../storage/durable-file.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
-import { type ApiKeyRecord, readRecord, requireSameService } from './record.ts'
+import { type ApiKeyRecord, readRecord } from './record.ts'
 import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
+import { requireSameService } from './same-service.ts'
 
 type CredentialContext = RefreshContext & Pick<Context, 'environment'>
 

@@ -10,15 +10,17 @@ import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, isBeingSent, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
-import { type OAuthRecord, readRecord, requireSameService, type SessionRecord } from './record.ts'
+import { type OAuthRecord, readRecord, type SessionRecord } from './record.ts'
 import { expiryOf, hasExpired } from './refresh-token.ts'
+import { requireSameService } from './same-service.ts'
 
 type DescribeContext = SessionContext & Pick<Context, 'environment'>
 
 /**
  * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process is
  * renewing it. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is certainly older than 60 days. `ended`:
- * the service refused the session. `store_unavailable`: the secret can't be read. `unusable`: the record is damaged.
+ * the service refused the session. `other_service`, `other_client`: the settings name another one than the session's, so it isn't
+ * used. `store_unavailable`: the secret can't be read. `unusable`: the record is damaged.
  */
 export type SessionState =
   | 'none'
@@ -28,6 +30,8 @@ export type SessionState =
   | 'interrupted'
   | 'expired'
   | 'ended'
+  | 'other_service'
+  | 'other_client'
   | 'store_unavailable'
   | 'unusable'
 
@@ -127,6 +131,11 @@ const UNKNOWN = {
   interruptedAt: undefined,
 }
 
+const STATE_BY_CODE: Readonly<Record<string, SessionState>> = {
+  session_of_another_service: 'other_service',
+  session_of_another_client: 'other_client',
+}
+
 async function classify(
   context: DescribeContext,
   settings: Pick<Settings, 'profile' | 'baseUrl' | 'clientId' | 'chosen'>,
@@ -159,7 +168,8 @@ async function classify(
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     if (error.code === 'session_busy') return { ...UNKNOWN, record, state: 'refreshing', problem: undefined }
-    return { ...UNKNOWN, record, state: 'store_unavailable', problem: error }
+    const state = STATE_BY_CODE[error.code] ?? 'store_unavailable'
+    return { ...UNKNOWN, record, state, problem: error }
   }
 }
 

@@ -12,7 +12,8 @@ export function signInAgain({ profile, store }: SignedIn): string {
   return loginCommand({ profile, store })
 }
 
-function withProfile(command: string, profile: string): string {
+/** The command for a profile. */
+export function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
 }
 

@@ -1,8 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { loginCommand } from '../settings/login-command.ts'
-import type { Settings } from '../settings/settings.ts'
 import { moveDurable, writeDurable } from '../storage/durable-file.ts'
 import { isPassing } from '../storage/file-errors.ts'
 import { sessionFormat } from '../storage/file-formats.ts'
@@ -68,29 +66,4 @@ export function writeRecord(paths: SessionPaths, record: SessionRecord): void {
 /** A new name for a sign-in: 12 hex digits. */
 export function newSessionId(context: Pick<Context, 'random'>): string {
   return Buffer.from(context.random.bytes(6)).toString('hex')
-}
-
-/**
- * A session is sent only to the service and the client that it was made for, whatever options and variables say.
- *
- * @throws CliError `session_of_another_service` or `session_of_another_client`, exit 4.
- */
-export function requireSameService(
-  bound: { readonly issuer: string | null; readonly clientId?: string },
-  { baseUrl, clientId, profile }: Pick<Settings, 'baseUrl' | 'clientId' | 'profile'>,
-): void {
-  const refuse = (what: 'service' | 'client', own: string, asked: string, option: string) =>
-    new CliError(
-      `session_of_another_${what}`,
-      Exit.notSignedIn,
-      `the session of profile ${profile.value} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`,
-      { hint: `leave out ${option}, or sign in there under another profile: mailclaim login --profile NAME` },
-    )
-  if (baseUrl !== undefined && bound.issuer !== null) {
-    const asked = issuerOf(parseBaseUrl(baseUrl.value))
-    if (asked !== bound.issuer) throw refuse('service', bound.issuer, asked, '--base-url')
-  }
-  if (clientId !== undefined && bound.clientId !== undefined && clientId.value !== bound.clientId) {
-    throw refuse('client', bound.clientId, clientId.value, '--client-id')
-  }
 }

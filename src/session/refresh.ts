@@ -10,7 +10,7 @@ import { type Guard, lockDeadline, RETRY_LIMIT_MS, withGuard } from './guard.ts'
 import { closeJournalQuietly, fingerprint, isBeingSent, journaled, journaledAt } from './journal.ts'
 import { interrupted, interruptedQuestion, lockReplaced, notSignedIn, sessionOver } from './messages.ts'
 import { secretStorage, sessionPaths } from './paths.ts'
-import { type OAuthRecord, readRecord, requireSameService } from './record.ts'
+import { type OAuthRecord, readRecord } from './record.ts'
 import { sendOnce } from './refresh-attempt.ts'
 import type {
   RefreshAttempt,
@@ -20,6 +20,7 @@ import type {
   RenewOptions,
   SessionTask,
 } from './refresh-task.ts'
+import { requireSameService } from './same-service.ts'
 
 /** How often a service that can't be reached at all is tried. */
 const UNREACHABLE_TRIES = 3

@@ -28,7 +28,7 @@ export interface Column {
   /** Where the value comes from if it isn't simply the field. */
   readonly value?: (item: Item) => unknown
   /** What a person reads instead of the plain value; undefined to show the plain value. */
-  readonly text?: (value: unknown, context: RenderContext) => string | undefined
+  readonly text?: (value: unknown, context: RenderContext, item: Item) => string | undefined
   /** The color of the cell. */
   readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
   /** Left out of a table that would otherwise have to break words, the last such column first. */
@@ -115,9 +115,9 @@ export function plainText(value: unknown): string {
   return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
-/** A value as a person reads it, sanitized and on one line. */
-export function humanText(column: Column, value: unknown, context: RenderContext): string {
-  return clipped(wholeText(column, value, context))
+/** The value of a column as a person reads it, sanitized and on one line. */
+export function humanText(column: Column, item: Item, context: RenderContext): string {
+  return clipped(wholeText(column, item, context))
 }
 
 /** Measuring scripts and emoji is slow, so of a text that nobody would read to its end, only the beginning is shown. */
@@ -126,9 +126,10 @@ function clipped(text: string): string {
   return isShown ? text : `${text.slice(0, LONGEST_CELL)}…`
 }
 
-function wholeText(column: Column, value: unknown, context: RenderContext): string {
+function wholeText(column: Column, item: Item, context: RenderContext): string {
+  const value = columnValue(column, item)
   if (value === null || value === undefined || value === '') return DASH
-  const text = column.text?.(value, context)
+  const text = column.text?.(value, context, item)
   if (text !== undefined) return sanitizeLine(text)
   if (Array.isArray(value)) {
     return value.length === 0 ? DASH : value.map((entry) => sanitizeLine(plainText(entry))).join(', ')

@@ -19,7 +19,7 @@ export function renderDetailView(item: Item, shown: readonly Column[], context: 
   shown.forEach((column, index) => {
     const title = titles[index] ?? ''
     const value = columnValue(column, item)
-    const text = humanText(column, value, context)
+    const text = humanText(column, item, context)
     const paint = column.paint?.(value, palette) ?? ((piece: string) => piece)
     const fits = widthOf(text) <= room
     if (fits || (column.kind !== 'id' && room >= NARROWEST_VALUE)) {

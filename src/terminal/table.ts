@@ -32,9 +32,7 @@ export class TableRenderer {
   /** @returns whole lines; nothing for an empty page */
   render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
-    const cells = items.map((item) =>
-      this.#columns.map((column) => humanText(column, columnValue(column, item), this.#context)),
-    )
+    const cells = items.map((item) => this.#columns.map((column) => humanText(column, item, this.#context)))
     let heading = !this.#printed
     if (this.#widths === undefined || (this.#widths !== 'too narrow' && !this.#fits(cells, this.#widths))) {
       this.#widths = fitWidths(this.#columns, cells, this.#context.width) ?? 'too narrow'

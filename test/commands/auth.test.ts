@@ -151,6 +151,35 @@ describe('auth status', () => {
     })
   })
 
+  it.each([
+    ['service', '--base-url', 'MAILCLAIM_BASE_URL', 'base_url', 'base-url', 'http://127.0.0.1:9'],
+    ['client', '--client-id', 'MAILCLAIM_CLIENT_ID', 'client_id', 'client-id', 'another'],
+  ] as const)(
+    'auth status says that the session belongs to another %s, and how to go on by where its setting comes from',
+    async (what, option, variable, setting, name, value) => {
+      const world = await signedIn()
+      const own = what === 'service' ? world.base.origin : world.clientId
+      const status = async (words: readonly string[], context = world.context) => {
+        const before = { stdout: context.stdout.text.length, stderr: context.stderr.text.length }
+        expect(await run(['auth', 'status', '--fields', 'state', ...words], context)).toBe(4)
+        expect(context.stdout.text.slice(before.stdout)).toBe(`state\nother_${what}\n`)
+        return context.stderr.text.slice(before.stderr)
+      }
+      const hints = (login: string, back: string) =>
+        `hint: to sign in to that ${what} instead: ${login} (with --profile NAME, this session stays)\nto use this session: ${back}\n`
+
+      expect(await status([option, value])).toContain(
+        hints(`mailclaim login ${option} ${value}`, `leave out ${option}`),
+      )
+      const environment = { ...world.context.environment, settings: { [setting]: value } }
+      expect(await status([], withEffects(world.context, { environment }))).toContain(
+        hints('mailclaim login', `unset ${variable}`),
+      )
+      await run(['config', 'set', name, value], world.context)
+      expect(await status([])).toContain(hints('mailclaim login', `mailclaim config set ${name} ${own}`))
+    },
+  )
+
   it('auth status says that the API key of the environment is active', async () => {
     const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')

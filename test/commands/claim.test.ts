@@ -39,6 +39,7 @@ describe('claim when the time is up', () => {
     expect(ran.stderr).toContain(
       'hint: nothing is lost; to continue, run again: mailclaim claim late.example.com --timeout 1 --through-blocked\n',
     )
+    expect(ran.stderr).toMatch(/^in a job on another machine: mailclaim claims verify [0-9a-f-]{36} --wait$/m)
   })
 
   it('claim --quiet gives the cause in the error', async () => {

@@ -105,6 +105,25 @@ describe('a list of the service', () => {
     )
   })
 
+  it.each(['tsv', 'csv'])(
+    'the state of a revoked grant is "revoked" in %s, and has the time for people',
+    async (format) => {
+      const { type } = await sandboxWith({ grants: 40 })
+      const states = async (state: string, as: string) =>
+        new Set(
+          lines(
+            (await type(`grants list --state ${state} --fields state --format ${as}`)).out.replaceAll(
+              '\r',
+              '',
+            ),
+          ).slice(1),
+        )
+      expect(await states('revoked', format)).toEqual(new Set(['revoked']))
+      expect(await states('active', format)).toEqual(new Set(['active']))
+      for (const text of await states('revoked', 'table')) expect(text).toMatch(/^revoked \d{4}-\d\d-\d\d /)
+    },
+  )
+
   it('imports list lets the service filter by status', async () => {
     const { type } = await sandboxWith({ imports: 60 })
     const { out } = await type('imports list --all --status failed --format jsonl')

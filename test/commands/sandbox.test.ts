@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
 import { command } from '../../src/commands/sandbox.ts'
 import { CliError } from '../../src/errors.ts'
 import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
@@ -43,6 +44,15 @@ test('without --json it prints the lines to paste', async () => {
   expect(text).toContain(`export MAILCLAIM_AUTHORITATIVE_PORT=${dnsPort}\n`)
   context.interrupt()
   await expect(ended).rejects.toMatchObject({ exit: 130 })
+})
+
+test('the Ctrl-C that it asks for ends it with 130 and without an error', async () => {
+  const context = createFakeContext({ terminal: { columns: 80 } })
+  const ended = run(['sandbox'], context)
+  await expect.poll(() => context.stdout.text).toContain('Press Ctrl-C to end it.')
+  context.interrupt()
+  expect(await ended).toBe(130)
+  expect(context.stderr.text).not.toContain('error')
 })
 
 test('with --exit-with-stdin it ends when standard input closes', async () => {

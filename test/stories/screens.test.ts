@@ -342,7 +342,12 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
         world.control('POST', 'faults', { kind: 'hang', path: '/contacts/imports', count: 1 }),
       shows: /^$/,
     },
-    { at: 'the sandbox runs', line: 'mailclaim sandbox', shows: /Press Ctrl-C/ },
+    {
+      at: 'the sandbox runs',
+      line: 'mailclaim sandbox',
+      shows: /Press Ctrl-C/,
+      leaves: 'Press Ctrl-C to end it.',
+    },
   ]
 
   test.each(points)(

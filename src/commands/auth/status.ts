@@ -77,6 +77,8 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   interrupted: 'interrupted: the last refresh has no known outcome',
   expired: 'expired: the refresh token was not renewed for 60 days',
   ended: 'ended by the service',
+  other_service: 'not used: it belongs to another service',
+  other_client: 'not used: it belongs to another client',
   store_unavailable: 'the secret cannot be read from its store',
   unusable: 'the session file is damaged',
 }

@@ -1,11 +1,11 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { claimsOf, readLedger, recordClaim } from '../../claims/ledger.ts'
 import { besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
+import { startClaim } from '../../claims/other-machines.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { usageError } from '../../errors.ts'
-import { createClaim } from '../../service/claims.ts'
 import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
@@ -50,7 +50,7 @@ export const command = defineCommand<CreateFlags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
 The service creates a placeholder domain in your team; the claim is open until it expires. A new claim may end an earlier
 one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead.`,
-  arguments: [{ syntax: '[domain]', description: 'the domain to claim' }],
+  arguments: [{ syntax: '[domain]', description: 'the domain to claim; asked for on a terminal' }],
   options: CREATE_OPTIONS,
   examples: {
     'mailclaim claims create example.com': 'start a claim',
@@ -65,7 +65,11 @@ one of the same domain and has its own TXT record, so continue an open claim wit
       request.name,
       context.clock.now(),
     )
-    const { claim, created } = await createClaim(connect(context, settings), request)
+    const { claim, created } = await startClaim(
+      connect(context, settings),
+      request,
+      known.map((entry) => entry.claim),
+    )
     const remembered = await recordClaim(claim, context, settings)
     if (!created) {
       await note(

@@ -6,8 +6,6 @@ import { type Column, plainText } from '../../terminal/columns.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { type ListFlags, listOptions, printList } from '../lists.ts'
 
-const REVOKED = 'revoked'
-
 const GRANT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   { field: 'client.name', title: 'Client' },
@@ -16,11 +14,11 @@ const GRANT_COLUMNS: readonly Column[] = [
   {
     field: 'state',
     only: 'people',
-    value: (grant) => (isRevoked(grant as Grant) ? ((grant as Grant).revoked_at ?? REVOKED) : 'active'),
-    text: (value, look) =>
-      value === 'active' || value === REVOKED
-        ? value
-        : `${REVOKED} ${readableTimestamp(value, look) ?? plainText(value)}`,
+    value: (grant) => (isRevoked(grant as Grant) ? 'revoked' : 'active'),
+    text(state, look, grant) {
+      const { revoked_at: at } = grant as Grant
+      return at ? `${state} ${readableTimestamp(at, look) ?? plainText(at)}` : undefined
+    },
     paint: (value, palette) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },

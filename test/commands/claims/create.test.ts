@@ -52,6 +52,40 @@ test('claims create says which options have no effect on the claim that was open
   )
 })
 
+test.each([
+  ['claims create', ['claims', 'create', 'example.com']],
+  ['claim', ['claim', 'example.com']],
+])(
+  '%s of a domain that an earlier run may have claimed says how to find that claim',
+  async (_what, words) => {
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      respond: () => jsonResponse(409, { name: 'domain_already_owned', message: 'It belongs to your team.' }),
+    })
+    expect(await run(words, context)).toBe(6)
+    expect(context.stderr.text).toContain('error: the service refused the request (409): It belongs to your')
+    expect(context.stderr.text).toContain(
+      'hint: if an earlier run on another machine claimed it, nothing is left to do; to see that claim, give the domain_id that it printed: mailclaim claims get DOMAIN_ID\n',
+    )
+  },
+)
+
+test('claims create of a domain whose claim is known to be completed names that claim', async () => {
+  const answers = [
+    jsonResponse(201, { name: 'example.com', domain_id: ID, status: 'completed' }),
+    jsonResponse(409, { name: 'domain_already_owned' }),
+  ]
+  const context = createFakeContext({
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+    respond: () => answers.shift() ?? jsonResponse(500, {}),
+  })
+  await run(['claims', 'create', 'example.com'], context)
+  expect(await run(['claims', 'create', 'example.com', '--quiet'], context)).toBe(6)
+  expect(context.stderr.text).toContain(
+    `hint: its claim is completed, so nothing is left to do: mailclaim claims get ${ID}\n`,
+  )
+})
+
 describe('on a terminal', () => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
 
@@ -81,6 +115,18 @@ describe('on a terminal', () => {
     expect(stdout).toMatch(/^Host +the part of the name before your zone, @ if it's the whole zone/m)
     expect(ms).toBeLessThanOrEqual(4000)
   })
+})
+
+test.each(['tsv', 'csv'])('the record of a claim is JSON in %s', async (format) => {
+  const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
+  const context = createFakeContext({
+    environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+    respond: () => jsonResponse(200, { name: 'example.com', domain_id: ID, status: 'pending', record }),
+  })
+  expect(await run(['claims', 'get', ID, '--fields', 'record', '--format', format], context)).toBe(0)
+  const [, cell = ''] = context.stdout.text.split(/\r?\n/)
+  const text = format === 'csv' ? cell.slice(1, -1).replaceAll('""', '"') : cell
+  expect(JSON.parse(text)).toEqual(record)
 })
 
 test.each([
