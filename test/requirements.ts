@@ -14,7 +14,6 @@ const PARTS = {
   dash: ['dash'],
   zsh: ['zsh'],
   fish: ['fish'],
-  jq: ['jq'],
   strace: ['strace'],
   faketime: ['faketime'],
   groff: ['groff'],
