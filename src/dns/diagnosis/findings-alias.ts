@@ -2,7 +2,8 @@ import type { Observation, Observations, ZoneObservations } from '../observation
 import { isWithin, MAX_NAME_LENGTH, relativeName } from '../wire/name.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { listValues, quote } from './labels.ts'
+import { listValues } from './labels.ts'
+import { quote, text, unquoted } from './text.ts'
 
 const replacementAt = (name: string, zone: string) =>
   name === zone ? 'A/AAAA records (or ALIAS, if the provider has it)' : 'A/AAAA records'
@@ -27,7 +28,7 @@ export function aliasCause(observations: Observations): Finding | undefined {
       code: 'wildcard_answer',
       severity: 'error',
       message: `There's no record at ${name} itself: a wildcard alias (to ${target}) answers for it`,
-      fix: `Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
+      fix: text`Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
       details: { ...details, wildcard_alias: target },
     }
   // The top of a zone has SOA and NS records (RFC 1912 section 2.4).
@@ -40,7 +41,7 @@ export function aliasCause(observations: Observations): Finding | undefined {
         code: 'cname_loop',
         severity: 'error',
         message: `${phrases.is} that ${loopText(name, alias.targets, phrases.dname)}${apex}`,
-        fix: `Remove ${phrases.cause} and add the TXT record ${quote(expected)} at ${name}`,
+        fix: text`Remove ${phrases.cause} and add the TXT record ${quote(expected)} at ${name}`,
         details,
       }
     case 'nxdomain':
@@ -52,16 +53,16 @@ export function aliasCause(observations: Observations): Finding | undefined {
             ? `${phrases.is} for a name of ${last.length} characters, which can't exist: DNS allows ${MAX_NAME_LENGTH}`
             : `${phrases.is} for ${last}, which doesn't exist`
         }${apex}`,
-        fix: `Remove ${phrases.cause} if it's no longer needed, and add the TXT record ${quote(expected)} at ${name}`,
+        fix: text`Remove ${phrases.cause} if it's no longer needed, and add the TXT record ${quote(expected)} at ${name}`,
         details,
       }
     default:
       return {
         code: 'cname_at_name',
         severity: 'error',
-        message: `${phrases.is} for ${last}, so there can't be a TXT record ${phrases.dname === undefined ? 'next to it' : 'there'}; expected ${quote(expected)}, found at the target: ${listValues(alias.values)}${apex}`,
+        message: text`${phrases.is} for ${last}, so there can't be a TXT record ${phrases.dname === undefined ? 'next to it' : 'there'}; expected ${quote(expected)}, found at the target: ${listValues(alias.values)}${apex}`,
         fix: isAtApex
-          ? `Replace ${phrases.cause} with ${replacement} and add the TXT record ${quote(expected)}`
+          ? text`Replace ${phrases.cause} with ${replacement} and add the TXT record ${quote(expected)}`
           : `Either add the TXT record at ${last}, or replace ${phrases.cause} with ${phrases.dname === undefined ? replacement : 'separate records for the names below it'} and add the TXT record at ${name}`,
         details,
       }
@@ -123,7 +124,7 @@ export function aliasUnknown(observations: Observations, targets: readonly strin
     code: 'cname_at_name',
     severity: 'error',
     message: `${describeAlias(observations).is} for ${target}, whose name servers couldn't be queried, so it's unknown whether the record is there`,
-    fix: `Check again. If the alias is no longer needed, replace it with a TXT record ${quote(observations.expected)} at ${observations.name}`,
+    fix: text`Check again. If the alias is no longer needed, replace it with a TXT record ${quote(observations.expected)} at ${observations.name}`,
     certain: false,
     details: { chain: [...targets], end: 'unknown', certain: false },
   }
@@ -143,7 +144,7 @@ export function cnameInsteadOfTxt(observations: Observations, at: string, target
     code: 'cname_instead_of_txt',
     severity: 'error',
     message: `The value was entered as a CNAME record instead of a TXT record: ${at} is an alias for ${target}`,
-    fix: `Delete the CNAME record at ${at} and add a record of type TXT: host ${host}, value ${expected}`,
+    fix: text`Delete the CNAME record at ${at} and add a record of type TXT: host ${host}, value ${unquoted(expected)}`,
     details: { found_at: at, target, expected_at: name, host_field: host },
   }
 }

@@ -10,6 +10,7 @@ import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
 import { hasLooked, outcomeLabel, shorten, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
+import { partsOf, plainText, type Text } from './text.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -125,9 +126,15 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
   const symbol = SYMBOLS[finding.severity]
   return (
     // Only the symbol is red: a paragraph in red is hard to read.
-    paragraph(`${capitalize(finding.message)}. [${finding.code}]`, `${symbol} `, layout, undefined, paint) +
+    paragraph(
+      `${capitalize(plainText(finding.message))}. [${finding.code}]`,
+      `${symbol} `,
+      layout,
+      undefined,
+      paint,
+    ) +
     markedDifference(report, finding, layout) +
-    paragraph(withFullStop(finding.fix, report.expected), '  → ', layout)
+    paragraph(withFullStop(finding.fix), '  → ', layout)
   )
 }
 
@@ -190,8 +197,9 @@ function paragraph(
 }
 
 /** Adds a full stop, unless it would follow the value and be copied with it. */
-function withFullStop(text: string, value: string | null): string {
-  return value !== null && text.endsWith(value) ? text : `${text}.`
+function withFullStop(fix: Text): string {
+  const end = partsOf(fix).findLast((part) => part !== '')
+  return `${plainText(fix)}${typeof end === 'object' && !end.isQuoted ? '' : '.'}`
 }
 
 /** Capitalizes the first letter, unless the text starts with a domain name. */

@@ -7,6 +7,7 @@ import { serverFindings } from './findings-server.ts'
 import { zoneFindings } from './findings-zone.ts'
 import { shorten } from './labels.ts'
 import type { Verdict } from './report.ts'
+import { partsOf, type Text } from './text.ts'
 
 /** The verdict and the findings: errors first, then warnings, then remarks; within each, causes before consequences. */
 export function diagnose(observations: ZoneObservations): { verdict: Verdict; findings: Finding[] } {
@@ -23,7 +24,7 @@ export function diagnose(observations: ZoneObservations): { verdict: Verdict; fi
   findings.sort((a, b) => rank[a.severity] - rank[b.severity])
   return {
     verdict: verdictOf(observations, findings),
-    findings: findings.map((finding) => withShortValues(finding, observations.expected)),
+    findings: findings.map(withShortValues),
   }
 }
 
@@ -31,14 +32,12 @@ export function diagnose(observations: ZoneObservations): { verdict: Verdict; fi
 const LONGEST_VALUE_SHOWN = 1000
 
 /** A message that quotes 64 kilobytes can't be read. */
-function withShortValues(finding: Finding, expected: string | null): Finding {
-  const values = [...(finding.seen ?? []), expected ?? '']
-  const long = values.filter((value) => value.length > LONGEST_VALUE_SHOWN)
-  const text = (whole: string) =>
-    long
-      .sort((a, b) => b.length - a.length)
-      .reduce((shown, value) => shown.replaceAll(value, () => shorten(value, LONGEST_VALUE_SHOWN)), whole)
-  return long.length === 0 ? finding : { ...finding, message: text(finding.message), fix: text(finding.fix) }
+function withShortValues(finding: Finding): Finding {
+  const short = (whole: Text): Text =>
+    partsOf(whole).map((part) =>
+      typeof part === 'string' ? part : { ...part, value: shorten(part.value, LONGEST_VALUE_SHOWN) },
+    )
+  return { ...finding, message: short(finding.message), fix: short(finding.fix) }
 }
 
 const hasExpected = (observations: ZoneObservations): observations is Observations =>

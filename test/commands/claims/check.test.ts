@@ -228,6 +228,16 @@ test('claims check --format markdown is a report for a ticket', async () => {
   `)
 })
 
+test.each([
+  ['"prefix=token"', 'found `"prefix=token"`'],
+  ['example.com. 300 IN TXT "prefix=token"', 'found `example.com. 300 IN TXT "prefix=token"`'],
+  ['prefix="older" one', 'found `prefix="older" one`'],
+])('the report for a ticket shows %s with its quotation marks', async (value, said) => {
+  const { stdout } = await check(() => [value], OPTIONS, { global: { format: 'markdown' } })
+  const cause = stdout.split('\n').find((line) => line.startsWith('- **Cause:** '))
+  expect(cause).toContain(`expected \`prefix=token\`, ${said}`)
+})
+
 test('claims check piped is one record of TSV', async () => {
   const { stdout } = await check(wrong)
   expect(stdout.split('\n')).toEqual([
