@@ -1,7 +1,7 @@
 import { quote, type Text, text } from './text.ts'
 
 // White space in Unicode's sense, control characters, soft hyphen, zero-width, bidi marks, byte order mark.
-const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
+export const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 
 /** The text without invisible characters. */
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')

@@ -27,7 +27,7 @@ export type FindingCode =
   | ValueFault
   | 'invalid_name'
   | 'claim_ended'
-  | 'given_value'
+  | 'doubtful_value'
   | 'domain_not_found'
   | 'missing'
   | 'doubled_name'

@@ -2,7 +2,7 @@ import { formatDuration } from '../../terminal/duration.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { decodeValues, type TxtValue } from '../wire/txt-answer.ts'
 import type { CheckReport, Verdict } from './report.ts'
-import { join, quote, type Text, text } from './text.ts'
+import { join, quote, shorten, type Text, text } from './text.ts'
 
 const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
   match: 'found',
@@ -58,9 +58,4 @@ export function listValues(values: readonly TxtValue[]): Text {
     ', ',
   )
   return values.length > 3 ? text`${shown} and ${values.length - 3} more` : shown
-}
-
-/** The text in at most `length` characters. */
-export function shorten(whole: string, length: number): string {
-  return whole.length > length ? `${whole.slice(0, length - 1)}…` : whole
 }

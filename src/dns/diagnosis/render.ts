@@ -8,9 +8,9 @@ import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, shorten, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
-import { partsOf, plainText, type Text } from './text.ts'
+import { capitalize, partsOf, plainText, shorten, type Text } from './text.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -200,10 +200,4 @@ function paragraph(
 function withFullStop(fix: Text): string {
   const end = partsOf(fix).findLast((part) => part !== '')
   return `${plainText(fix)}${typeof end === 'object' && !end.isQuoted ? '' : '.'}`
-}
-
-/** Capitalizes the first letter, unless the text starts with a domain name. */
-function capitalize(text: string): string {
-  if (/^\S*\.\S/.test(text)) return text
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }

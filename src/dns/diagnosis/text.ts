@@ -7,11 +7,17 @@ export interface Value {
 /** A sentence. The values in it are kept apart, because they may hold anything, and each format quotes them differently. */
 export type Text = string | readonly (string | Value)[]
 
-/** A value in quotation marks. */
-export const quote = (value: string): Value => ({ value, isQuoted: true })
+/** In characters. Verification values have fewer than a hundred, and a message that quotes 64 kilobytes can't be read. */
+const LONGEST_VALUE_SHOWN = 1000
+
+/** A value in quotation marks, shortened if nobody could read it. */
+export const quote = (value: string): Value => ({
+  value: shorten(value, LONGEST_VALUE_SHOWN),
+  isQuoted: true,
+})
 
 /** A value without quotation marks. */
-export const unquoted = (value: string): Value => ({ value, isQuoted: false })
+export const unquoted = (value: string): Value => ({ ...quote(value), isQuoted: false })
 
 /** Template literals with values and other texts in them. */
 export function text(strings: readonly string[], ...inserted: readonly (Text | Value | number)[]): Text {
@@ -34,4 +40,15 @@ export function plainText(whole: Text): string {
   return partsOf(whole)
     .map((part) => (typeof part === 'string' ? part : part.isQuoted ? `"${part.value}"` : part.value))
     .join('')
+}
+
+/** The text in at most `length` characters. */
+export function shorten(whole: string, length: number): string {
+  return whole.length > length ? `${whole.slice(0, length - 1)}…` : whole
+}
+
+/** Capitalizes the first letter, unless the text starts with a domain name. */
+export function capitalize(sentence: string): string {
+  if (/^\S*\.\S/.test(sentence)) return sentence
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }

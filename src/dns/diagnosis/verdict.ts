@@ -5,9 +5,7 @@ import { dnssecFindings } from './findings-dnssec.ts'
 import { resolverFindings } from './findings-resolver.ts'
 import { serverFindings } from './findings-server.ts'
 import { zoneFindings } from './findings-zone.ts'
-import { shorten } from './labels.ts'
 import type { Verdict } from './report.ts'
-import { partsOf, type Text } from './text.ts'
 
 /** The verdict and the findings: errors first, then warnings, then remarks; within each, causes before consequences. */
 export function diagnose(observations: ZoneObservations): { verdict: Verdict; findings: Finding[] } {
@@ -22,22 +20,7 @@ export function diagnose(observations: ZoneObservations): { verdict: Verdict; fi
   ]
   const rank = { error: 0, warning: 1, info: 2 }
   findings.sort((a, b) => rank[a.severity] - rank[b.severity])
-  return {
-    verdict: verdictOf(observations, findings),
-    findings: findings.map(withShortValues),
-  }
-}
-
-/** In characters. Verification values have fewer than a hundred. */
-const LONGEST_VALUE_SHOWN = 1000
-
-/** A message that quotes 64 kilobytes can't be read. */
-function withShortValues(finding: Finding): Finding {
-  const short = (whole: Text): Text =>
-    partsOf(whole).map((part) =>
-      typeof part === 'string' ? part : { ...part, value: shorten(part.value, LONGEST_VALUE_SHOWN) },
-    )
-  return { ...finding, message: short(finding.message), fix: short(finding.fix) }
+  return { verdict: verdictOf(observations, findings), findings }
 }
 
 const hasExpected = (observations: ZoneObservations): observations is Observations =>
