@@ -22,7 +22,8 @@ export function readGivenValue(given: string): GivenValue {
   if (value === '') return refuse('is empty')
   const line = given.replace(/\s+/g, ' ').trim()
   if (LABEL.test(line) || RECORD_LINE.test(line)) {
-    const [only] = /[^\s"'`]+=[^\s"'`]+(?=["'`)\s]*$)/.exec(line.replace(LABEL, '')) ?? []
+    const pieces = line.replace(LABEL, '').split(/[\s"'`]+/)
+    const only = pieces.findLast((piece) => /^[^=]+=+[^=]/.test(piece))
     return refuse(
       'holds a whole record line or a field label',
       only === undefined ? COMPLETE : `give only the value: ${only}`,
@@ -39,10 +40,10 @@ const LABEL =
 const RECORD_LINE = /(?:^|[\s"'(])(?:IN|TXT)\s/i
 
 function withoutQuotes(value: string): string {
-  const inner = value.trim()
-  const isQuoted =
-    inner.length > 1 && QUOTES.includes(inner.at(0) ?? '') && QUOTES.includes(inner.at(-1) ?? '')
-  return isQuoted ? withoutQuotes(inner.slice(1, -1)) : inner
+  const isQuote = (character = ' ') => QUOTES.includes(character)
+  let inner = value.trim()
+  while (inner.length > 1 && isQuote(inner.at(0)) && isQuote(inner.at(-1))) inner = inner.slice(1, -1).trim()
+  return inner
 }
 
 /**
