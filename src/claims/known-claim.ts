@@ -5,7 +5,7 @@ import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
 import { warn } from '../terminal/notices.ts'
 import { recordClaim } from './ledger.ts'
-import { expiredAt, nameOf, stateOf } from './lifecycle.ts'
+import { endOf, nameOf, stateOf } from './lifecycle.ts'
 import type { ResolvedClaim } from './resolve.ts'
 
 /**
@@ -24,26 +24,14 @@ export async function claimWithRecord(
   return claim
 }
 
-/** Warns if the claim no longer needs its record, so that nobody works on DNS in response to the findings. */
+/** Warns if the claim no longer needs its record, so that nobody works on DNS for it. */
 export async function warnIfSettled(
   claim: DomainClaim,
   context: Pick<Context, 'clock' | 'stderr' | 'environment'>,
   settings: Pick<Settings, 'quiet' | 'colorOption'>,
 ): Promise<void> {
-  const state = stateOf(claim)
-  const expired = expiredAt(claim, context.clock.now())
-  if (state.phase === 'completed')
+  const end = endOf(claim, context.clock.now())
+  if (end !== undefined) await warn(`${end.message}; ${end.hint}`, context, settings)
+  else if (stateOf(claim).phase === 'completed')
     await warn(`the claim is completed: ${nameOf(claim)} no longer needs this record`, context, settings)
-  else if (state.phase === 'ended')
-    await warn(
-      `the claim no longer needs this record: ${state.description}; ${state.next}`,
-      context,
-      settings,
-    )
-  else if (expired !== undefined)
-    await warn(
-      `by this machine's clock the claim of ${nameOf(claim)} expired at ${expired}, so it no longer needs this record`,
-      context,
-      settings,
-    )
 }

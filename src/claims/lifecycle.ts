@@ -37,14 +37,16 @@ export function asArgument({ name }: DomainClaim): string {
   return /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
 }
 
+const startAgain = (claim: DomainClaim): string =>
+  `start a new claim with: mailclaim claims create${asArgument(claim)}`
+
 /**
  * Interprets a claim's status. The interface names only `pending`; the others are known from similar services. A claim with
  * an unknown status is in progress unless it has a failure or block reason.
  */
 export function stateOf(claim: DomainClaim): ClaimState {
   const failure = claim.failure_reason ? ` (${clip(claim.failure_reason, MAX_WORD_LENGTH)})` : ''
-  const startAgain = `start a new claim with: mailclaim claims create${asArgument(claim)}`
-  const ended = (description: string, next = startAgain): ClaimState => ({
+  const ended = (description: string, next = startAgain(claim)): ClaimState => ({
     phase: 'ended',
     description,
     next,
@@ -134,4 +136,17 @@ export function endedError(claim: DomainClaim, state: ClaimState): CliError {
   return new CliError(code, Exit.negativeEnd, `${nameOf(claim)}: ${state.description}`, {
     hint: state.phase === 'ended' ? state.next : undefined,
   })
+}
+
+/**
+ * The error for a claim that has ended unsuccessfully, as last seen or by a clock at `now` (milliseconds since 1970);
+ * undefined if it has completed or may still do so.
+ */
+export function endOf(claim: DomainClaim, now: number): CliError | undefined {
+  const state = stateOf(claim)
+  if (state.phase === 'ended') return endedError(claim, state)
+  const expired = expiredAt(claim, now)
+  if (expired === undefined) return undefined
+  const message = `by this machine's clock the claim of ${nameOf(claim)} expired at ${expired}`
+  return new CliError('claim_expired', Exit.negativeEnd, message, { hint: startAgain(claim) })
 }

@@ -1,5 +1,7 @@
 import type { CheckRequest } from '../dns/check.ts'
 import type { CheckReport } from '../dns/diagnosis/report.ts'
+import { capitalize } from '../dns/diagnosis/text.ts'
+import type { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
@@ -16,6 +18,25 @@ export function checkRequest(
     resolvers: settings.resolvers ?? 'system',
     authoritativePort: settings.authoritativePort,
     publicResolvers,
+  }
+}
+
+/** The report on the record of a claim that has ended: nothing that could be done in DNS would help. */
+export function endedReport(report: CheckReport, end: CliError): CheckReport {
+  return {
+    ...report,
+    verdict: 'fix',
+    ready: false,
+    retry_after_seconds: null,
+    findings: [
+      {
+        code: 'claim_ended',
+        severity: 'error',
+        message: end.message,
+        fix: capitalize(end.hint ?? ''),
+        details: { error: end.code },
+      },
+    ],
   }
 }
 

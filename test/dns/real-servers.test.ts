@@ -723,7 +723,7 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
       const { findings } = await network.check('app.alias.test', null)
       expect(findings.map(({ code }) => code)).toEqual(['cname_at_name', 'wrong_provider_hint'])
       expect(findings[0]?.message).toBe(
-        'app.alias.test is an alias (CNAME) for proof.target.test, so TXT records can only be there',
+        `app.alias.test is an alias (CNAME) for proof.target.test, so there can't be a TXT record next to it; found at the target: "${EXPECTED}"`,
       )
       expect(findings[0]?.evidence).toMatchObject({ values: [EXPECTED] })
     })

@@ -1,18 +1,22 @@
-import { checkRequest } from '../../claims/precheck.ts'
+import { endOf } from '../../claims/lifecycle.ts'
+import { checkRequest, endedReport } from '../../claims/precheck.ts'
 import { MAX_VALUE_BYTES, recordOf } from '../../claims/record.ts'
 import { resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
+import { doubtGivenValue, readGivenValue } from '../../dns/diagnosis/given-value.ts'
 import { valuesSeen } from '../../dns/diagnosis/labels.ts'
 import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
 import { renderReport } from '../../dns/diagnosis/render.ts'
 import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
 import { reportJson } from '../../dns/diagnosis/report-json.ts'
+import { plainText } from '../../dns/diagnosis/text.ts'
 import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { checkName } from '../../dns/wire/name.ts'
+import { type CliError, Exit, usageError } from '../../errors.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -20,6 +24,7 @@ import { formatDuration } from '../../terminal/duration.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
 
@@ -101,39 +106,53 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
   },
-  exits: [...SERVICE_EXITS, Exit.notYet],
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: [claim], options }, context, settings) {
-    const record = await recordToCheck(claim, options, context, settings)
+    const { end, ...record } = await recordToCheck(claim, options, context, settings)
     if (options.wait && record.value === null)
       throw usageError(
         '--wait needs a value to wait for',
         'add --value with the complete TXT value, such as prefix=token',
       )
     const request = checkRequest(record, settings, options.publicResolvers)
-    const report = options.wait
-      ? await untilReady(request, options, context, settings)
-      : await checkOnce(request, context, settings)
+    const seen =
+      options.wait && end === undefined
+        ? await untilReady(request, options, context, settings)
+        : await checkOnce(request, context, settings)
+    const own = options.value === undefined ? seen : doubtGivenValue(seen)
+    const report = end === undefined ? own : endedReport(own, end)
     await writeReport(report, request, context, settings)
-    const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
+    const failure = end ?? exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
     if (failure !== undefined) throw failure
     if (report.expected === null && settings.format === 'table')
       await hint(
-        `to check for a value: mailclaim claims check ${report.name} --value prefix=token`,
+        `to check for a value: mailclaim claims check ${report.name} --value prefix=token${dnsOptions(settings)}`,
         context,
         settings,
       )
   },
 })
 
-/** The record to check, from the options, or from the claim as the ledger or else the service has it; null: any value. */
+/** The options that make the hint's command ask the same servers. */
+function dnsOptions({ resolvers = [], authoritativePort }: Settings): string {
+  return [
+    ...resolvers.map((resolver) => ` --resolver ${formatDnsAddress(resolver)}`),
+    ...(authoritativePort === 53 ? [] : [` --authoritative-port ${authoritativePort}`]),
+  ].join('')
+}
+
+/**
+ * The record to check, from the options, or from the claim as the ledger or else the service has it, and how that claim
+ * ended; null: any value.
+ */
 async function recordToCheck(
   argument: string | undefined,
   { name, value: given }: Options,
   context: Context,
   settings: Settings,
-): Promise<{ name: string; value: string | null }> {
+): Promise<{ name: string; value: string | null; end?: CliError | undefined }> {
   const value = given === undefined ? null : await cleanValue(given, context, settings)
   if (name !== undefined) {
     if (argument !== undefined) throw usageError("a domain and --name can't be used together")
@@ -148,26 +167,31 @@ async function recordToCheck(
     throw usageError('--value needs a domain', 'give it as in: mailclaim claims check example.com --value …')
   const target = await resolveClaimOrDomain(argument, context, settings)
   if ('domain' in target) return { name: target.domain, value }
+  // With a value, nothing else is needed from a claim that only the service might know, so this is a mistyped domain.
+  const domain = checkName(argument ?? '')
+  if (value !== null && target.entry === undefined && !domain.ok) throw usageError(domain.problem, domain.fix)
   const { claimWithRecord, warnIfSettled } = await import('../../claims/known-claim.ts')
   const claim = await claimWithRecord(target, context, settings)
   const record = recordOf(claim)
   if (value !== null) return { name: record.name, value }
-  await warnIfSettled(claim, context, settings)
-  return record
+  const end = endOf(claim, context.clock.now())
+  if (end === undefined) await warnIfSettled(claim, context, settings)
+  return { ...record, end }
 }
 
-/** People paste quotation marks from a ticket or a zone file. Kept, they would be what the customer is told to publish. */
-async function cleanValue(value: string, context: Context, settings: Settings): Promise<string> {
-  const bare = value
-    .trim()
-    .replace(/^(["'])(.*)\1$/s, '$2')
-    .replace(/^“(.*)”$/s, '$1')
-    .trim()
-  if (bare === '') throw usageError('--value is empty', 'give the complete TXT value, such as prefix=token')
-  if (Buffer.byteLength(bare) > MAX_VALUE_BYTES)
+/** @throws CliError exit 2 if it can't be a complete value */
+async function cleanValue(given: string, context: Context, settings: Settings): Promise<string> {
+  if (Buffer.byteLength(given) > MAX_VALUE_BYTES)
     throw usageError(`--value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
-  if (bare !== value) await warn('ignoring the spaces or quotation marks around --value', context, settings)
-  return bare
+  const read = readGivenValue(given)
+  if (!read.ok) throw usageError(`--value ${read.problem}`, sanitizeLine(read.fix))
+  if (read.value !== given)
+    await warn(
+      'ignoring spaces, quotation marks, or invisible characters in --value that cannot belong to it',
+      context,
+      settings,
+    )
+  return read.value
 }
 
 /** Checks once. That may take ten seconds, so a person sees that it is running. */
@@ -202,7 +226,7 @@ async function untilReady(
       if (next.done) return next.value
       const { report, nextInMs, leftMs } = next.value
       if (nextInMs === null) continue
-      const reason = report.findings[0]?.message ?? 'not ready yet'
+      const reason = plainText(report.findings[0]?.message ?? 'not ready yet')
       await progress.update(
         `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,
       )

@@ -1,5 +1,7 @@
+import { quote, type Text, text } from './text.ts'
+
 // White space in Unicode's sense, control characters, soft hyphen, zero-width, bidi marks, byte order mark.
-const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
+export const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
 
 /** The text without invisible characters. */
 export const withoutInvisible = (text: string): string => text.replace(INVISIBLE, '')
@@ -130,14 +132,14 @@ export function isWithinEdits(a: string, b: string, max: number): boolean {
   return (row.get(long.length) ?? max + 1) <= max
 }
 
-/** `"–" (U+2013, en dash)`: a text in quotation marks, with the names of unusual characters. */
-export function describeCharacters(text: string): string {
-  const characters = Array.from(text)
+/** `"–" (U+2013, en dash)`: some characters in quotation marks, with the names of unusual ones. */
+export function describeCharacters(seen: string): Text {
+  const characters = Array.from(seen)
   const odd = characters.filter((c) => !/^[\x21-\x7e]$/.test(c) && (c !== ' ' || characters.length === 1))
   const names = odd.slice(0, 3).map((c) => [codePoint(c), characterName(c)].filter(Boolean).join(', '))
   // A combining mark would combine with the quotation mark.
-  if (/^\p{M}/u.test(text)) return names.join('; ')
-  return names.length === 0 ? `"${text}"` : `"${text}" (${names.join('; ')})`
+  if (/^\p{M}/u.test(seen)) return names.join('; ')
+  return names.length === 0 ? [quote(seen)] : text`${quote(seen)} (${names.join('; ')})`
 }
 
 /** `U+2013`, as Unicode writes it. */

@@ -2,6 +2,7 @@ import { CliError, Exit } from '../../errors.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { hasLooked, VERDICT_LABELS } from './labels.ts'
 import type { CheckReport } from './report.ts'
+import { plainText } from './text.ts'
 
 /**
  * The error with which a command ends after this report; undefined if the record is ready, or if none was expected and the
@@ -13,9 +14,11 @@ import type { CheckReport } from './report.ts'
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
   if (report.ready || hasLooked(report)) return undefined
   const [first] = report.findings
-  const message = findingsShown || first === undefined ? summary(report) : first.message
+  const message = findingsShown || first === undefined ? summary(report) : plainText(first.message)
   // The fix may quote a value from DNS or from the service.
-  const options = { hint: findingsShown || first === undefined ? undefined : sanitizeLine(first.fix) }
+  const options = {
+    hint: findingsShown || first === undefined ? undefined : sanitizeLine(plainText(first.fix)),
+  }
   if (first?.code === 'invalid_name') return new CliError('invalid_name', Exit.usage, message, options)
   if (report.verdict === 'unknown') return new CliError('dns_unavailable', Exit.unavailable, message, options)
   return new CliError('record_not_visible', Exit.notYet, message, options)

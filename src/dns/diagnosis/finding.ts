@@ -1,3 +1,4 @@
+import type { Text } from './text.ts'
 import type { ValueFault } from './value-comparison.ts'
 
 export type Severity = 'error' | 'warning' | 'info'
@@ -7,9 +8,9 @@ export interface Finding {
   readonly code: FindingCode
   readonly severity: Severity
   /** What is wrong, with what was expected and what was found. */
-  readonly message: string
+  readonly message: Text
   /** What to do. */
-  readonly fix: string
+  readonly fix: Text
   /** The wrong TXT values: one, or the parts of `split_records` in order. */
   readonly seen?: readonly string[]
   /** The bytes of the first of them, if they are known: not all values are UTF-8. */
@@ -25,6 +26,8 @@ export interface Finding {
 export type FindingCode =
   | ValueFault
   | 'invalid_name'
+  | 'claim_ended'
+  | 'doubtful_value'
   | 'domain_not_found'
   | 'missing'
   | 'doubled_name'

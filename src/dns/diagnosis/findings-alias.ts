@@ -2,13 +2,17 @@ import type { Observation, Observations, ZoneObservations } from '../observation
 import { isWithin, MAX_NAME_LENGTH, relativeName } from '../wire/name.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { listValues, quote } from './labels.ts'
+import { listValues } from './labels.ts'
+import { quote, text, unquoted } from './text.ts'
 
 const replacementAt = (name: string, zone: string) =>
   name === zone ? 'A/AAAA records (or ALIAS, if the provider has it)' : 'A/AAAA records'
 
-/** Why an alias doesn't have the record: a name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
-export function aliasCause(observations: Observations): Finding | undefined {
+/**
+ * Why an alias doesn't have the record: a name with a CNAME can't have other records (RFC 1034 section 3.6.2). Without an
+ * expected value, what the alias means for any TXT record; then only an alias that can't work is an error.
+ */
+export function aliasCause(observations: ZoneObservations): Finding | undefined {
   const { alias, name, zone, expected, probes } = observations
   if (alias === undefined) return undefined
   const [target = ''] = alias.targets
@@ -20,14 +24,16 @@ export function aliasCause(observations: Observations): Finding | undefined {
     end: alias.end,
     values: decodeValues(alias.values),
   }
-  if (phrases.dname === undefined && targetsValue(expected, target))
-    return cnameInsteadOfTxt(observations, name, target)
+  if (expected !== null && phrases.dname === undefined && targetsValue(expected, target))
+    return cnameInsteadOfTxt({ name, zone, expected }, name, target)
+  const plain = expected === null ? 'TXT records' : 'the TXT record'
+  const record = expected === null ? plain : text`${plain} ${quote(expected)}`
   if (probes?.coversName && probes.wildcardAlias === target)
     return {
       code: 'wildcard_answer',
       severity: 'error',
       message: `There's no record at ${name} itself: a wildcard alias (to ${target}) answers for it`,
-      fix: `Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
+      fix: text`Add ${record} at ${name}; a record there overrides the wildcard`,
       details: { ...details, wildcard_alias: target },
     }
   // The top of a zone has SOA and NS records (RFC 1912 section 2.4).
@@ -40,7 +46,7 @@ export function aliasCause(observations: Observations): Finding | undefined {
         code: 'cname_loop',
         severity: 'error',
         message: `${phrases.is} that ${loopText(name, alias.targets, phrases.dname)}${apex}`,
-        fix: `Remove ${phrases.cause} and add the TXT record ${quote(expected)} at ${name}`,
+        fix: text`Remove ${phrases.cause} and add ${record} at ${name}`,
         details,
       }
     case 'nxdomain':
@@ -52,17 +58,19 @@ export function aliasCause(observations: Observations): Finding | undefined {
             ? `${phrases.is} for a name of ${last.length} characters, which can't exist: DNS allows ${MAX_NAME_LENGTH}`
             : `${phrases.is} for ${last}, which doesn't exist`
         }${apex}`,
-        fix: `Remove ${phrases.cause} if it's no longer needed, and add the TXT record ${quote(expected)} at ${name}`,
+        fix: text`Remove ${phrases.cause} if it's no longer needed, and add ${record} at ${name}`,
         details,
       }
+    case 'unknown':
+      return aliasUnknown(observations, alias.targets)
     default:
       return {
         code: 'cname_at_name',
-        severity: 'error',
-        message: `${phrases.is} for ${last}, so there can't be a TXT record ${phrases.dname === undefined ? 'next to it' : 'there'}; expected ${quote(expected)}, found at the target: ${listValues(alias.values)}${apex}`,
+        severity: expected === null && !isAtApex ? 'info' : 'error',
+        message: text`${phrases.is} for ${last}, so there can't be a TXT record ${phrases.dname === undefined ? 'next to it' : 'there'}; ${expected === null ? '' : text`expected ${quote(expected)}, `}found at the target: ${listValues(alias.values)}${apex}`,
         fix: isAtApex
-          ? `Replace ${phrases.cause} with ${replacement} and add the TXT record ${quote(expected)}`
-          : `Either add the TXT record at ${last}, or replace ${phrases.cause} with ${phrases.dname === undefined ? replacement : 'separate records for the names below it'} and add the TXT record at ${name}`,
+          ? text`Replace ${phrases.cause} with ${replacement} and add ${record}`
+          : `Either add ${plain} at ${last}${isWithin(last, zone) ? '' : ', if that name is yours'}, or replace ${phrases.cause} with ${phrases.dname === undefined ? replacement : 'separate records for the names below it'} and add ${plain} at ${name}`,
         details,
       }
   }
@@ -102,28 +110,15 @@ export function aliasRemark(
   }
 }
 
-/** Where the TXT values come from if no value is expected and the name is an alias. */
-export function aliasSeen(observations: ZoneObservations): Finding | undefined {
-  const { alias } = observations
-  const target = alias?.targets.at(-1)
-  if (alias === undefined || target === undefined) return undefined
-  return {
-    code: 'cname_at_name',
-    severity: 'info',
-    message: `${describeAlias(observations).is} for ${target}, so TXT records can only be there`,
-    fix: `Add records at ${target}, or remove the alias first`,
-    details: { chain: [...alias.targets], end: alias.end, values: decodeValues(alias.values) },
-  }
-}
-
 /** The name is an alias, and what it leads to couldn't be queried. */
-export function aliasUnknown(observations: Observations, targets: readonly string[]): Finding {
+export function aliasUnknown(observations: ZoneObservations, targets: readonly string[]): Finding {
+  const { name, expected } = observations
   const target = targets.at(-1)
   return {
     code: 'cname_at_name',
     severity: 'error',
-    message: `${describeAlias(observations).is} for ${target}, whose name servers couldn't be queried, so it's unknown whether the record is there`,
-    fix: `Check again. If the alias is no longer needed, replace it with a TXT record ${quote(observations.expected)} at ${observations.name}`,
+    message: `${describeAlias(observations).is} for ${target}, whose name servers couldn't be queried, so it's unknown ${expected === null ? 'which TXT records are' : 'whether the record is'} there`,
+    fix: text`Check again. If the alias is no longer needed, replace it with ${expected === null ? 'TXT records' : text`a TXT record ${quote(expected)}`} at ${name}`,
     certain: false,
     details: { chain: [...targets], end: 'unknown', certain: false },
   }
@@ -136,14 +131,17 @@ export function targetsValue(expected: string, target: string): boolean {
 }
 
 /** The right value in a record of the wrong type. */
-export function cnameInsteadOfTxt(observations: Observations, at: string, target: string): Finding {
-  const { name, zone, expected } = observations
+export function cnameInsteadOfTxt(
+  { name, zone, expected }: Pick<Observations, 'name' | 'zone' | 'expected'>,
+  at: string,
+  target: string,
+): Finding {
   const host = relativeName(name, zone)
   return {
     code: 'cname_instead_of_txt',
     severity: 'error',
     message: `The value was entered as a CNAME record instead of a TXT record: ${at} is an alias for ${target}`,
-    fix: `Delete the CNAME record at ${at} and add a record of type TXT: host ${host}, value ${expected}`,
+    fix: text`Delete the CNAME record at ${at} and add a record of type TXT: host ${host}, value ${unquoted(expected)}`,
     details: { found_at: at, target, expected_at: name, host_field: host },
   }
 }

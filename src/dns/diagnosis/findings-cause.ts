@@ -34,7 +34,8 @@ import {
 import { partialPropagation } from './findings-propagation.ts'
 import { valueFinding } from './findings-value.ts'
 import { providerHint, registryFinding } from './findings-zone.ts'
-import { listValues, quote } from './labels.ts'
+import { listValues } from './labels.ts'
+import { quote, text, unquoted } from './text.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
 /**
@@ -122,8 +123,8 @@ function recordCause(
     return {
       code: 'wildcard_answer',
       severity: 'error',
-      message: `There's no record at ${name} itself: a wildcard answers for it. Expected ${quote(expected)}, found ${listValues(values)}`,
-      fix: `Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
+      message: text`There's no record at ${name} itself: a wildcard answers for it. Expected ${quote(expected)}, found ${listValues(values)}`,
+      fix: text`Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
       details: { values: decodeValues(values) },
     }
   if (best !== undefined) return valueFinding(observations, best, oldStateTtl(without))
@@ -138,17 +139,17 @@ function missing(
   const host = relativeName(name, zone)
   const instead =
     values.length > 0
-      ? `found ${values.length === 1 ? 'another TXT record' : `${values.length} other TXT records`}: ${listValues(values)}`
+      ? text`found ${values.length === 1 ? 'another TXT record' : `${values.length} other TXT records`}: ${listValues(values)}`
       : without.every((server) => server.outcome === 'nxdomain')
         ? "the name doesn't exist yet"
         : 'there are no TXT records'
   return {
     code: 'missing',
     severity: 'error',
-    message: `The TXT record isn't at ${name}: expected ${quote(expected)}, ${instead}`,
+    message: text`The TXT record isn't at ${name}: expected ${quote(expected)}, ${instead}`,
     fix: isPrivateRegistry(zone)
-      ? `Check that ${name} is registered: anyone can register names below ${zone}. If ${zone} is yours, the host of the record is ${host} and its value is ${expected}`
-      : `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
+      ? text`Check that ${name} is registered: anyone can register names below ${zone}. If ${zone} is yours, the host of the record is ${host} and its value is ${unquoted(expected)}`
+      : text`Add a TXT record in the zone ${zone}: host ${host}, value ${unquoted(expected)}`,
     details: {
       zone,
       host_field: host,

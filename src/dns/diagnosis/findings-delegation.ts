@@ -10,6 +10,7 @@ import { isRegistry, listedRegistry } from '../resolution/registry.ts'
 import { isWithin, relativeName } from '../wire/name.ts'
 import type { Finding } from './finding.ts'
 import { providersOf } from './providers.ts'
+import { text, unquoted } from './text.ts'
 
 /** Where to change the delegation of the zone: at the registrar, or in the parent zone if that isn't a registry's. */
 export function delegationPlace({ parent }: ZoneObservations): string {
@@ -60,7 +61,7 @@ export function zoneNotDelegated(
     code: 'zone_not_delegated',
     severity: 'error',
     message: `The zone ${zone} exists only at ${list(holders)}, and ${above} doesn't delegate it: ${list(without)} ${without.length === 1 ? 'answers' : 'answer'} from ${above}. So what resolvers see depends on the server they ask`,
-    fix: `Waiting won't help. Delete the zone ${zone} and add the TXT record in ${above} instead (host ${relativeName(name, above)}${expected === null ? '' : `, value ${expected}`}), or delegate ${zone} with NS records in ${above}`,
+    fix: text`Waiting won't help. Delete the zone ${zone} and add the TXT record in ${above} instead (host ${relativeName(name, above)}${expected === null ? '' : text`, value ${unquoted(expected)}`}), or delegate ${zone} with NS records in ${above}`,
     details: { zone, above, with: details(holders), without: details(without) },
   }
 }

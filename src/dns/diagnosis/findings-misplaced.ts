@@ -3,25 +3,25 @@ import type { MisplacedRecord, Observations, ProbeResult } from '../observation/
 import { relativeName } from '../wire/name.ts'
 import { hasText, haveSameValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { quote } from './labels.ts'
+import { quote, text, unquoted } from './text.ts'
 
 /** The right value at the wrong name. */
 export function misplacedFinding(observations: Observations, place: MisplacedRecord): Finding {
   const { name, zone, expected } = observations
   const host = relativeName(name, zone)
-  const record = `The TXT record ${quote(expected)} is at ${place.name}`
+  const record = text`The TXT record ${quote(expected)} is at ${place.name}`
   const details = { found_at: place.name, expected_at: name, host_field: host }
   const [first = ''] = name.split('.')
   const why =
     name !== zone && place.name === `${first}.${name}`
-      ? `"${first}" was entered twice, or the provider added it`
+      ? text`${quote(first)} was entered twice, or the provider added it`
       : 'the provider appended the domain to the name that was entered'
   const isDoubledByCaller = name === `${place.name}.${zone}` || name === `${place.name}.${place.name}`
   if (isDoubledByCaller)
     return {
       code: 'other_name',
       severity: 'error',
-      message: `${record}, which looks right: the name that was checked, ${name}, has the domain twice`,
+      message: text`${record}, which looks right: the name that was checked, ${name}, has the domain twice`,
       fix: `Check ${place.name} instead. Only if the record really belongs at ${name}, add it there (host ${host})`,
       details,
     }
@@ -30,7 +30,7 @@ export function misplacedFinding(observations: Observations, place: MisplacedRec
       return {
         code: 'other_name',
         severity: 'error',
-        message: `The TXT record ${quote(expected)} is at the wildcard ${place.name}, which doesn't cover ${name} itself`,
+        message: text`The TXT record ${quote(expected)} is at the wildcard ${place.name}, which doesn't cover ${name} itself`,
         fix: `Add it at ${name} (host ${host})`,
         details,
       }
@@ -38,7 +38,7 @@ export function misplacedFinding(observations: Observations, place: MisplacedRec
       return {
         code: 'doubled_name',
         severity: 'error',
-        message: `${record} instead of ${name}: ${why}`,
+        message: text`${record} instead of ${name}: ${why}`,
         fix: `Change the host of the record to ${host}${host === '@' ? ' (or leave it empty)' : ''}; the provider adds ${zone} automatically`,
         details,
       }
@@ -46,7 +46,7 @@ export function misplacedFinding(observations: Observations, place: MisplacedRec
       return {
         code: 'other_name',
         severity: 'error',
-        message: `${record} instead of ${name}: the provider took the "@" in the host field literally`,
+        message: text`${record} instead of ${name}: the provider took the ${quote('@')} in the host field literally`,
         fix: `${host === '@' ? 'Leave the host field of the record empty, or enter @ without quotation marks' : `Change the host of the record to ${host}`}. If the provider still doesn't accept it, enter the full name with a dot at the end: ${name}.`,
         details,
       }
@@ -54,7 +54,7 @@ export function misplacedFinding(observations: Observations, place: MisplacedRec
       return {
         code: 'other_name',
         severity: 'error',
-        message: `${record} instead of ${name}${place.name === withoutUnderscores(name) ? ': the underscore is missing' : ''}`,
+        message: text`${record} instead of ${name}${place.name === withoutUnderscores(name) ? ': the underscore is missing' : ''}`,
         fix: `Add it at ${name} (host ${host}) and remove it from ${place.name}`,
         details,
       }
@@ -88,8 +88,8 @@ export function hostForValue({ name, zone, expected }: Observations, place: Misp
   return {
     code: 'other_name',
     severity: 'error',
-    message: `The value was entered as the host: there is ${what} at ${place.name}. Expected a TXT record ${quote(expected)} at ${name}`,
-    fix: `Remove the record at ${place.name}, and add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
+    message: text`The value was entered as the host: there is ${what} at ${place.name}. Expected a TXT record ${quote(expected)} at ${name}`,
+    fix: text`Remove the record at ${place.name}, and add a TXT record in the zone ${zone}: host ${host}, value ${unquoted(expected)}`,
     details: { found_at: place.name, expected_at: name, host_field: host },
   }
 }
@@ -100,8 +100,8 @@ export function prefixAsHost({ name, zone, expected }: Observations, place: Misp
   return {
     code: 'other_name',
     severity: 'error',
-    message: `The part before "=" was entered as the host (${place.name}), and only the rest as the value. Both belong in the value: expected ${quote(expected)} at ${name}`,
-    fix: `Add a TXT record in the zone ${zone}: host ${host}, value ${expected}`,
+    message: text`The part before ${quote('=')} was entered as the host (${place.name}), and only the rest as the value. Both belong in the value: expected ${quote(expected)} at ${name}`,
+    fix: text`Add a TXT record in the zone ${zone}: host ${host}, value ${unquoted(expected)}`,
     details: { found_at: place.name, expected_at: name, host_field: host },
   }
 }

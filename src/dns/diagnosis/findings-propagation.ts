@@ -2,6 +2,7 @@ import type { StaleGlue } from '../observation/observations.ts'
 import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
+import { join, quote, type Text, text, unquoted } from './text.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
 /** Some servers of the zone have the record, others don't. */
@@ -25,7 +26,10 @@ export function partialPropagation(
   return {
     code: 'partial_propagation',
     severity: disjoint || copies.length === 0 || wrong.length > 0 ? 'error' : 'warning',
-    message: `${withRecord.length} of ${withRecord.length + withoutRecord.length} name servers have the record: ${withRecord.map(describeServer).join(', ')}; not yet: ${withoutRecord.map((server) => describeServerAndFault(observations, server)).join(', ')}`,
+    message: text`${withRecord.length} of ${withRecord.length + withoutRecord.length} name servers have the record: ${withRecord.map(describeServer).join(', ')}; not yet: ${join(
+      withoutRecord.map((server) => describeServerAndFault(observations, server)),
+      ', ',
+    )}`,
     fix: advice(observations, { disjoint, withRecord, withoutRecord, copies, wrong }),
     ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
@@ -61,13 +65,13 @@ function advice(
     copies: readonly Observation[]
     wrong: readonly Observation[]
   },
-): string {
+): Text {
   const { disjoint, withRecord, withoutRecord, copies, wrong } = seen
   const glue = observations.staleGlue ?? []
   if (copies.length === 0) return glueFix(glue)
   if (disjoint) return disjointFix(disjoint)
   if (wrong.length > 0)
-    return `Waiting won't help: correct the value at ${wrong.map(({ host }) => host).join(', ')}: ${observations.expected}`
+    return text`Waiting won't help: correct the value at ${wrong.map(({ host }) => host).join(', ')}: ${unquoted(observations.expected)}`
   if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
   return (
     possiblyStaleGlueFix(observations, withRecord, withoutRecord) ??
@@ -134,10 +138,10 @@ function faultAt({ expected, name }: Observations, server: Observation): Explain
 }
 
 /** Adds what is wrong with the value there, unless it is only an older version of the zone. */
-function describeServerAndFault(observations: Observations, server: Observation): string {
+function describeServerAndFault(observations: Observations, server: Observation): Text {
   const best = faultAt(observations, server)
   if (best === undefined) return describeServer(server)
-  return `${describeServer(server)}, which has ${best.seen.map((value) => `"${value}"`).join(' and ')} [${best.fault}]`
+  return text`${describeServer(server)}, which has ${join(best.seen.map(quote), ' and ')} [${best.fault}]`
 }
 
 /**

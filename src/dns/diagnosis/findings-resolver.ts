@@ -10,6 +10,7 @@ import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
 import { cacheTime, listValues } from './labels.ts'
+import { quote, text } from './text.ts'
 
 /** The resolvers that lack a record which the authoritative servers have, or that fail. */
 export function resolverFindings(observations: Observations): Finding[] {
@@ -146,7 +147,7 @@ function cachedOldValue(observations: Observations, resolver: ResolverObservatio
   return {
     code: 'cached_old_value',
     severity: 'warning',
-    message: `The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${cacheTime(seconds, 'more ')}: expected "${observations.expected}", found ${listValues(resolver.values)}`,
+    message: text`The name servers have the record, but the resolver ${address} still has the old TXT records cached, for ${cacheTime(seconds, 'more ')}: expected ${quote(observations.expected)}, found ${listValues(resolver.values)}`,
     fix: `Wait ${cacheTime(seconds)}; there's nothing to change`,
     secondsLeft: seconds,
     details: { resolver: address, values: decodeValues(resolver.values) },

@@ -9,7 +9,7 @@ import {
   invisibleCharacters,
 } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { quote } from './labels.ts'
+import { join, quote, type Text, text, unquoted } from './text.ts'
 import { type ExplainedValue, encodingOf, type ValueFault } from './value-comparison.ts'
 
 /** Characters that a message lists; the evidence lists all of them. */
@@ -21,86 +21,89 @@ const NAMED_PIECE = 12
 
 /** @param seen the first wrong value; the only one, except for `split_records`. */
 interface ValueTexts {
-  readonly message: (expected: string, seen: string, all: readonly string[], stored?: Uint8Array) => string
+  readonly message: (expected: string, seen: string, all: readonly string[], stored?: Uint8Array) => Text
   /** Ends with the value, which makes it easy to copy. */
-  readonly fix: (expected: string, host: string) => string
+  readonly fix: (expected: string, host: string) => Text
 }
 
-const compared = (expected: string, seen: string) => `expected ${quote(expected)}, found ${quote(seen)}`
+const compared = (expected: string, seen: string) => text`expected ${quote(expected)}, found ${quote(seen)}`
 const changeTo = (expected: string, host: string) =>
-  `Change the value of the TXT record (host ${host}) to ${expected}`
+  text`Change the value of the TXT record (host ${host}) to ${unquoted(expected)}`
 
 const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   quoted: {
     message: (expected, seen) =>
-      `The stored value includes ${quotingMarks(expected, seen)}: expected ${expected}, found ${seen}`,
+      text`The stored value includes ${quotingMarks(expected, seen)}: expected ${unquoted(expected)}, found ${unquoted(seen)}`,
     fix: (expected) =>
-      `Enter the value without quotation marks or backslashes; the provider adds any it needs: ${expected}`,
+      text`Enter the value without quotation marks or backslashes; the provider adds any it needs: ${unquoted(expected)}`,
   },
   whitespace: {
     message: (expected, seen, _, stored) =>
-      `The stored value differs only in characters you can't see: ${invisibleDifference(expected, seen, stored)}. Expected ${quote(expected)}, found ${quote(seen)}`,
+      text`The stored value differs only in characters you can't see: ${invisibleDifference(expected, seen, stored)}. Expected ${quote(expected)}, found ${quote(seen)}`,
     fix: (expected) =>
-      `Delete the value and enter it again as plain text, without spaces or line breaks: ${expected}`,
+      text`Delete the value and enter it again as plain text, without spaces or line breaks: ${unquoted(expected)}`,
   },
   split_records: {
     message: (expected, _, all) =>
-      `The value is split across ${all.length} TXT records: expected one record ${quote(expected)}, found ${all.slice(0, NAMED_PARTS).map(quote).join(' and ')}${all.length > NAMED_PARTS ? ` and ${all.length - NAMED_PARTS} more` : ''}`,
-    fix: (expected) => `Delete these records and add one TXT record with the whole value: ${expected}`,
+      text`The value is split across ${all.length} TXT records: expected one record ${quote(expected)}, found ${join(all.slice(0, NAMED_PARTS).map(quote), ' and ')}${all.length > NAMED_PARTS ? ` and ${all.length - NAMED_PARTS} more` : ''}`,
+    fix: (expected) =>
+      text`Delete these records and add one TXT record with the whole value: ${unquoted(expected)}`,
   },
   truncated: {
     message: (expected, seen) =>
-      `The stored value is truncated: expected ${expected.length} characters (${quote(expected)}), found ${seen.length} (${quote(seen)})`,
+      text`The stored value is truncated: expected ${expected.length} characters (${quote(expected)}), found ${seen.length} (${quote(seen)})`,
     fix: changeTo,
   },
   case_changed: {
-    message: (expected, seen) => `Uppercase and lowercase letters differ: ${compared(expected, seen)}`,
-    fix: (expected) => `Enter the value exactly as given; it's case-sensitive: ${expected}`,
+    message: (expected, seen) => text`Uppercase and lowercase letters differ: ${compared(expected, seen)}`,
+    fix: (expected) => text`Enter the value exactly as given; it's case-sensitive: ${unquoted(expected)}`,
   },
   characters_changed: {
     message: (expected, seen) =>
-      `The stored value is almost right: ${changesText(changedCharacters(expected, seen))}. Expected ${quote(expected)}, found ${quote(seen)}`,
-    fix: (expected) => `Delete the value, then copy and paste it as plain text: ${expected}`,
+      text`The stored value is almost right: ${changesText(changedCharacters(expected, seen))}. Expected ${quote(expected)}, found ${quote(seen)}`,
+    fix: (expected) => text`Delete the value, then copy and paste it as plain text: ${unquoted(expected)}`,
   },
   encoded: {
     message: (expected, seen) =>
-      `The value is stored in encoded form, ${encodingOf(expected, seen)}: ${compared(expected, seen)}`,
-    fix: (expected) => `Enter the value as plain text, not encoded or escaped: ${expected}`,
+      text`The value is stored in encoded form, ${encodingOf(expected, seen) ?? 'unknown'}: ${compared(expected, seen)}`,
+    fix: (expected) => text`Enter the value as plain text, not encoded or escaped: ${unquoted(expected)}`,
   },
   swapped: {
-    message: (expected, seen) => `The parts before and after "=" are swapped: ${compared(expected, seen)}`,
+    message: (expected, seen) =>
+      text`The parts before and after ${quote('=')} are swapped: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   placeholder: {
     message: (expected, seen) =>
-      `The record holds a placeholder from the instructions instead of the actual value: ${compared(expected, seen)}`,
+      text`The record holds a placeholder from the instructions instead of the actual value: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   stale_token: {
     message: (expected, seen) =>
-      `The record holds a different token: ${compared(expected, seen)}. It may be left over from an earlier claim`,
+      text`The record holds a different token: ${compared(expected, seen)}. It may be left over from an earlier claim`,
     fix: changeTo,
   },
   token_only: {
     message: (expected, seen) =>
-      `The part of the value before the token is missing: ${compared(expected, seen)}`,
+      text`The part of the value before the token is missing: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   prefix_only: {
-    message: (expected, seen) => `The token is missing from the value: ${compared(expected, seen)}`,
+    message: (expected, seen) => text`The token is missing from the value: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   pasted_line: {
     message: (expected, seen) =>
-      `The value field holds a whole record line or a field label: ${compared(expected, seen)}`,
-    fix: (expected) => `Enter only the value; the name, TTL, and type have their own fields: ${expected}`,
+      text`The value field holds a whole record line or a field label: ${compared(expected, seen)}`,
+    fix: (expected) =>
+      text`Enter only the value; the name, TTL, and type have their own fields: ${unquoted(expected)}`,
   },
   extra_text: {
     message: (expected, seen) =>
       isRepeated(expected, seen)
-        ? `The record holds the value more than once: ${compared(expected, seen)}`
-        : `The record holds other text besides the value: ${compared(expected, seen)}`,
-    fix: (expected) => `Put the value alone in a TXT record: ${expected}`,
+        ? text`The record holds the value more than once: ${compared(expected, seen)}`
+        : text`The record holds other text besides the value: ${compared(expected, seen)}`,
+    fix: (expected) => text`Put the value alone in a TXT record: ${unquoted(expected)}`,
   },
 }
 
@@ -151,19 +154,19 @@ const isRepeated = (expected: string, seen: string) =>
   seen.split(expected).length > 2 && /^\W*$/.test(seen.replaceAll(expected, ''))
 
 /** `character 3 is "–" (U+2013, en dash) instead of "-"`, and so on for each of a few. */
-function changesText(changes: readonly CharacterChange[]): string {
+function changesText(changes: readonly CharacterChange[]): Text {
   const named = changes.slice(0, NAMED_CHARACTERS).map(({ position, expected, seen }) => {
     if (expected.length > NAMED_PIECE || seen.length > NAMED_PIECE)
       return `it differs from character ${position} on`
-    if (seen === '') return `${describeCharacters(expected)} is missing at character ${position}`
-    if (expected === '') return `there is an extra ${describeCharacters(seen)} at character ${position}`
-    const instead = `${describeCharacters(seen)} instead of ${describeCharacters(expected)}`
+    if (seen === '') return text`${describeCharacters(expected)} is missing at character ${position}`
+    if (expected === '') return text`there is an extra ${describeCharacters(seen)} at character ${position}`
+    const instead = text`${describeCharacters(seen)} instead of ${describeCharacters(expected)}`
     return Array.from(expected).length === 1
-      ? `character ${position} is ${instead}`
-      : `it has ${instead} at character ${position}`
+      ? text`character ${position} is ${instead}`
+      : text`it has ${instead} at character ${position}`
   })
   const more = changes.length - named.length
-  return more > 0 ? `${named.join(', ')}, and ${more} more` : named.join(', ')
+  return more > 0 ? text`${join(named, ', ')}, and ${more} more` : join(named, ', ')
 }
 
 function characterEvidence(expected: string, seen: string) {

@@ -1,7 +1,7 @@
 import { groupByOutcome, type ZoneObservations } from '../observation/observations.ts'
 import { isRegistry, registeredDomain } from '../resolution/registry.ts'
 import type { Finding } from './finding.ts'
-import { aliasSeen } from './findings-alias.ts'
+import { aliasCause } from './findings-alias.ts'
 import { zoneNotDelegated } from './findings-delegation.ts'
 import { providersOf } from './providers.ts'
 
@@ -12,7 +12,7 @@ export function zoneFindings(observations: ZoneObservations): Finding[] {
   const isEmpty = groupByOutcome(servers).withoutRecord.every(({ values }) => values.length === 0)
   const registry = isEmpty ? registryFinding(observations) : undefined
   if (registry !== undefined) return [registry]
-  return [aliasSeen(observations), providerHint(observations)].filter((finding) => finding !== undefined)
+  return [aliasCause(observations), providerHint(observations)].filter((finding) => finding !== undefined)
 }
 
 /** The name is, or is directly in, a zone that only its registry can change; undefined if it isn't. */

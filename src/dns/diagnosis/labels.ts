@@ -2,6 +2,7 @@ import { formatDuration } from '../../terminal/duration.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { decodeValues, type TxtValue } from '../wire/txt-answer.ts'
 import type { CheckReport, Verdict } from './report.ts'
+import { join, quote, shorten, type Text, text } from './text.ts'
 
 const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
   match: 'found',
@@ -49,16 +50,12 @@ export function cacheTime(seconds: number, more: 'more ' | '' = ''): string {
     : `up to ${formatDuration(Math.min(seconds, MAX_CACHE_SECONDS))}`
 }
 
-export const quote = (text: string): string => `"${text}"`
-
 /** A few values, long ones shortened; the evidence has all of them. */
-export function listValues(values: readonly TxtValue[]): string {
+export function listValues(values: readonly TxtValue[]): Text {
   if (values.length === 0) return 'nothing'
-  const shown = decodeValues(values.slice(0, 3)).map((text) => quote(shorten(text, 100)))
-  return values.length > 3 ? `${shown.join(', ')} and ${values.length - 3} more` : shown.join(', ')
-}
-
-/** The text in at most `length` characters. */
-export function shorten(text: string, length: number): string {
-  return text.length > length ? `${text.slice(0, length - 1)}…` : text
+  const shown = join(
+    decodeValues(values.slice(0, 3)).map((value) => quote(shorten(value, 100))),
+    ', ',
+  )
+  return values.length > 3 ? text`${shown} and ${values.length - 3} more` : shown
 }

@@ -1,10 +1,12 @@
 import { formatDuration } from '../../terminal/duration.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
+import type { Finding } from './finding.ts'
 import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import { readableName } from './render.ts'
-import type { CheckReport, FindingJson } from './report.ts'
-import { reportJson } from './report-json.ts'
+import type { CheckReport } from './report.ts'
+import { findingJson } from './report-json.ts'
+import { partsOf, type Text } from './text.ts'
 
 /** How a report was made. */
 export interface ReportContext {
@@ -41,7 +43,11 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   if (report.nameservers.length > 0) lines.push('', '### Authoritative name servers', '', ...servers(report))
   if (report.resolvers.length > 0) lines.push('', '### Recursive resolvers', '', ...resolvers(report))
   if (findings.length > 0)
-    lines.push('', '### Findings', ...reportJson(report).findings.flatMap(findingLines))
+    lines.push(
+      '',
+      '### Findings',
+      ...findings.flatMap((finding, index) => findingLines(finding, index, report.expected)),
+    )
   return `${lines.join('\n')}\n`
 }
 
@@ -80,12 +86,12 @@ function resolvers(report: CheckReport): string[] {
   ]
 }
 
-function findingLines(finding: FindingJson, index: number): string[] {
+function findingLines(finding: Finding, index: number, expected: string | null): string[] {
   return [
     '',
     `${index + 1}. **${finding.severity}** ${code(finding.code)}: ${prose(finding.message)}`,
     `   - Fix: ${prose(finding.fix)}`,
-    `   - Evidence: ${code(stringifyJson(finding.evidence))}`,
+    `   - Evidence: ${code(stringifyJson(findingJson(finding, expected).evidence))}`,
   ]
 }
 
@@ -105,15 +111,11 @@ const cells = (...row: readonly string[]) =>
 /** An English word, a number or a dash. Seven or more hexadecimal digits may name a commit. */
 const PLAIN_WORD = /^(?!.*[\da-f]{7})(?:[a-z]+(?:['’-][a-z]+)*|\d+|[–—→])$/i
 
-/**
- * Puts what is in quotation marks, and every word that isn't plain, in code spans. If a value itself holds quotation marks,
- * other pieces count as quoted, but still only plain words are left outside.
- */
-function prose(sentence: string): string {
+/** Puts every value, and every word that isn't plain, in a code span. */
+function prose(sentence: Text): string {
   return (
-    sanitizeLine(sentence)
-      .split(/("[^"]*")/)
-      .map((piece, index) => (index % 2 === 1 ? code(piece.slice(1, -1)) : piece.replace(/\S+/g, word)))
+    partsOf(sentence)
+      .map((part) => (typeof part === 'string' ? sanitizeLine(part).replace(/\S+/g, word) : code(part.value)))
       // The backticks of adjacent code spans would merge.
       .reduce((line, piece) =>
         line.endsWith('`') && piece.startsWith('`') ? `${line} ${piece}` : line + piece,
@@ -138,6 +140,7 @@ function code(value: string): string {
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = '`'.repeat(longest + 1)
-  const padding = clean.startsWith('`') || clean.endsWith('`') || clean.startsWith(' ') ? ' ' : ''
+  // Markdown strips a space from both ends, unless there are only spaces.
+  const padding = /^`|`$|^ .*[^ ]/.test(clean) ? ' ' : ''
   return `${fence}${padding}${clean}${padding}${fence}`
 }

@@ -8,8 +8,9 @@ import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, shorten, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
+import { capitalize, partsOf, plainText, shorten, type Text } from './text.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -125,9 +126,15 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
   const symbol = SYMBOLS[finding.severity]
   return (
     // Only the symbol is red: a paragraph in red is hard to read.
-    paragraph(`${capitalize(finding.message)}. [${finding.code}]`, `${symbol} `, layout, undefined, paint) +
+    paragraph(
+      `${capitalize(plainText(finding.message))}. [${finding.code}]`,
+      `${symbol} `,
+      layout,
+      undefined,
+      paint,
+    ) +
     markedDifference(report, finding, layout) +
-    paragraph(withFullStop(finding.fix, report.expected), '  → ', layout)
+    paragraph(withFullStop(finding.fix), '  → ', layout)
   )
 }
 
@@ -190,12 +197,7 @@ function paragraph(
 }
 
 /** Adds a full stop, unless it would follow the value and be copied with it. */
-function withFullStop(text: string, value: string | null): string {
-  return value !== null && text.endsWith(value) ? text : `${text}.`
-}
-
-/** Capitalizes the first letter, unless the text starts with a domain name. */
-function capitalize(text: string): string {
-  if (/^\S*\.\S/.test(text)) return text
-  return text.charAt(0).toUpperCase() + text.slice(1)
+function withFullStop(fix: Text): string {
+  const end = partsOf(fix).findLast((part) => part !== '')
+  return `${plainText(fix)}${typeof end === 'object' && !end.isQuoted ? '' : '.'}`
 }

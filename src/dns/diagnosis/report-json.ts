@@ -1,6 +1,7 @@
 import { difference, invisibleCharacters } from './characters.ts'
 import type { Finding } from './finding.ts'
 import type { CheckReport, CheckReportJson, FindingJson } from './report.ts'
+import { plainText } from './text.ts'
 
 /** The report for scripts. */
 export function reportJson(report: CheckReport): CheckReportJson {
@@ -15,7 +16,7 @@ export function findingJson(finding: Finding, expected: string | null): FindingJ
     ...details,
     ...(secondsLeft === undefined ? {} : { seconds_left: secondsLeft }),
   }
-  return { code, severity, message, fix, evidence }
+  return { code, severity, message: plainText(message), fix: plainText(fix), evidence }
 }
 
 /** What was expected, what was seen, and where they differ, in text and in bytes. */

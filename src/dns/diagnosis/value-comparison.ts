@@ -34,7 +34,7 @@ const MAX_EXPLAINED = 500
 /** In characters: what one answer can hold. */
 const MAX_EXPLAINED_LENGTH = 65_536
 
-const QUOTES = `"'\`´“”„‟‘’‚‛«»‹›＂＇`
+export const QUOTES = `"'\`´“”„‟‘’‚‛«»‹›＂＇`
 
 /** Removes quotation marks and a provider's backslashes, layer by layer. */
 function unquote(text: string): string {

@@ -5,7 +5,6 @@ import { dnssecFindings } from './findings-dnssec.ts'
 import { resolverFindings } from './findings-resolver.ts'
 import { serverFindings } from './findings-server.ts'
 import { zoneFindings } from './findings-zone.ts'
-import { shorten } from './labels.ts'
 import type { Verdict } from './report.ts'
 
 /** The verdict and the findings: errors first, then warnings, then remarks; within each, causes before consequences. */
@@ -21,24 +20,7 @@ export function diagnose(observations: ZoneObservations): { verdict: Verdict; fi
   ]
   const rank = { error: 0, warning: 1, info: 2 }
   findings.sort((a, b) => rank[a.severity] - rank[b.severity])
-  return {
-    verdict: verdictOf(observations, findings),
-    findings: findings.map((finding) => withShortValues(finding, observations.expected)),
-  }
-}
-
-/** In characters. Verification values have fewer than a hundred. */
-const LONGEST_VALUE_SHOWN = 1000
-
-/** A message that quotes 64 kilobytes can't be read. */
-function withShortValues(finding: Finding, expected: string | null): Finding {
-  const values = [...(finding.seen ?? []), expected ?? '']
-  const long = values.filter((value) => value.length > LONGEST_VALUE_SHOWN)
-  const text = (whole: string) =>
-    long
-      .sort((a, b) => b.length - a.length)
-      .reduce((shown, value) => shown.replaceAll(value, () => shorten(value, LONGEST_VALUE_SHOWN)), whole)
-  return long.length === 0 ? finding : { ...finding, message: text(finding.message), fix: text(finding.fix) }
+  return { verdict: verdictOf(observations, findings), findings }
 }
 
 const hasExpected = (observations: ZoneObservations): observations is Observations =>

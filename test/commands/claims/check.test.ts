@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { recordClaim } from '../../../src/claims/ledger.ts'
 import { command } from '../../../src/commands/claims/check.ts'
@@ -228,6 +229,16 @@ test('claims check --format markdown is a report for a ticket', async () => {
   `)
 })
 
+test.each([
+  ['"prefix=token"', 'found `"prefix=token"`'],
+  ['example.com. 300 IN TXT "prefix=token"', 'found `example.com. 300 IN TXT "prefix=token"`'],
+  ['prefix="older" one', 'found `prefix="older" one`'],
+])('the report for a ticket shows %s with its quotation marks', async (value, said) => {
+  const { stdout } = await check(() => [value], OPTIONS, { global: { format: 'markdown' } })
+  const cause = stdout.split('\n').find((line) => line.startsWith('- **Cause:** '))
+  expect(cause).toContain(`expected \`prefix=token\`, ${said}`)
+})
+
 test('claims check piped is one record of TSV', async () => {
   const { stdout } = await check(wrong)
   expect(stdout.split('\n')).toEqual([
@@ -306,8 +317,28 @@ describe('a domain without a claim on this machine', () => {
       "
     `)
     expect(stderr).toMatch(
-      /hint: to check for a value: mailclaim claims check example\.com --value prefix=token\n$/,
+      /hint: to check for a value: mailclaim claims check example\.com --value prefix=token --resolver 192\.0\.2\.53\n$/,
     )
+  })
+
+  test('the command in the hint keeps the resolvers and the port that were given', async () => {
+    const clock = createFakeClock()
+    const dns = createFakeDns(smallWorld(right), clock)
+    const context = createFakeContext({ clock, dns, terminal: { columns: 300 } })
+    const settings = await fakeSettings(context, {
+      resolver: ['192.0.2.53', '192.0.2.53:5353'],
+      authoritativePort: '5300',
+      color: false,
+    })
+    await command.run({ arguments: ['example.com'], options: {} }, context, settings)
+    expect(stripVTControlCharacters(context.stderr.text)).toContain(
+      '--value prefix=token --resolver 192.0.2.53 --resolver 192.0.2.53:5353 --authoritative-port 5300\n',
+    )
+  })
+
+  test('a word that is not a domain is refused if a value is given, as by claims create', async () => {
+    const { failure } = await check(right, { value: 'prefix=token' }, { arguments: ['none'] })
+    expect(failure).toMatchObject({ exit: 2, message: '"none" is a single label' })
   })
 
   test('the check says that there is no TXT record, and sends nobody to create a claim', async () => {
@@ -394,36 +425,97 @@ describe('a domain with a claim on this machine', () => {
   })
 })
 
-describe('a claim that has ended', () => {
-  async function checkClaim(status: string, quiet = false) {
+describe('a claim that is over', () => {
+  async function checkClaim(claim: Record<string, unknown>, global: GlobalOptions = {}, options = {}) {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(wrong), clock) })
     const settings = await fakeSettings(context, {
       baseUrl: 'https://api.example.com',
       resolver: ['192.0.2.53'],
-      ...(quiet ? { quiet } : {}),
+      ...global,
     })
     const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
-    await recordClaim({ name: 'example.com', domain_id: 'd1', status, record } as never, context, settings)
-    await command.run({ arguments: ['example.com'], options: {} }, context, settings).catch(() => {})
-    return context.stderr.text
+    await recordClaim({ name: 'example.com', domain_id: 'd1', record, ...claim } as never, context, settings)
+    const failure: unknown = await command
+      .run({ arguments: ['example.com'], options }, context, settings)
+      .catch((error: unknown) => error)
+    return {
+      failure,
+      stdout: context.stdout.text,
+      stderr: context.stderr.text,
+      seconds: clock.monotonic() / 1000,
+    }
   }
 
-  test.each([
-    ['completed', 'warning: the claim is completed: example.com no longer needs this record\n'],
+  const ENDS = [
     [
-      'expired',
-      'warning: the claim no longer needs this record: the claim expired before it was verified; start a new claim with: mailclaim claims create example.com\n',
+      { status: 'expired' },
+      'claim_expired',
+      'example.com: the claim expired before it was verified',
+      'Start a new claim with: mailclaim claims create example.com',
     ],
     [
-      'superseded',
-      "warning: the claim no longer needs this record: a newer claim replaced this one; the newer claim has a different TXT record; if it's known on this machine: mailclaim claims record example.com\n",
+      { status: 'superseded' },
+      'claim_superseded',
+      'example.com: a newer claim replaced this one',
+      "The newer claim has a different TXT record; if it's known on this machine: mailclaim claims record example.com",
     ],
-    ['pending', ''],
-    ['blocked', ''],
-  ])('and is %s: nobody is sent to work for it', async (status, said) => {
-    expect(await checkClaim(status)).toBe(said)
-    expect(await checkClaim(status, true)).toBe('')
+    [
+      { status: 'canceled' },
+      'claim_canceled',
+      'example.com: the claim was canceled',
+      'Start a new claim with: mailclaim claims create example.com',
+    ],
+    [
+      { status: 'pending', expires_at: '2026-11-20 11:00:00+00' },
+      'claim_expired',
+      "by this machine's clock the claim of example.com expired at 2026-11-20 11:00:00+00",
+      'Start a new claim with: mailclaim claims create example.com',
+    ],
+  ] as const
+
+  test.each(ENDS)(
+    'and did not complete (%j) is the only finding, with exit 9',
+    async (claim, code, message, fix) => {
+      const { failure, stdout } = await checkClaim(claim, { json: true, quiet: true })
+      expect(failure).toMatchObject({ exit: 9, code })
+      const report = JSON.parse(stdout)
+      expect(report).toMatchObject({ verdict: 'fix', ready: false, retry_after_seconds: null })
+      expect(report.nameservers[0].values).toEqual(wrong())
+      expect(report.findings).toEqual([
+        { code: 'claim_ended', severity: 'error', message, fix, evidence: { error: code } },
+      ])
+    },
+  )
+
+  test.each(ENDS)(
+    'and did not complete (%j) is the cause in every format',
+    async (claim, _code, _message, fix) => {
+      for (const format of ['table', 'markdown'] as const) {
+        const { stdout } = await checkClaim(claim, { format, quiet: true })
+        expect(stdout.replace(/`|\n +/g, (text) => (text === '`' ? '' : ' '))).toContain(fix)
+        expect(stdout).not.toContain('Change the value')
+      }
+    },
+  )
+
+  test('is not waited for', async () => {
+    const { failure, seconds } = await checkClaim({ status: 'expired' }, {}, { wait: true })
+    expect(failure).toMatchObject({ exit: 9 })
+    expect(seconds).toBeLessThan(10)
+  })
+
+  test('and completed is checked as before, with a remark', async () => {
+    const { failure, stdout, stderr } = await checkClaim({ status: 'completed' }, { json: true })
+    expect(failure).toMatchObject({ exit: 8 })
+    expect(JSON.parse(stdout).findings[0].code).toBe('stale_token')
+    expect(stderr).toContain('warning: the claim is completed: example.com no longer needs this record\n')
+  })
+
+  test.each(['pending', 'blocked'])('only when it is: %s is checked as before', async (status) => {
+    const { failure, stderr } = await checkClaim({ status })
+    expect(failure).toMatchObject({ exit: 8 })
+    expect(stderr).toBe('')
   })
 })
 
@@ -434,6 +526,10 @@ describe('a value that was pasted', () => {
     " 'prefix=token' ",
     '“prefix=token”',
     '" prefix=token "',
+    '`prefix=token`',
+    'prefix\u200b=token',
+    'prefix=to\nken',
+    '\ufeffprefix=token\u00a0',
   ])('as %j is expected without what is around it, which is said', async (value) => {
     const { failure, stdout, stderr } = await check(
       right,
@@ -442,7 +538,9 @@ describe('a value that was pasted', () => {
     )
     expect(failure).toBeUndefined()
     expect(JSON.parse(stdout)).toMatchObject({ expected: 'prefix=token', ready: true })
-    expect(stderr).toBe('warning: ignoring the spaces or quotation marks around --value\n')
+    expect(stderr).toBe(
+      'warning: ignoring spaces, quotation marks, or invisible characters in --value that cannot belong to it\n',
+    )
   })
 
   test('a value with a quotation mark at only one end is not changed', async () => {
@@ -453,6 +551,73 @@ describe('a value that was pasted', () => {
     )
     expect(JSON.parse(stdout).expected).toBe('"prefix=token')
     expect(stderr).not.toContain('ignoring')
+  })
+
+  test.each([
+    ['dG9rZW4=', "isn't a complete value", 'give the complete TXT value'],
+    ['token', "isn't a complete value", 'give the complete TXT value'],
+    ['prefix=', "isn't a complete value", 'give the complete TXT value'],
+    ['prefix%3Dtoken', "isn't a complete value", 'give the complete TXT value'],
+    ['prefix=to…', 'is shortened', 'give the complete TXT value'],
+    ['pre…=token', 'is shortened', 'give the complete TXT value'],
+    ['prefix=to...en', 'is shortened', 'give the complete TXT value'],
+    ['TXT prefix=token', 'record line or a field label', 'give only the value: prefix=token'],
+    ['TXT=prefix=token', 'record line or a field label', 'give only the value: prefix=token'],
+    ['value: prefix=token', 'record line or a field label', 'give only the value: prefix=token'],
+    ['Value:prefix=token', 'record line or a field label', 'give only the value: prefix=token'],
+    [
+      'example.com.\t300\tIN\tTXT\t"prefix=token"',
+      'record line or a field label',
+      'give only the value: prefix=token',
+    ],
+  ])('as %j is refused, because it is not a value', async (value, problem, fix) => {
+    const { failure, asked } = await check(right, { name: 'example.com', value })
+    expect(failure).toMatchObject({ exit: 2 })
+    expect(failure?.message).toContain(problem)
+    expect(failure?.hint).toContain(fix)
+    expect(asked).toEqual([])
+  })
+
+  test.each(['value=token', 'txt=token=', 'prefix=a=b', 'prefix=dG9rZW4=='])(
+    'as %j is taken as it is',
+    async (value) => {
+      const { failure, stderr } = await check(() => [value], { name: 'example.com', value })
+      expect(failure).toBeUndefined()
+      expect(stderr).not.toContain('ignoring')
+    },
+  )
+
+  const WHOLE = 'prefix=VGhpcyBpcyBhIHRva2Vu'
+  test.each([
+    ['the last characters missing', WHOLE.slice(0, -8)],
+    ['the first characters missing', WHOLE.slice(2)],
+    ['an en dash', 'prefix=VGhpcyBpcyBhIHRva2V–'],
+    ['a quotation mark', `"${WHOLE}`],
+    ['a full stop and a space', `${WHOLE}. `],
+    ['an encoded character', WHOLE.replace('=', '=3D')],
+  ])('with %s is doubted, rather than the whole value in DNS', async (_title, value) => {
+    const dns = () => ['v=spf1 -all', WHOLE]
+    const { failure, stdout } = await check(dns, { name: 'example.com', value }, { global: { json: true } })
+    expect(failure).toMatchObject({ exit: 8, hint: expect.stringContaining('the record is right') })
+    const report = JSON.parse(stdout)
+    expect(report.verdict).toBe('fix')
+    expect(report.findings[0]).toMatchObject({ code: 'doubtful_value', evidence: { seen: WHOLE } })
+    const others = report.findings.slice(1).map(({ code }: { code: string }) => code)
+    expect(others).not.toContain('missing')
+    expect(stdout).not.toContain(`to ${value.trim()}"`)
+  })
+
+  test.each([
+    ['another token', 'prefix=c29tZXRoaW5nIGVsc2U'],
+    ['a piece of the value', WHOLE.slice(0, -8)],
+    ['the value twice', WHOLE + WHOLE],
+    ['the domain behind the value', `${WHOLE}.example.com`],
+    ['quotation marks', `"${WHOLE}"`],
+    ['nothing', undefined],
+  ])('is not doubted if DNS has %s', async (_title, seen) => {
+    const dns = () => (seen === undefined ? [] : [seen])
+    const { stdout } = await check(dns, { name: 'example.com', value: WHOLE }, { global: { json: true } })
+    expect(JSON.parse(stdout).findings[0].code).not.toBe('doubtful_value')
   })
 
   test('longer than a record can be is refused', async () => {

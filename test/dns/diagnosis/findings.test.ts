@@ -674,6 +674,56 @@ test('the message about a CNAME at the top of a zone says that it is not allowed
   }
 })
 
+describe('without an expected value, an alias', () => {
+  const findingOf = (end: Parameters<typeof alias>[0], more: Partial<Observations> = {}) => {
+    const seen = { ...observations({ ...alias(end), ...more }), expected: null, probes: undefined }
+    const [finding] = diagnose(seen).findings
+    return finding === undefined ? undefined : findingJson(finding, null)
+  }
+  const below = { name: 'app.example.com' }
+
+  test.each([
+    ['nxdomain', 'cname_dangling'],
+    ['loop', 'cname_loop'],
+  ] as const)('that can never work (%s) is the same error as with one', (end, code) => {
+    const finding = findingOf(end, below)
+    expect(finding).toMatchObject({ code, severity: 'error' })
+    expect(finding?.fix).toMatch(
+      /^Remove the CNAME at app\.example\.com .*add TXT records at app\.example\.com$/,
+    )
+    expect(finding?.fix).not.toContain('web.example.com')
+  })
+
+  test('at the top of a zone is an error', () => {
+    const finding = findingOf('txt')
+    expect(finding).toMatchObject({ code: 'cname_at_name', severity: 'error' })
+    expect(finding?.message).toContain("A CNAME isn't allowed at the top of a zone")
+    expect(finding?.fix).toContain('Replace the CNAME at example.com')
+  })
+
+  test('is a remark anywhere else, with the advice that fits whoever runs the target', () => {
+    expect(findingOf('absent', below)).toMatchObject({
+      code: 'cname_at_name',
+      severity: 'info',
+      fix: 'Either add TXT records at web.example.com, or replace the CNAME at app.example.com with A/AAAA records and add TXT records at app.example.com',
+    })
+    const elsewhere = {
+      targets: ['app.example.net'],
+      end: 'absent',
+      values: [],
+      ttl: 300,
+      negativeTtl: undefined,
+    } as const
+    expect(findingOf('absent', { ...below, alias: elsewhere })?.fix).toContain(
+      'add TXT records at app.example.net, if that name is yours, or',
+    )
+  })
+
+  test('whose target could not be queried leaves open what is there', () => {
+    expect(findingOf('unknown', below)?.message).toContain("it's unknown which TXT records are there")
+  })
+})
+
 test('the fix for a missing record at the name of a registry is to check another domain', () => {
   const registry = { name: 'co.uk', zone: 'co.uk', servers: [observation()] }
   const { findings } = diagnosed(observations(registry))

@@ -2,10 +2,13 @@ import fc from 'fast-check'
 import { lexer, type Token, type Tokens } from 'marked'
 import { describe, expect, test } from 'vitest'
 import { renderMarkdown } from '../../../src/dns/diagnosis/markdown.ts'
+import { renderReport } from '../../../src/dns/diagnosis/render.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
+import { join, plainText, quote, type Text, text, unquoted } from '../../../src/dns/diagnosis/text.ts'
+import { PLAIN_PALETTE } from '../../../src/terminal/color.ts'
 import { sanitizeLine } from '../../../src/terminal/sanitize.ts'
 
-function report(name: string, values: string[], message: string): CheckReport {
+function report(name: string, values: string[], message: Text): CheckReport {
   return {
     name,
     expected: values[0] ?? '',
@@ -27,7 +30,13 @@ function report(name: string, values: string[], message: string): CheckReport {
     ],
     resolvers: [{ address: '192.0.2.54', outcome: 'mismatch', values, ttl: 300, ms: 1 }],
     findings: [
-      { code: 'missing', severity: 'error', message, fix: message, details: { values, [name]: message } },
+      {
+        code: 'missing',
+        severity: 'error',
+        message,
+        fix: message,
+        details: { values, [name]: plainText(message) },
+      },
     ],
   }
 }
@@ -84,7 +93,7 @@ describe('a Markdown report', () => {
   test('never turns text that others wrote into a link, image, mention or markup', () => {
     fc.assert(
       fc.property(hostile, fc.array(hostile, { minLength: 1, maxLength: 3 }), (name, values) => {
-        const message = `Expected "${values[0]}", seen "${values.join('", "')}" at ${name}, which (${name}) is other`
+        const message = text`Expected ${quote(values[0] ?? '')}, seen ${join(values.map(quote), ', ')} at ${name}, which (${name}) is other`
         const tokens = lexer(render(report(name, values, message)), { gfm: true })
         const all = everyToken(tokens)
         expect(all.filter(({ type }) => ['link', 'image', 'del', 'em'].includes(type))).toEqual([])
@@ -120,10 +129,38 @@ describe('a Markdown report', () => {
   })
 
   test('keeps sentences readable', () => {
-    const message =
-      'There is no record at mail.example.com: expected "prefix=token", seen "v=spf1 -all" (1 of 3 servers, ns1.example.com; it’s not the name’s). See https://example.com/?'
+    const message = text`There is no record at mail.example.com: expected ${quote('prefix=token')}, seen ${quote('v=spf1 -all')} (1 of 3 servers, ns1.example.com; it’s not the name’s). See https://example.com/?`
     expect(render(report('example.com', ['v'], message))).toContain(
       '- **Cause:** There is no record at `mail.example.com`: expected `prefix=token`, seen `v=spf1 -all` (1 of 3 servers, `ns1.example.com`; it’s not the name’s). See `https://example.com/`?\n',
+    )
+  })
+
+  test('quotes a value in a finding exactly as a terminal shows it, whatever it holds', () => {
+    const shown = hostile.filter((value) => sanitizeLine(value) !== '')
+    fc.assert(
+      fc.property(shown, shown, (expected, seen) => {
+        const message = text`The record is wrong: expected ${quote(expected)}, found ${quote(seen)}. Enter ${unquoted(expected)}`
+        const wrong = report('example.com', [expected], message)
+        const line = render(wrong)
+          .split('\n')
+          .find((text) => text.startsWith('- **Cause:** '))
+        const spans = everyToken(lexer((line ?? '').slice(13), { gfm: true })).filter(
+          ({ type }) => type === 'codespan',
+        )
+        const values = [expected, seen, expected].map(sanitizeLine)
+        expect(spans.map((token) => (token as Tokens.Codespan).text)).toEqual(values)
+        const terminal = renderReport(wrong, { palette: PLAIN_PALETTE, width: 100_000 })
+        expect(terminal).toContain(`expected "${values[0]}", found "${values[1]}". Enter ${values[2]}`)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('shows a pasted zone line with its quotation marks', () => {
+    const seen = 'pasted-line.example. 300 IN TXT "prefix=token"'
+    const message = text`The field holds a whole line: expected ${quote('prefix=token')}, found ${quote(seen)}`
+    expect(render(report('example.com', [seen], message))).toContain(
+      `- **Cause:** The field holds a whole line: expected \`prefix=token\`, found \`${seen}\`\n`,
     )
   })
 })
