@@ -1,6 +1,8 @@
+import type { Context } from '../context.ts'
 import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain, type PollFlags, pollTimes } from '../service/polling.ts'
+import { drain, type PollFlags, pollTimes, resumable } from '../service/polling.ts'
+import { commandLine } from '../shell-quote.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
@@ -28,19 +30,21 @@ export async function followClaim(
   domainId: string,
   flags: FollowFlags,
   client: ServiceClient,
-  context: OutputContext & LedgerContext & PlaceContext,
+  context: OutputContext & LedgerContext & PlaceContext & Pick<Context, 'platform'>,
   settings: OutputSettings & LedgerSettings & DnsSettings,
 ): Promise<void> {
   const events = watchClaim(
     () => getClaim(client, domainId, { maxAttempts: 1 }),
     {
       ...pollTimes(flags),
+      // To verify again is not what a person wants who only stopped watching.
+      again: flags.isVerifying ? undefined : commandLine(settings.argv, context.platform),
       throughBlocked: flags.throughBlocked === true,
       isVerifying: flags.isVerifying === true,
     },
     context,
   )
-  const { claim, error } = await drain(events, (event) => show(event, context, settings))
+  const { claim, error } = await drain(events, (event) => show(event, context, settings)).catch(resumable)
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
   if (error !== undefined) throw error

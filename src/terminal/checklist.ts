@@ -77,7 +77,8 @@ async function liveChecklist(
       .map(
         (item) => `${palette.good('✔')} ${truncate(`${item.title}  ${details.get(item.key)}`, width() - 2)}`,
       )
-  const pending = () => items.filter(({ key }) => !details.has(key))
+  // A step that was passed over doesn't apply.
+  const pending = () => items.slice(items.findLastIndex(({ key }) => details.has(key)) + 1)
   const open = (item: ChecklistItem) => `${palette.faint('○')} ${title(item)}`
   /** Follows the title of the active step and a space. */
   const inProgress = () => {
