@@ -208,6 +208,21 @@ describe('claim, run again', () => {
     expect(stderr.slice(stderr.lastIndexOf('✔ Claim'))).not.toContain('○')
   })
 
+  it('once a claim is blocked, the reason it waited for is gone', async () => {
+    let asked = 0
+    const { code, stderr } = await say(['claim example.com --no-check'], {
+      terminal: { columns: 100 },
+      environment: { ...signedIn.environment, noColor: true, term: 'xterm' },
+      respond: (request) => {
+        const isBlocked = request.method === 'GET' && asked++ > 0
+        return service(isBlocked ? 'blocked' : 'pending')(request)
+      },
+    })
+    expect(code).toBe(9)
+    expect(stderr).toContain('waiting for the service to check the TXT record')
+    expect(stderr.slice(stderr.lastIndexOf('✔ Claim'))).not.toContain('waiting for the service')
+  })
+
   it('on a blocked claim, nothing asks for the record, and verification is not called done', async () => {
     const { code, stderr } = await say(['claims create example.com', 'claim example.com'], {
       respond: service('blocked', { blocked_reason: 'grace_period' }),

@@ -54,6 +54,7 @@ describe('what the program says on stderr', () => {
       "mailclaim imports list --fields 'id, name; status' --after i-100",
       '',
     ],
+    ['a quote', 'run ', "mailclaim imports list --after 'it'\\''s; one' --limit 100", '; it lists'],
     ['an address', 'open ', 'https://auth.example/authorize?client_id=client-1&state=0123456789', ' there'],
   ])(
     '%s that is wider than the terminal stays in one line, to be copied',
