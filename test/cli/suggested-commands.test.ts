@@ -62,17 +62,17 @@ describe('the commands that messages suggest', () => {
     ['the end of a claim', `claims watch ${DOMAIN_ID}`, service('canceled')],
     ['a newer claim', `claims watch ${DOMAIN_ID}`, service('superseded')],
     ['an ended claim before verifying', `claims verify ${DOMAIN_ID}`, service('failed')],
-    ['the time-out of claims watch', `claims watch ${DOMAIN_ID} --timeout 1`, service()],
-    ['the time-out of claims verify', `claims verify ${DOMAIN_ID} --no-check --wait --timeout 1`, service()],
+    ['the timeout of claims watch', `claims watch ${DOMAIN_ID} --timeout 1`, service()],
+    ['the timeout of claims verify', `claims verify ${DOMAIN_ID} --no-check --wait --timeout 1`, service()],
     ['claims verify', `claims verify ${DOMAIN_ID} --no-check`, service()],
-    ['the time-out of imports watch', 'imports watch i-1 --timeout 1', service()],
+    ['the timeout of imports watch', 'imports watch i-1 --timeout 1', service()],
     ['a claim that nobody knows', 'claims get unknown.example', service()],
     ['no claims', 'claims list', service()],
     ['no domain', 'claims get', service()],
     ['a warning about a settled claim', `claims record ${DOMAIN_ID} --format value`, service('canceled')],
     ['a claim without a record', `claims record ${DOMAIN_ID}`, service('pending', { record: null })],
     ['a setting that is missing', 'config get resolver', service()],
-    ['a time-out of claim', 'claim example.com --no-check --timeout 1', service()],
+    ['a timeout of claim', 'claim example.com --no-check --timeout 1', service()],
   ])('keep the options that were given: %s', async (_what, line, respond) => {
     const { stderr } = await say([`${line} ${GIVEN.join(' ')}`], { respond })
     const commands = commandsIn(stderr)
@@ -136,7 +136,7 @@ describe('the commands that messages suggest', () => {
 })
 
 describe('how to continue', () => {
-  it.each(['claims', 'imports'])('%s watch repeats the whole command at the time-out', async (group) => {
+  it.each(['claims', 'imports'])('%s watch repeats the whole command at the timeout', async (group) => {
     const line = `${group} watch ${group === 'claims' ? DOMAIN_ID : 'i-1'} --timeout 1 --interval 1${group === 'claims' ? ' --through-blocked' : ''}`
     const { code, stderr } = await say([line], { respond: service() })
     expect(code).toBe(8)
