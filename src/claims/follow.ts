@@ -1,6 +1,8 @@
+import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain, type PollFlags, pollTimes, statusFirst } from '../service/polling.ts'
+import { drain, type PollFlags, pollTimes, resumable, statusFirst } from '../service/polling.ts'
+import { commandLine } from '../shell-quote.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { currentClaim } from './current-claim.ts'
@@ -31,7 +33,7 @@ export async function followClaim(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
   flags: FollowFlags,
   client: ServiceClient,
-  context: OutputContext & LedgerContext & PlaceContext,
+  context: OutputContext & LedgerContext & PlaceContext & Pick<Context, 'platform'>,
   settings: OutputSettings & LedgerSettings & DnsSettings,
 ): Promise<void> {
   // The first poll decides which claim a name stands for.
@@ -44,15 +46,18 @@ export async function followClaim(
     },
     {
       ...pollTimes(flags),
+      // To verify again is not what a person wants who only stopped watching.
+      again: flags.isVerifying ? undefined : commandLine(settings.argv, context.platform),
       throughBlocked: flags.throughBlocked === true,
       isVerifying: flags.isVerifying === true,
     },
     context,
   )
-  const { claim, error } =
+  const watched =
     settings.format === 'jsonl'
-      ? await drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
-      : await drain(events, (event) => show(event, context, settings))
+      ? drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
+      : drain(events, (event) => show(event, context, settings))
+  const { claim, error } = await watched.catch(resumable)
   await recordClaim(claim, context, settings)
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
   if (error?.exit === Exit.notYet) {

@@ -3,7 +3,7 @@ import { getClaim } from '../service/claims.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
-import { warn } from '../terminal/notices.ts'
+import { type NoticeSettings, warn } from '../terminal/notices.ts'
 import { recordClaim } from './ledger.ts'
 import { endOf, nameOf, stateOf } from './lifecycle.ts'
 import type { ResolvedClaim } from './resolve.ts'
@@ -28,7 +28,7 @@ export async function claimWithRecord(
 export async function warnIfSettled(
   claim: DomainClaim,
   context: Pick<Context, 'clock' | 'stderr' | 'environment'>,
-  settings: Pick<Settings, 'quiet' | 'colorOption'>,
+  settings: NoticeSettings,
 ): Promise<void> {
   const end = endOf(claim, context.clock.now())
   if (end !== undefined) await warn(`${end.message}; ${end.hint}`, context, settings)

@@ -6,6 +6,7 @@ import { CliError, Exit } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
+import { isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { writeDurable } from '../storage/durable-file.ts'
 import { claimFormat } from '../storage/file-formats.ts'
@@ -18,7 +19,7 @@ import { isOpen } from './lifecycle.ts'
 const MAX_ENTRY_LENGTH = 1024 * 1024
 
 export type LedgerContext = Pick<Context, 'clock' | 'directories' | 'stderr' | 'environment'>
-export type LedgerSettings = Pick<Settings, 'baseUrl' | 'profile' | 'quiet' | 'colorOption'>
+export type LedgerSettings = Pick<Settings, 'baseUrl' | 'profile' | 'quiet' | 'colorOption' | 'argv'>
 
 /** A claim created or seen on this machine, as it was then. */
 export interface LedgerEntry {
@@ -102,6 +103,27 @@ export async function readLedger(
     }
   }
   return entries.sort((one, other) => createdAt(other) - createdAt(one))
+}
+
+/**
+ * The other profiles that have a claim of this domain, at any service.
+ *
+ * @param name in its ASCII form
+ */
+export async function otherProfilesWith(
+  name: string,
+  context: Pick<Context, 'directories' | 'clock'>,
+  settings: Pick<Settings, 'profile'>,
+): Promise<string[]> {
+  const found: string[] = []
+  // It's only for a hint, so what can't be read is left out.
+  for (const value of await readdir(join(context.directories.state, 'claims')).catch(() => [])) {
+    if (value === settings.profile.value || !isProfileName(value)) continue
+    const profile = { value, source: 'flag' } as const
+    const entries = await readLedger(context, { baseUrl: undefined, profile }, async () => {}).catch(() => [])
+    if (claimsOf(entries, name, context.clock.now()).length > 0) found.push(value)
+  }
+  return found.sort()
 }
 
 /** Milliseconds since 1970. When a claim was seen last says nothing about its age. */

@@ -193,7 +193,7 @@ function azureValue(value: string): string {
     'value_unusable',
     Exit.unavailable,
     `the Azure CLI can't take the value ${JSON.stringify(value.slice(0, 300))}: it is not plain ASCII, or begins with "@", which means a file`,
-    { hint: 'add the record in the Azure portal; to see it: mailclaim claims record' },
+    { hint: 'add the record in the Azure portal; for what to type, run this command without --provider' },
   )
 }
 

@@ -4,6 +4,7 @@ import { CliError, Exit } from '../errors.ts'
 import { unexpectedAnswer } from '../service/answers.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
+import { asArgument } from './lifecycle.ts'
 
 /** The TXT record that a claim requires. */
 export interface TxtRecord {
@@ -55,7 +56,7 @@ export function recordOf(claim: DomainClaim): TxtRecord {
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
     throw new CliError('record_missing', Exit.unavailable, 'the claim has no TXT record', {
-      hint: "to fetch it again: mailclaim claims get; if that doesn't help, ask the service's support for the record",
+      hint: `to fetch it again: mailclaim claims get${asArgument(claim)}; if that doesn't help, ask the service's support for the record`,
     })
   }
   // Zone files and shell commands contain the name as it is, so it must not have special characters, such as the hyphen

@@ -32,23 +32,33 @@ export async function resolveClaim(
   context: ResolveContext,
   settings: ResolveSettings,
 ): Promise<ResolvedClaim> {
-  const resolved = await resolveClaimOrDomain(argument, context, settings)
+  const resolved = await resolveClaimOrDomain(
+    argument,
+    context,
+    settings,
+    '; to start one: mailclaim claim <domain>',
+  )
   if ('domainId' in resolved) return resolved
   throw new CliError('claim_unknown', Exit.notFound, `no claim for ${argument} is known on this machine`, {
-    hint: `if the claim was created elsewhere, give its placeholder domain id once; to see what is in DNS: mailclaim claims check ${resolved.domain}`,
+    hint: `if the claim was created elsewhere, give its placeholder domain id once; to start one: mailclaim claim ${resolved.domain}; to see what is in DNS: mailclaim claims check ${resolved.domain}`,
   })
 }
 
-/** As `resolveClaim`, but a domain without a known claim stands for itself. The domain is in its ASCII form. */
+/**
+ * As `resolveClaim`, but a domain without a known claim stands for itself. The domain is in its ASCII form.
+ *
+ * @param start how to start a claim; not for a command that people use on the domains of others
+ */
 export async function resolveClaimOrDomain(
   argument: string | undefined,
   context: ResolveContext,
   settings: ResolveSettings,
+  start = '',
 ): Promise<ResolvedClaim | { readonly domain: string }> {
   const entries = await readLedger(context, settings, (error) =>
     warn(`${error.message}; skipping it`, context, settings),
   )
-  if (argument === undefined) return pick(entries, context, settings)
+  if (argument === undefined) return pick(entries, context, settings, start)
   const byId = entries.find((entry) => entry.claim.domain_id === argument)
   if (byId !== undefined) return found(byId)
   const name = checkName(argument)
@@ -69,12 +79,13 @@ async function pick(
   entries: readonly LedgerEntry[],
   context: ResolveContext,
   settings: ResolveSettings,
+  start: string,
 ): Promise<ResolvedClaim> {
   if (!settings.interactive || entries.length === 0) {
     throw usageError(
       'which claim? give its domain name or placeholder domain id',
       entries.length === 0
-        ? 'none is known on this machine; mailclaim claims check <domain> shows what is in DNS, mailclaim claims create <domain> starts a claim'
+        ? `none is known on this machine; to see what is in DNS: mailclaim claims check <domain>${start}`
         : 'to see the claims known on this machine: mailclaim claims list',
     )
   }

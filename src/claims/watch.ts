@@ -11,6 +11,8 @@ export interface WatchOptions extends PollTimes {
   readonly throughBlocked: boolean
   /** Whether the service has been asked to verify; only then is a pending claim not waiting for the record alone. */
   readonly isVerifying?: boolean
+  /** The command that goes on watching; by default a new watch of the claim. */
+  readonly again?: string | undefined
 }
 
 /** The events of `claims watch --format jsonl`, and of `claims verify --wait`. */
@@ -128,9 +130,10 @@ function describedState(claim: DomainClaim, { isVerifying }: WatchOptions): Clai
 function timeoutError(
   claim: DomainClaim,
   { description }: ClaimState,
-  { timeoutMs = 0, isVerifying }: WatchOptions,
+  { timeoutMs = 0, isVerifying, throughBlocked, again }: WatchOptions,
 ): CliError {
   const name = asArgument(claim)
+  const watch = again ?? `mailclaim claims watch${name}${throughBlocked ? ' --through-blocked' : ''}`
   // The service doesn't say whether verification was requested, and without it the claim stays pending.
   const verify =
     claim.status === 'pending' && !isVerifying
@@ -140,7 +143,7 @@ function timeoutError(
     'claim_in_flight',
     Exit.notYet,
     `${timedOutAfter(timeoutMs)}: ${nameOf(claim)} is still in progress (${description})`,
-    { hint: `the claim continues; to keep watching: mailclaim claims watch${name}${verify}` },
+    { hint: `the claim continues; to keep watching: ${watch}${verify}` },
   )
 }
 

@@ -1,5 +1,6 @@
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
+import { withGivenOptions } from '../settings/suggested-commands.ts'
 import { writeLabeled } from '../terminal/notices.ts'
 import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
 
@@ -12,7 +13,7 @@ export async function report(
   if (error instanceof OutputClosedError) return Exit.done
   const { stderr } = context
   const expected = error instanceof CliError
-  const failure = expected ? error : bug(error)
+  const failure = withOptions(expected ? error : bug(error), argv)
   try {
     if (asksForJson(argv)) await stderr.write(`${stringifyJson(failure)}\n`)
     else if (!failure.silent) {
@@ -27,6 +28,12 @@ export async function report(
     if (!(closed instanceof OutputClosedError)) throw closed
   }
   return failure.exit
+}
+
+/** The error with commands that can be pasted as they are. */
+function withOptions(error: CliError, argv: readonly string[]): CliError {
+  const { code, exit, message, hint, status } = error
+  return new CliError(code, exit, message, { hint: hint && withGivenOptions(hint, argv), status })
 }
 
 function bug(error: unknown): CliError {

@@ -1,5 +1,5 @@
 import { CLAIM_COLUMNS } from '../claims/columns.ts'
-import { nameOf } from '../claims/lifecycle.ts'
+import { nameOf, stateOf } from '../claims/lifecycle.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
@@ -10,8 +10,8 @@ import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
 import { REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
-import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { drain, timedOutAfter } from '../service/polling.ts'
+import { CliError, Exit } from '../errors.ts'
+import { drain, resumable, timedOutAfter } from '../service/polling.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
@@ -113,9 +113,7 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
         : asChecklist(events, progress.text, findPlaceOnce, context, settings)
-    const result = await finished.catch((error: unknown) => {
-      throw error instanceof InterruptedError ? resumable(error) : error
-    })
+    const result = await finished.catch(resumable)
     const { claim, error, missing } = result
     // For people the record is above, and the claim is as it was.
     if (settings.format !== 'jsonl' && (error === undefined || settings.format !== 'table'))
@@ -142,13 +140,6 @@ function trackProgress(timeoutMs: number, { clock }: Pick<Context, 'clock'>) {
       return `${what}, ${duration(start + timeoutMs - now)} left`
     },
   }
-}
-
-/** Says to run the same command, because other options would start another claim. */
-function resumable({ code, exit, message }: InterruptedError): CliError {
-  return new CliError(code, exit, message, {
-    hint: 'nothing is lost; to continue, run the same command again',
-  })
 }
 
 type TimedOut = Required<WorkflowResult> & { readonly error: CliError }
@@ -213,10 +204,11 @@ async function show(event: WorkflowEvent, list: Checklist, placeOf: FindPlace): 
     case 'warning':
       return list.warn(event.message)
     case 'ended':
-      return // The error says it.
+      return list.waiting([]) // The error says it.
     case 'waiting':
       return list.waiting(reasonLines(event))
     case 'record': {
+      if (!needsRecord(event.claim)) return
       const { name, value } = recordOf(event.claim)
       const host = hostText(await placeOf(event.claim))
       // Above the list and uncut, to be copied.
@@ -231,9 +223,17 @@ async function show(event: WorkflowEvent, list: Checklist, placeOf: FindPlace): 
     case 'created':
       await list.tick('created', `${nameOf(event.claim)}, ${event.message}`)
       return
+    case 'verification':
+      // While the claim is blocked, it isn't done.
+      return stateOf(event.claim).phase === 'blocked' ? undefined : list.tick(event.event, event.message)
     default:
       return list.tick(event.event, event.message)
   }
+}
+
+/** Whether the record still has to be found: not once the service has accepted it, or blocked the claim for another reason. */
+function needsRecord(claim: DomainClaim): boolean {
+  return claim.status !== 'verified' && stateOf(claim).phase !== 'blocked'
 }
 
 /** Why it waits. The record itself has been shown, so only a mistake needs a description. */

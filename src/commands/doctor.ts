@@ -1,6 +1,7 @@
 import { examine } from '../doctor/examine.ts'
 import { type Diagnosis, problemsError, type Result, type Status } from '../doctor/report.ts'
 import { Exit } from '../errors.ts'
+import { withGivenOptions } from '../settings/suggested-commands.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
 import { stdoutPalette } from '../terminal/output.ts'
@@ -29,7 +30,10 @@ long as nothing is set up, what only an account needs isn't a problem: "mailclai
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'silently',
   async run(_input, context, settings) {
-    const diagnoses = await examine(context, settings)
+    const diagnoses = (await examine(context, settings)).map((diagnosis) => ({
+      ...diagnosis,
+      remedy: diagnosis.remedy && withGivenOptions(diagnosis.remedy, settings.argv),
+    }))
     const items: Result[] = diagnoses.map(({ exit: _exit, ...result }) => result)
     const isForPeople = settings.format === 'table' && settings.fields === undefined
     if (isForPeople) {

@@ -3,10 +3,10 @@ import { limitKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Forgotten, forgetSession } from '../session/forget.ts'
 import { profilesWithSecrets } from '../session/profiles.ts'
+import type { Settings } from '../settings/settings.ts'
 import type { Column } from '../terminal/columns.ts'
-import { note } from '../terminal/notices.ts'
+import { note, warn } from '../terminal/notices.ts'
 import { isToldOnStderr } from '../terminal/output.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
 import { printItems } from './lists.ts'
 
@@ -37,7 +37,7 @@ the service stays active until it is revoked there.`,
     for (const profile of profiles) forgotten.push(await forgetSession(limited, settings, profile))
     if (!isToldOnStderr(settings))
       await printItems(forgotten.map(outcomeOf), COLUMNS, 'No profile is signed in.', context, settings)
-    if (!settings.quiet) await announce(context, forgotten)
+    await announce(forgotten, context, settings)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
     throw new CliError(
@@ -61,8 +61,12 @@ function outcomeOf({ profile, record, kept }: Forgotten) {
   }
 }
 
-async function announce(context: Context, forgotten: readonly Forgotten[]): Promise<void> {
-  const say = (text: string) => note(sanitizeLine(text), context, { quiet: false })
+async function announce(
+  forgotten: readonly Forgotten[],
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const say = (text: string) => note(text, context, settings)
   if (forgotten.length === 0) await say('No profile is signed in.')
   for (const { profile, record, damaged, kept } of forgotten) {
     if (damaged !== undefined)
@@ -83,6 +87,6 @@ async function announce(context: Context, forgotten: readonly Forgotten[]): Prom
     )
   }
   if (context.environment.apiKey !== undefined) {
-    await context.stderr.write('warning: MAILCLAIM_API_KEY is set, and commands keep using it\n')
+    await warn('MAILCLAIM_API_KEY is set, and commands keep using it', context, settings)
   }
 }

@@ -60,7 +60,7 @@ export async function callKeychain(
  */
 export function limitKeychain(
   context: Pick<Context, 'keychain' | 'clock' | 'interrupts' | 'stderr' | 'environment'>,
-  settings: Pick<Settings, 'quiet' | 'colorOption'>,
+  settings: Pick<Settings, 'quiet'>,
   limitMs = REMOVAL_MS,
 ): Keychain {
   const { keychain, clock, interrupts } = context

@@ -1,8 +1,9 @@
 import type { Context } from '../context.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { getImport } from '../service/imports.ts'
-import { drain, newsOnly, type PollFlags, pollTimes, statusFirst } from '../service/polling.ts'
+import { drain, newsOnly, type PollFlags, pollTimes, resumable, statusFirst } from '../service/polling.ts'
 import type { ContactImport } from '../service/types.ts'
+import { commandLine } from '../shell-quote.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine, writeObject } from '../terminal/output.ts'
@@ -23,7 +24,7 @@ import {
 /** Without a terminal, a line is written for each such fraction of the import. */
 const LINE_STEP = 0.1
 
-type FollowContext = OutputContext & Pick<Context, 'random' | 'interrupts'>
+type FollowContext = OutputContext & Pick<Context, 'random' | 'interrupts' | 'platform'>
 
 /**
  * Watches an import and shows its progress: with `--format jsonl` as events, else as a bar on a terminal or as lines, with
@@ -39,11 +40,17 @@ export async function followImport(
   context: FollowContext,
   settings: OutputSettings,
 ): Promise<void> {
-  const events = watchImport(id, () => getImport(client, id, { maxAttempts: 1 }), pollTimes(flags), context)
-  const { import: ended, error } =
+  const events = watchImport(
+    id,
+    () => getImport(client, id, { maxAttempts: 1 }),
+    { ...pollTimes(flags), again: commandLine(settings.argv, context.platform) },
+    context,
+  )
+  const watched =
     settings.format === 'jsonl'
-      ? await drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
-      : await showProgress(id, events, context, settings)
+      ? drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
+      : showProgress(id, events, context, settings)
+  const { import: ended, error } = await watched.catch(resumable)
   if (settings.format !== 'jsonl') await writeObject(context, settings, ended, IMPORT_COLUMNS)
   if (error !== undefined) throw error
   const failed = ended.counts?.failed

@@ -28,6 +28,11 @@ export interface ImportEvent {
   readonly import: ContactImport
 }
 
+export interface ImportTimes extends PollTimes {
+  /** The command that goes on watching. */
+  readonly again: string
+}
+
 /** The import when the watch ended. */
 export interface ImportResult {
   readonly import: ContactImport
@@ -46,7 +51,7 @@ export interface ImportResult {
 export async function* watchImport(
   id: string,
   fetch: () => Promise<ContactImport>,
-  times: PollTimes,
+  times: ImportTimes,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<ImportEvent, ImportResult, void> {
   const news = newsOnly(context.clock)
@@ -90,12 +95,12 @@ function failedError(id: string, seen: ContactImport): CliError {
   })
 }
 
-function timeoutError(id: string, seen: ContactImport, { timeoutMs = 0 }: PollTimes): CliError {
+function timeoutError(id: string, seen: ContactImport, { timeoutMs = 0, again }: ImportTimes): CliError {
   return new CliError(
     'import_in_flight',
     Exit.notYet,
     `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}`,
-    { hint: `the import continues; to keep watching: mailclaim imports watch ${id}` },
+    { hint: `the import continues; to keep watching: ${again}` },
   )
 }
 

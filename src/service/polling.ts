@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/duration.ts'
 
 /** The options of the watch commands, in seconds. */
@@ -105,6 +105,14 @@ export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
     last = { state, at: now }
     return isNew ? message : `${message} (${formatDuration((now - started) / 1000)} so far)`
   }
+}
+
+/** Throws the error again, and says how to continue what a person has interrupted. */
+export function resumable(error: unknown): never {
+  if (!(error instanceof InterruptedError)) throw error
+  throw new CliError(error.code, error.exit, error.message, {
+    hint: 'nothing is lost; to continue, run the same command again',
+  })
 }
 
 /** "timed out after 10 minutes" */

@@ -10,6 +10,7 @@ export type RefreshContext = SessionContext &
   Pick<Context, 'program' | 'platform' | 'http' | 'prompts' | 'environment'>
 export type RefreshSettings = Pick<
   Settings,
+  | 'argv'
   | 'profile'
   | 'baseUrl'
   | 'clientId'

@@ -79,7 +79,8 @@ async function liveChecklist(
         const [first, ...rest] = wrap(details.get(item.key) ?? '', width() - indent.length)
         return [`${palette.good('✔')} ${item.title}  ${first}`, ...rest.map((text) => indent + text)]
       })
-  const pending = () => items.filter(({ key }) => !details.has(key))
+  // A step that was passed over doesn't apply.
+  const pending = () => items.slice(items.findLastIndex(({ key }) => details.has(key)) + 1)
   const open = (item: ChecklistItem) => `${palette.faint('○')} ${title(item)}`
   /** Follows the title of the active step and a space. */
   const inProgress = () => {

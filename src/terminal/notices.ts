@@ -1,10 +1,12 @@
 import type { Context } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
+import { withGivenOptions } from '../settings/suggested-commands.ts'
 import { colorLevel, createPalette, type Paint, type Palette } from './color.ts'
 import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 
 type Stderr = Pick<Context, 'stderr' | 'environment'>
-type Quiet = Pick<Settings, 'quiet' | 'colorOption'>
+/** Whether and how to say something; the words that were typed complete the commands in it. */
+export type NoticeSettings = Pick<Settings, 'quiet' | 'colorOption' | 'argv'>
 
 /** Reports on stderr, wrapped at words on a terminal; nothing with `--quiet`. Line feeds in the text stay. */
 export async function note(
@@ -17,8 +19,9 @@ export async function note(
 }
 
 /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
-export async function warn(text: string, context: Stderr, settings: Quiet): Promise<void> {
-  if (!settings.quiet) await writeLabeled('warning', text, context, settings.colorOption)
+export async function warn(text: string, context: Stderr, settings: NoticeSettings): Promise<void> {
+  if (!settings.quiet)
+    await writeLabeled('warning', withGivenOptions(text, settings.argv), context, settings.colorOption)
 }
 
 /** How long a person waits before a message says what for. */
@@ -28,7 +31,7 @@ const SILENT_MS = 2_000
 export async function withWaitingNote<T>(
   text: string,
   context: Stderr & Pick<Context, 'clock'>,
-  settings: Quiet,
+  settings: Pick<Settings, 'quiet'>,
   work: Promise<T>,
 ): Promise<T> {
   const cancel = context.clock.alarm(SILENT_MS, () => void note(text, context, settings))
@@ -40,8 +43,9 @@ export async function withWaitingNote<T>(
 }
 
 /** Suggests a next step on stderr; nothing with `--quiet`. */
-export async function hint(text: string, context: Stderr, settings: Quiet): Promise<void> {
-  if (!settings.quiet) await writeLabeled('hint', text, context, settings.colorOption)
+export async function hint(text: string, context: Stderr, settings: NoticeSettings): Promise<void> {
+  if (!settings.quiet)
+    await writeLabeled('hint', withGivenOptions(text, settings.argv), context, settings.colorOption)
 }
 
 const LABELS = {
@@ -74,20 +78,22 @@ export async function writeLabeled(
 }
 
 /** A command with its arguments, up to where prose goes on, or a word. */
-const PIECE = /\(?\bmailclaim [^;,()]*[^;,():\s]\S*|\S+/g
+const PIECE = /\(?\bmailclaim(?: (?:\\.|'[^']*'|"[^"]*"|[.:;,()'"](?=[^\s.:;,()'"])|[^\s.:;,()'"])+)+\S*|\S+/g
+
+/** What someone pastes as a whole: the terminal wraps it, without a line break in it. */
+const PASTED = /^\(?(?:mailclaim |https?:)/
 
 /** The indent of a line that continues: no text from outside may look like a line of our own. */
 const INDENT = '  '
 
-/** The lines wrapped at words. */
-async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+/** The lines of a text, each wrapped at words, but never inside a command or an address; what is indented is one already. */
+async function fitted(text: string, width?: number): Promise<string> {
   const lines: string[] = []
-  for (const line of text.split('\n')) lines.push(...(await wrapped(line, width)))
+  for (const line of text.split('\n')) lines.push(...(await fittedLine(line, width)))
   return lines.join('\n')
 }
 
-/** A command that fits into a line stays in one, to be copied, as does what is indented: an address, or a line that fits. */
-async function wrapped(line: string, width: number): Promise<string[]> {
+async function fittedLine(line: string, width = Number.POSITIVE_INFINITY): Promise<string[]> {
   if (line.length <= width / 2 || line.startsWith(' ')) return [line]
   const { widthOf, wrap } = await import('./measure.ts')
   if (widthOf(line) <= width) return [line]
@@ -100,9 +106,10 @@ async function wrapped(line: string, width: number): Promise<string[]> {
       continue
     }
     if (current !== '') lines.push(current)
-    const parts = wrap(piece, width - INDENT.length).map((part) => INDENT + part)
-    current = parts.pop() ?? ''
-    lines.push(...parts)
+    const parts = PASTED.test(piece) ? [piece] : wrap(piece, width - INDENT.length)
+    const indented = parts.map((part) => INDENT + part)
+    current = indented.pop() ?? ''
+    lines.push(...indented)
   }
   return [...lines, current]
 }

@@ -18,7 +18,7 @@ import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
 export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
 export type OutputSettings = Pick<
   Settings,
-  'format' | 'formatGiven' | 'fields' | 'knownFields' | 'quiet' | 'colorOption' | 'csvSafe'
+  'format' | 'formatGiven' | 'fields' | 'knownFields' | 'quiet' | 'colorOption' | 'csvSafe' | 'argv'
 >
 
 /** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */

@@ -209,11 +209,11 @@ describe('resolving a claim', () => {
     })
   })
 
-  it('a domain without a known claim is never a reason to create one', async () => {
+  it('a domain without a known claim has several next steps', async () => {
     const { context, settings } = await world()
     await expect(resolveClaim('customer.example', context, settings)).rejects.toMatchObject({
       code: 'claim_unknown',
-      hint: 'if the claim was created elsewhere, give its placeholder domain id once; to see what is in DNS: mailclaim claims check customer.example',
+      hint: 'if the claim was created elsewhere, give its placeholder domain id once; to start one: mailclaim claim customer.example; to see what is in DNS: mailclaim claims check customer.example',
     })
   })
 

@@ -76,6 +76,15 @@ describe('a checklist on a terminal', () => {
     expect(takeWritten()).toBe('\r\u001b[1A\u001b[J\u001b[?25h✔ First step  done\n○ Second step\n')
   })
 
+  it('leaves out a step that was passed over', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.tick('two', 'done')
+    takeWritten()
+    await list.end()
+    expect(takeWritten()).toMatch(/\[\?25h✔ Second step {2}done\n$/)
+  })
+
   it('leaves what it was waiting for below the list', async () => {
     const { output, takeWritten } = fakeOutput(true)
     const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)

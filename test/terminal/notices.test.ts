@@ -49,6 +49,39 @@ describe('what the program says on stderr', () => {
     expect(context.stderr.text).toBe(`If the browser runs on another machine,\n  go to:\n\n${address}\n\n`)
   })
 
+  it.each([
+    [
+      'a command',
+      'add the record, then run: ',
+      'mailclaim claims check --profile ci --fields id,name example.com',
+      '; it waits',
+    ],
+    [
+      'a quoted command',
+      'there are more: ',
+      "mailclaim imports list --fields 'id, name; status' --after i-100",
+      '',
+    ],
+    ['a quote', 'run ', "mailclaim imports list --after 'it'\\''s; one' --limit 100", '; it lists'],
+    ['an address', 'open ', 'https://auth.example/authorize?client_id=client-1&state=0123456789', ' there'],
+  ])(
+    '%s that is wider than the terminal stays in one line, to be copied',
+    async (_what, before, whole, after) => {
+      const context = at(40)
+      const settings = await fakeSettings(context)
+      await hint(`${before}${whole}${after}`, context, settings)
+      await note(`${before}${whole}${after}`, context, settings)
+      const lines = context.stderr.text.split('\n').filter((line) => line.startsWith(`  ${whole}`))
+      expect(lines).toHaveLength(2)
+    },
+  )
+
+  it('a note is wrapped at words on a terminal', async () => {
+    const context = at(20)
+    await note('one two three four five six', context, await fakeSettings(context))
+    expect(context.stderr.text).toBe('one two three four\n  five six\n')
+  })
+
   it('a hint is one line where nobody reads it on a terminal', async () => {
     const context = createFakeContext()
     await hint('word '.repeat(60).trim(), context, await fakeSettings(context))

@@ -1,3 +1,4 @@
+import { otherProfilesWith } from '../../claims/ledger.ts'
 import { endOf } from '../../claims/lifecycle.ts'
 import { checkRequest, endedReport } from '../../claims/precheck.ts'
 import { MAX_VALUE_BYTES, recordOf } from '../../claims/record.ts'
@@ -16,9 +17,11 @@ import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { checkName } from '../../dns/wire/name.ts'
-import { type CliError, Exit, usageError } from '../../errors.ts'
+import { CliError, Exit, usageError } from '../../errors.ts'
+import { timedOutAfter } from '../../service/polling.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
+import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
@@ -124,8 +127,10 @@ export const command = defineCommand<Options>({
     const own = options.value === undefined ? seen : doubtGivenValue(seen)
     const report = end === undefined ? own : endedReport(own, end)
     await writeReport(report, request, context, settings)
-    const failure = end ?? exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
-    if (failure !== undefined) throw failure
+    if (end !== undefined) throw end
+    const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
+    if (failure !== undefined)
+      throw options.wait ? stillWaiting(failure, options, context, settings) : failure
     if (report.expected === null && settings.format === 'table')
       await hint(
         `to check for a value: mailclaim claims check ${report.name} --value prefix=token${dnsOptions(settings)}`,
@@ -166,7 +171,10 @@ async function recordToCheck(
   if (argument === undefined && value !== null)
     throw usageError('--value needs a domain', 'give it as in: mailclaim claims check example.com --value …')
   const target = await resolveClaimOrDomain(argument, context, settings)
-  if ('domain' in target) return { name: target.domain, value }
+  if ('domain' in target) {
+    if (value === null) await hintAtOtherProfiles(target.domain, context, settings)
+    return { name: target.domain, value }
+  }
   // With a value, nothing else is needed from a claim that only the service might know, so this is a mistyped domain.
   const domain = checkName(argument ?? '')
   if (value !== null && target.entry === undefined && !domain.ok) throw usageError(domain.problem, domain.fix)
@@ -177,6 +185,28 @@ async function recordToCheck(
   const end = endOf(claim, context.clock.now())
   if (end === undefined) await warnIfSettled(claim, context, settings)
   return { ...record, end }
+}
+
+/** The error at the end of a wait, with the command that continues it. */
+function stillWaiting(
+  failure: CliError,
+  { timeout = WAIT_MS / 1000 }: Options,
+  context: Context,
+  settings: Settings,
+): CliError {
+  if (failure.exit === Exit.usage) return failure
+  const again = `to keep waiting, run again: ${commandLine(settings.argv, context.platform)}`
+  return new CliError(failure.code, failure.exit, `${timedOutAfter(timeout * 1000)}: ${failure.message}`, {
+    hint: [failure.hint, again].filter(Boolean).join('\n'),
+  })
+}
+
+/** Only the profile that made a claim knows which value to expect. */
+async function hintAtOtherProfiles(domain: string, context: Context, settings: Settings): Promise<void> {
+  const [other] = await otherProfilesWith(domain, context, settings)
+  if (other === undefined) return
+  const command = commandLine(['claims', 'check', domain, '--profile', other], context.platform)
+  await hint(`profile ${other} has a claim of ${domain}: ${command}`, context, settings)
 }
 
 /** @throws CliError exit 2 if it can't be a complete value */

@@ -1,4 +1,5 @@
 import { claimWithRecord, warnIfSettled } from '../../claims/known-claim.ts'
+import { asArgument } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
@@ -12,6 +13,7 @@ import type { Context } from '../../context.ts'
 import { observeTxtSet, type TxtSet } from '../../dns/observation/observe-txt-set.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
+import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { hint, warn } from '../../terminal/notices.ts'
@@ -81,7 +83,7 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
         replacesRecordSet(options.provider) && !options.onlyNew
           ? snippetWithExistingValues
           : snippetWithoutLookup
-      return context.stdout.write(`${await write(options.provider, record, given, context, settings)}\n`)
+      return context.stdout.write(`${await write(options.provider, claim, given, context, settings)}\n`)
     }
     if (settings.format === 'value') return context.stdout.write(`${printable(record.value)}\n`)
     if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
@@ -101,11 +103,12 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
 /** @throws CliError `zone_unknown`, exit 7 */
 async function snippetWithoutLookup(
   provider: ProviderName,
-  record: TxtRecord,
+  claim: DomainClaim,
   given: string | undefined,
   context: Context,
   settings: Settings,
 ): Promise<string> {
+  const record = recordOf(claim)
   const place = await findPlace(record.name, context, settings, given)
   if (place === undefined) throw zoneUnknown(record)
   if (replacesRecordSet(provider))
@@ -120,16 +123,17 @@ async function snippetWithoutLookup(
 /** @throws CliError `values_unknown`, exit 8 */
 async function snippetWithExistingValues(
   provider: ProviderName,
-  record: TxtRecord,
+  claim: DomainClaim,
   given: string | undefined,
   context: Context,
   settings: Settings,
 ): Promise<string> {
+  const record = recordOf(claim)
   const seen = await queryTxtSet(record, context, settings)
-  if (seen.kind === 'unseen') throw valuesUnknown(record, seen.reason, given ?? seen.zone)
+  if (seen.kind === 'unseen') throw valuesUnknown(claim, seen.reason, given ?? seen.zone)
   // DNS shows the values of another zone than the one that the snippet changes.
   if (given !== undefined && given !== seen.zone)
-    throw valuesUnknown(record, `in DNS, it is in the zone ${seen.zone}`, given)
+    throw valuesUnknown(claim, `in DNS, it is in the zone ${seen.zone}`, given)
   return providerSnippet(provider, record, seen.zone, seen)
 }
 
@@ -146,13 +150,13 @@ async function queryTxtSet(record: TxtRecord, context: Context, settings: Settin
   }
 }
 
-function valuesUnknown(record: TxtRecord, reason: string, zone: string | undefined): CliError {
+function valuesUnknown(claim: DomainClaim, reason: string, zone: string | undefined): CliError {
   return new CliError(
     'values_unknown',
     Exit.notYet,
-    `couldn't see which TXT values ${record.name} has: ${reason}`,
+    `couldn't see which TXT values ${recordOf(claim).name} has: ${reason}`,
     {
-      hint: `to see what each server answers: mailclaim claims check; to print the new value alone: add ${zone === undefined ? '--zone and ' : ''}--only-new`,
+      hint: `to see what each server answers: mailclaim claims check${asArgument(claim)}; to print the new value alone: add ${zone === undefined ? '--zone and ' : ''}--only-new`,
     },
   )
 }

@@ -270,6 +270,12 @@ describe('claims check --wait', () => {
     const { failure } = await check(() => [], { ...OPTIONS, wait: true, timeout: 7 })
     expect(failure).toMatchObject({ exit: 8, code: 'record_not_visible' })
   })
+
+  test('at the timeout it says that the time is up, and how to continue', async () => {
+    const { failure } = await check(() => [], { ...OPTIONS, wait: true, timeout: 7 })
+    expect(failure?.message).toMatch(/^timed out after 7 seconds: /)
+    expect(failure?.hint).toMatch(/to keep waiting, run again: mailclaim/)
+  })
 })
 
 describe('options that do not fit together are refused', () => {

@@ -118,7 +118,7 @@ describe('--provider', () => {
       const { code, stdout, stderr } = await snippet(`--provider ${provider} --zone example.com`, 'silent')
       expect({ code, stdout }).toEqual({ code: 8, stdout: '' })
       expect(stderr).toMatch(
-        /^error: couldn't see which TXT values example\.com has: .*\nhint: .*--only-new\n$/,
+        /^error: couldn't see which TXT values example\.com has: .*\nhint: .*mailclaim claims check --resolver 192\.0\.2\.53 example\.com; .*--only-new\n$/,
       )
 
       const only = await snippet(`--provider ${provider} --zone example.com --only-new`, [SPF])
