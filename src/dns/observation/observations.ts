@@ -139,7 +139,7 @@ export interface Observations<Expected extends string | null = string> {
   readonly registryUnseen?: boolean
   readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
-  /** Looked for if some servers lack a record that others have. */
+  /** Looked for if some servers lack a record that others have, or without an expected value if their TXT sets differ. */
   readonly staleGlue?: readonly StaleGlue[]
   readonly undelegated?: UndelegatedZone | undefined
   readonly alias: AliasPath | undefined
