@@ -6,6 +6,7 @@ import {
   type Observation,
   type ZoneObservations,
 } from '../observation/observations.ts'
+import { isRegistry } from '../resolution/registry.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
@@ -90,26 +91,28 @@ function serverEvidence(servers: readonly Observation[]) {
  * asked. Some routers redirect IPv4 only, so one address family may be enough.
  */
 function interceptedServers(
-  { servers, recursionAbove = [], parent }: ZoneObservations,
+  { zone, servers, recursionAbove = [], parent }: ZoneObservations,
   lame: readonly Observation[],
 ): readonly Observation[] {
   const answered = servers.filter((server) => server.rcode !== undefined)
-  // Some relays don't offer recursion, but what they answer still comes from a cache.
-  const isFromCache = (server: Observation) =>
-    recursionAbove.length > 0 &&
-    (server.values.length > 0 || server.aliases.length > 0 || server.negativeTtl !== undefined)
+  // A registry's servers do serve its zone.
+  if (isRegistry(zone) && answered.every((server) => lame.includes(server))) return lame
+  // Some relays don't offer recursion, and resolvers may refuse queries without recursion.
+  const isRelayed = (server: Observation) =>
+    recursionAbove.some((above) => isV6(above) === isV6(server.server))
   const isRecursion = (server: Observation) =>
-    !server.authoritative && (server.recursionAvailable || isFromCache(server))
+    !server.authoritative && (server.recursionAvailable || isRelayed(server))
   const isData = answered.every((server) => server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN')
   if (answered.every(isRecursion) && (recursionAbove.length > 0 || (isData && parent === undefined)))
     return lame
-  const isV6 = (server: DnsAddress | undefined) => isIPv6(server?.address ?? '')
   return lame.filter(
-    ({ server }) =>
-      recursionAbove.some((above) => isV6(above) === isV6(server)) &&
-      answered.every((other) => isV6(other.server) !== isV6(server) || isRecursion(other)),
+    (server) =>
+      isRelayed(server) &&
+      answered.every((other) => isV6(other.server) !== isV6(server.server) || isRecursion(other)),
   )
 }
+
+const isV6 = (server: DnsAddress | undefined) => isIPv6(server?.address ?? '')
 
 function intercepted(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
   const hasRecord = servers.some((server) => hasText(server.values, observations.expected))

@@ -1053,3 +1053,13 @@ test('the fix in a company’s zone that is open to everyone is to check the reg
     fix: expect.stringMatching(/^Check that nobody\.uk\.com is registered/),
   })
 })
+
+test.each([EXPECTED, null])(
+  'a registry whose servers only refuse is never blamed, nor is its domain: %s',
+  (expected) => {
+    const refused = observation({ outcome: 'refused', rcode: 'REFUSED', authoritative: false })
+    const { verdict, findings } = diagnose({ ...observations({ servers: [refused], zone: 'com' }), expected })
+    expect(verdict).toBe('unknown')
+    expect(findings.map(({ code }) => code)).toEqual(['dns_intercepted'])
+  },
+)
