@@ -10,6 +10,7 @@ import {
 } from './characters.ts'
 import type { Finding } from './finding.ts'
 import { quote } from './labels.ts'
+import { isMasked } from './placeholder.ts'
 import { type ExplainedValue, encodingOf, type ValueFault } from './value-comparison.ts'
 
 /** Characters that a message lists; the evidence lists all of them. */
@@ -73,7 +74,7 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   },
   placeholder: {
     message: (expected, seen) =>
-      `The record holds a placeholder from the instructions instead of the actual value: ${compared(expected, seen)}`,
+      `The record holds ${isMasked(seen) ? 'a token that was copied from a field that hides it' : 'a placeholder from the instructions'} instead of the actual value: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   stale_token: {
