@@ -142,6 +142,7 @@ export async function gatherObservations<Expected extends string | null>(
     registryUnseen: located.registryUnseen === true,
     recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),
+    hostAliases: survey.hostAliases,
     staleGlue: outdated.length > 0 ? await glue : [],
     undelegated: await undelegated,
     alias: seen.alias,

@@ -67,6 +67,6 @@ test.each(['EPERM', 'ENETUNREACH', 'ENOBUFS', 'EMFILE'])(
       timeoutMs: 5000,
       accept: () => true,
     })
-    await expect(exchange).rejects.toMatchObject({ kind: 'no-route' })
+    await expect(exchange).rejects.toMatchObject({ kind: 'blocked' })
   },
 )
