@@ -1,3 +1,4 @@
+import { formatDuration } from '../../terminal/duration.ts'
 import {
   type Observation,
   type Observations,
@@ -83,9 +84,12 @@ export function differingServers(observations: ZoneObservations): Finding | unde
 /** Copies of a zone name the same primary server, and only one that is behind has an older serial. */
 function copyFix(newest: readonly Observation[], older: readonly Observation[]): string {
   const primaries = new Set([...newest, ...older].flatMap(({ soa }) => soa?.primary ?? []))
+  const lag = lagOf(newest, older)
+  const refresh = Math.max(0, ...older.map(({ soa }) => soa?.refresh ?? 0))
+  if (lag === 'behind' && primaries.size === 1) return waitForCopies(formatDuration(refresh))
   return primaries.size > 1
     ? `They don't copy the zone from each other: their SOA records name different primary servers (${[...primaries].join(', ')}). Waiting won't help: make every change at each provider`
-    : LAG_FIXES[lagOf(newest, older)]
+    : LAG_FIXES[lag]
 }
 
 /** The parent zone sends resolvers to an address that the zone itself doesn't have. */
@@ -158,8 +162,11 @@ const LAG_FIXES: Readonly<Record<Lag, string>> = {
   ahead:
     'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited',
   same: "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone",
-  behind:
-    "Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within the time shown. If it takes longer, ask the DNS provider why they haven't",
+  behind: waitForCopies('the time shown'),
+}
+
+function waitForCopies(longest: string): string {
+  return `Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within ${longest}. If it takes longer, ask the DNS provider why they haven't`
 }
 
 /** `ns1.example.com (192.0.2.1, serial 42)`. */

@@ -6,7 +6,7 @@ import {
   type Observation,
   type ZoneObservations,
 } from '../observation/observations.ts'
-import { isRegistry, listedRegistry } from '../resolution/registry.ts'
+import { listedRegistry } from '../resolution/registry.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
@@ -98,7 +98,7 @@ function interceptedServers(
 ): readonly Observation[] {
   const answered = servers.filter((server) => server.rcode !== undefined)
   // A registry's servers do serve its zone.
-  if (isRegistry(zone) && answered.every((server) => lame.includes(server))) return lame
+  if (listedRegistry(zone) === zone && answered.every((server) => lame.includes(server))) return lame
   // Some relays don't offer recursion, and resolvers may refuse queries without recursion.
   const isRelayed = (server: Observation) =>
     recursionAbove.some((above) => isV6(above) === isV6(server.server))

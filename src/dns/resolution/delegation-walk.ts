@@ -5,7 +5,7 @@ import { ancestors, isWithin } from '../wire/name.ts'
 import { type Delegation, delegationFrom, referralFrom } from './delegation.ts'
 import { askServersForHost, LEVEL_MS, uniqueAddresses } from './host-addresses.ts'
 import { bestOf, firstDefined } from './race.ts'
-import { isRegistry, registeredDomain } from './registry.ts'
+import { isRegistry, listedRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
 export interface Located {
@@ -157,7 +157,7 @@ async function askAnyOf(
     if (isRecursion && isAboveDomains(delegation.zone)) progress.onRecursion(delegation.zone, server)
     const isEmpty = message.rcode === 'NOERROR' ? !hasRecords : isRecursion
     const leadsFurther = message.aa
-      ? !isEmpty || !isRegistry(delegation.zone)
+      ? !isEmpty || listedRegistry(delegation.zone) !== delegation.zone
       : referralFrom(message, delegation.zone, name, context.authoritativePort) !== undefined
     const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
     return leadsFurther && isAnswer ? { message, server } : undefined
