@@ -45,7 +45,7 @@ describe('name servers with different TXT records, without an expected value', (
       'warning partial_propagation',
     ])
     expect(findings[0]?.message).toBe(
-      'The name servers of example.com have different TXT records at example.com: ns1.example.com (192.0.2.2, serial 9): "new=1", "same=1"; ns2.example.com (192.0.2.3, serial 3): "old=1", "same=1"',
+      'The name servers of example.com have different TXT records at example.com: "new=1", "same=1" at ns1.example.com (192.0.2.2, serial 9); "old=1", "same=1" at ns2.example.com (192.0.2.3, serial 3)',
     )
     expect(findings[0]?.fix).toMatch(
       /^Wait until the other name servers have copied the zone: .* within 2 hours\./,

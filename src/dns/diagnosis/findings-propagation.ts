@@ -64,7 +64,7 @@ export function differingServers(observations: ZoneObservations): Finding | unde
   return {
     code: 'partial_propagation',
     severity: 'warning',
-    message: `The name servers of ${zone} have different TXT records at ${name}: ${groups.map((group) => `${listed(group)}: ${listValues(group[0]?.values ?? [])}`).join('; ')}`,
+    message: `The name servers of ${zone} have different TXT records at ${name}: ${groups.map((group) => `${listValues(group[0]?.values ?? [])} at ${listed(group)}`).join('; ')}`,
     fix: older.every(isStale)
       ? glueFix(staleGlue)
       : disjoint
