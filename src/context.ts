@@ -188,8 +188,8 @@ export interface DnsNetwork {
 }
 
 /**
- * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, a local firewall, no
- * free buffers); `refused`: nobody listens there; `unreachable`: any other network error; `closed`: the connection ended
+ * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, no free buffers);
+ * `blocked`: this machine doesn't allow it, as a local firewall does; `refused`: nobody listens there; `unreachable`: any other network error; `closed`: the connection ended
  * before an answer arrived; `other-answers`: it only brought answers to other queries; `over-limit`: one check may not send
  * that many queries.
  */
@@ -198,6 +198,7 @@ export class DnsTransportError extends Error {
   readonly kind:
     | 'timeout'
     | 'no-route'
+    | 'blocked'
     | 'refused'
     | 'unreachable'
     | 'closed'

@@ -105,3 +105,45 @@ test.each(['example.com', 'app.example.com'])(
     expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
   },
 )
+
+/** As dnsmasq does with its option `filterwin2k`, in front of a resolver that refuses queries without recursion. */
+test.each([
+  ['refuses with recursion available', RA],
+  ['refuses without', 0],
+])('a forwarder in place of all servers that denies SOA records and %s is noticed', async (_title, flags) => {
+  const world = fakeInternet([
+    { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
+    {
+      apex: 'example.com',
+      servers: { 'ns.example.com': ['192.0.2.2'] },
+      records: [txt('example.com', 'prefix=token')],
+    },
+  ])
+  const respond = (asked: Asked): FakeReply => {
+    if (asked.type === 'SOA') return { flags: RA | AA }
+    return asked.recursionDesired ? world({ ...asked, server: RESOLVER }) : { flags: flags | RCODE.REFUSED }
+  }
+  for (const expected of ['prefix=token', null]) {
+    const { report } = await timedCheck(respond, { expected })
+    expect(report).toMatchObject({
+      verdict: 'unknown',
+      zone: 'example.com',
+      findings: [{ code: 'dns_intercepted' }],
+    })
+  }
+})
+
+test('a referral counts more than an empty answer with authority', async () => {
+  const world = fakeInternet([
+    { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.3'] } },
+    {
+      apex: 'example.com',
+      servers: { 'ns.example.com': ['192.0.2.2'] },
+      records: [txt('example.com', 'prefix=token')],
+    },
+  ])
+  const { report } = await timedCheck((asked) =>
+    asked.server === '192.0.2.1' ? { flags: AA } : world(asked),
+  )
+  expect(report).toMatchObject({ verdict: 'ready', zone: 'example.com' })
+})

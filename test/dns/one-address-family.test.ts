@@ -74,3 +74,15 @@ test('on a machine without a route to any name server, its own network is the fi
     ],
   })
 })
+
+test('on a machine whose firewall blocks queries to the name servers, the firewall is named', async () => {
+  const world = fakeInternet([
+    { apex: 'com', servers: REGISTRY },
+    { apex: 'example.com', servers: BOTH },
+  ])
+  const { report } = await timedCheck((asked) => (asked.server === RESOLVER ? world(asked) : 'blocked'))
+  expect(report).toMatchObject({
+    verdict: 'unknown',
+    findings: [{ code: 'nameserver_unreachable', message: expect.stringContaining('a firewall on it') }],
+  })
+})

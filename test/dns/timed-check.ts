@@ -46,20 +46,26 @@ export function timedEffects(
 
 interface TimedCheckOptions {
   readonly name?: string
+  readonly expected?: string | null
   readonly resolvers?: readonly string[]
   readonly roundMs?: Parameters<typeof timedEffects>[1]
 }
 
-/** Checks in virtual time whether the name, `example.com` by default, has the record `prefix=token`. */
+/** Checks in virtual time whether the name has the record: by default, whether `example.com` has `prefix=token`. */
 export async function timedCheck(
   respond: (asked: Asked) => FakeReply,
-  { name = 'example.com', resolvers = [RESOLVER], roundMs }: TimedCheckOptions = {},
+  {
+    name = 'example.com',
+    expected = 'prefix=token',
+    resolvers = [RESOLVER],
+    roundMs,
+  }: TimedCheckOptions = {},
 ): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
   const { effects, asked } = timedEffects(respond, roundMs)
   const report = await checkDns(
     {
       name,
-      expected: 'prefix=token',
+      expected,
       resolvers: resolvers.map((address) => ({ address, port: 53 })),
       authoritativePort: 53,
       publicResolvers: false,

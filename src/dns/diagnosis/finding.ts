@@ -40,6 +40,7 @@ export type FindingCode =
   | 'partial_propagation'
   | 'lame_nameserver'
   | 'nameserver_unreachable'
+  | 'nameserver_alias'
   | 'parent_child_mismatch'
   | 'delegation_not_checked'
   | 'zone_not_delegated'

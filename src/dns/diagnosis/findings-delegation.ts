@@ -66,6 +66,22 @@ export function zoneNotDelegated(
   }
 }
 
+/** The target of an NS record must not be an alias (RFC 2181 section 10.3), and some resolvers don't use one that is. */
+export function aliasedNameServers(observations: ZoneObservations): Finding | undefined {
+  const { zone, servers, hostAliases = new Map<string, string>() } = observations
+  if (hostAliases.size === 0) return undefined
+  const all = servers.every(({ host }) => hostAliases.has(host))
+  const one = hostAliases.size === 1
+  const listed = [...hostAliases].map(([host, target]) => `${host} (to ${target})`).join(', ')
+  return {
+    code: 'nameserver_alias',
+    severity: all ? 'error' : 'warning',
+    message: `${listed} ${one ? 'is an alias (CNAME), and a name server' : 'are aliases (CNAME), and name servers'} must not be (RFC 2181 section 10.3): ${all ? `some resolvers, such as BIND, can't look up anything in ${zone}` : `some resolvers, such as BIND, don't use ${one ? 'it' : 'them'}`}`,
+    fix: `Replace ${one ? 'the CNAME of this name server with its' : 'the CNAMEs of these name servers with their'} A/AAAA records, or list ${[...new Set(hostAliases.values())].join(', ')} instead ${delegationPlace(observations)} and in the NS records of ${zone}`,
+    details: { zone, aliases: Object.fromEntries(hostAliases) },
+  }
+}
+
 /** The parent's and the zone's own NS records differ; undefined if they don't. */
 export function parentChildMismatch(observations: ZoneObservations): Finding | undefined {
   const { parent, childHosts } = observations

@@ -1,7 +1,15 @@
-import type { StaleGlue } from '../observation/observations.ts'
-import { type Observation, type Observations, oldStateTtl } from '../observation/observations.ts'
+import { formatDuration } from '../../terminal/duration.ts'
+import {
+  type Observation,
+  type Observations,
+  oldStateTtl,
+  type StaleGlue,
+  type ZoneObservations,
+} from '../observation/observations.ts'
+import { groupByTxtSet, isNewer, serialOf } from '../observation/txt-groups.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
+import { listValues } from './labels.ts'
 import { join, quote, type Text, text, unquoted } from './text.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
@@ -44,6 +52,51 @@ export function partialPropagation(
       old_state_ttl: oldStateTtl(withoutRecord),
     },
   }
+}
+
+/** The name servers have different TXT records at the name; undefined if they agree. */
+export function differingServers(observations: ZoneObservations): Finding | undefined {
+  const { name, zone, servers, staleGlue = [] } = observations
+  const [newest, ...others] = groupByTxtSet(servers)
+  if (newest === undefined || others.length === 0) return undefined
+  const groups = [newest, ...others]
+  const older = others.flat()
+  const isStale = ({ host, server }: Observation) =>
+    staleGlue.some((stale) => stale.host === host && stale.glue === server?.address)
+  const disjoint = disjointNsSets(newest, older)
+  const listed = (group: readonly Observation[]) => group.map(describeServer).join(', ')
+  return {
+    code: 'partial_propagation',
+    severity: 'warning',
+    message: text`The name servers of ${zone} have different TXT records at ${name}: ${join(
+      groups.map((group) => text`${listValues(group[0]?.values ?? [])} at ${listed(group)}`),
+      '; ',
+    )}`,
+    fix: older.every(isStale)
+      ? glueFix(staleGlue)
+      : disjoint
+        ? `The name servers belong to two different zones: one lists only ${disjoint.with.join(', ')}, the other only ${disjoint.without.join(', ')}. Waiting won't help. Make every change in both places, or remove one set from the delegation`
+        : [...(staleGlue.length > 0 ? [glueFix(staleGlue)] : []), copyFix(newest, older)].join('. '),
+    details: {
+      groups: groups.map((group) => ({
+        values: decodeValues(group[0]?.values ?? []),
+        servers: group.map((server) => ({ ...identify(server), serial: serialOf(server) })),
+      })),
+      ...(disjoint ? { apart: [disjoint.with, disjoint.without] } : {}),
+      ...(staleGlue.length > 0 ? { stale_glue: staleGlue } : {}),
+    },
+  }
+}
+
+/** Copies of a zone name the same primary server, and only one that is behind has an older serial. */
+function copyFix(newest: readonly Observation[], older: readonly Observation[]): string {
+  const primaries = new Set([...newest, ...older].flatMap(({ soa }) => soa?.primary ?? []))
+  const lag = lagOf(newest, older)
+  const refresh = Math.max(0, ...older.map(({ soa }) => soa?.refresh ?? 0))
+  if (lag === 'behind' && primaries.size === 1) return waitForCopies(formatDuration(refresh))
+  return primaries.size > 1
+    ? `They don't copy the zone from each other: their SOA records name different primary servers (${[...primaries].join(', ')}). Waiting won't help: make every change at each provider`
+    : LAG_FIXES[lag]
 }
 
 /** The parent zone sends resolvers to an address that the zone itself doesn't have. */
@@ -116,11 +169,12 @@ const LAG_FIXES: Readonly<Record<Lag, string>> = {
   ahead:
     'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited',
   same: "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone",
-  behind:
-    "Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within the time shown. If it takes longer, ask the DNS provider why they haven't",
+  behind: waitForCopies('the time shown'),
 }
 
-const serialOf = (server: Observation) => server.soa?.serial ?? null
+function waitForCopies(longest: string): string {
+  return `Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within ${longest}. If it takes longer, ask the DNS provider why they haven't`
+}
 
 /** `ns1.example.com (192.0.2.1, serial 42)`. */
 function describeServer(server: Observation): string {
@@ -158,12 +212,6 @@ function disjointNsSets(
   const sets = { with: hosts(withRecord).sort(), without: hosts(withoutRecord).sort() }
   const areKnown = [...withRecord, ...withoutRecord].every((server) => server.nsSet !== undefined)
   return areKnown && sets.with.every((host) => !sets.without.includes(host)) ? sets : undefined
-}
-
-/** Serial numbers wrap around, so their distance tells which is newer (RFC 1982). */
-function isNewer(serial: number | null, other: number | null): boolean {
-  if (serial === null || other === null || serial === other) return false
-  return (serial - other) >>> 0 < 0x8000_0000
 }
 
 const identify = (server: Observation) => ({

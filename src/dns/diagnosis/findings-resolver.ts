@@ -34,13 +34,16 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
       // The CNAME next to the record is a finding already.
       return followsCnameBeside(observations, resolver) ? undefined : withoutRecord(observations, resolver)
     default:
-      // Another finding says why it fails: invalid signatures, or servers that drop queries.
-      return failsValidation(resolver) ||
-        (isFailure(resolver) && observations.servers.some((server) => server.dropped !== undefined))
+      // Another finding says why it fails.
+      return failsValidation(resolver) || (isFailure(resolver) && isExplained(observations))
         ? undefined
         : broken(observations, resolver)
   }
 }
+
+/** Whether name servers that drop queries, or that are aliases, explain why resolvers fail. */
+const isExplained = ({ servers, hostAliases }: Observations) =>
+  servers.some((server) => server.dropped !== undefined) || (hostAliases?.size ?? 0) > 0
 
 /** Why a resolver lacks the record. Waiting only helps if it is cached. */
 function withoutRecord(observations: Observations, resolver: ResolverObservation): Finding {

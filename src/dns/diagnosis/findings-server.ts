@@ -6,10 +6,12 @@ import {
   type Observation,
   type ZoneObservations,
 } from '../observation/observations.ts'
+import { listedRegistry } from '../resolution/registry.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import {
+  aliasedNameServers,
   delegationNotChecked,
   delegationPlace,
   noNameservers,
@@ -31,6 +33,7 @@ export function serverFindings(observations: ZoneObservations): Finding[] {
     droppedQueries(observations, 'udp'),
     droppedQueries(observations, 'edns'),
     droppedQueries(observations, 'do'),
+    aliasedNameServers(observations),
     parentChildMismatch(observations),
     delegationNotChecked(observations),
     tooManyTxt(observations),
@@ -90,26 +93,28 @@ function serverEvidence(servers: readonly Observation[]) {
  * asked. Some routers redirect IPv4 only, so one address family may be enough.
  */
 function interceptedServers(
-  { servers, recursionAbove = [], parent }: ZoneObservations,
+  { zone, servers, recursionAbove = [], parent }: ZoneObservations,
   lame: readonly Observation[],
 ): readonly Observation[] {
   const answered = servers.filter((server) => server.rcode !== undefined)
-  // Some relays don't offer recursion, but what they answer still comes from a cache.
-  const isFromCache = (server: Observation) =>
-    recursionAbove.length > 0 &&
-    (server.values.length > 0 || server.aliases.length > 0 || server.negativeTtl !== undefined)
+  // A registry's servers do serve its zone.
+  if (listedRegistry(zone) === zone && answered.every((server) => lame.includes(server))) return lame
+  // Some relays don't offer recursion, and resolvers may refuse queries without recursion.
+  const isRelayed = (server: Observation) =>
+    recursionAbove.some((above) => isV6(above) === isV6(server.server))
   const isRecursion = (server: Observation) =>
-    !server.authoritative && (server.recursionAvailable || isFromCache(server))
+    !server.authoritative && (server.recursionAvailable || isRelayed(server))
   const isData = answered.every((server) => server.rcode === 'NOERROR' || server.rcode === 'NXDOMAIN')
   if (answered.every(isRecursion) && (recursionAbove.length > 0 || (isData && parent === undefined)))
     return lame
-  const isV6 = (server: DnsAddress | undefined) => isIPv6(server?.address ?? '')
   return lame.filter(
-    ({ server }) =>
-      recursionAbove.some((above) => isV6(above) === isV6(server)) &&
-      answered.every((other) => isV6(other.server) !== isV6(server) || isRecursion(other)),
+    (server) =>
+      isRelayed(server) &&
+      answered.every((other) => isV6(other.server) !== isV6(server.server) || isRecursion(other)),
   )
 }
+
+const isV6 = (server: DnsAddress | undefined) => isIPv6(server?.address ?? '')
 
 function intercepted(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
   const hasRecord = servers.some((server) => hasText(server.values, observations.expected))
@@ -197,6 +202,7 @@ const TCP_FAILURES: Readonly<Record<string, string>> = {
   closed: 'closes the connection without an answer',
   'other-answers': 'answers other queries than the one it was sent',
   'no-route': "can't be reached from this machine",
+  blocked: 'is blocked by a firewall on this machine',
 }
 
 function tcpBlocked(
@@ -212,7 +218,9 @@ function tcpBlocked(
     !readable &&
     observations.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
   // A connection that this machine couldn't open says nothing about the server.
-  const closed = truncated.find(({ tcpFailure }) => tcpFailure !== 'timeout' && tcpFailure !== 'no-route')
+  const closed = truncated.find(
+    ({ tcpFailure }) => !['timeout', 'no-route', 'blocked'].includes(tcpFailure ?? 'timeout'),
+  )
   const failure = (closed ?? truncated[0] ?? concerned[0])?.tcpFailure
   const harmless = withRecord.length > 0 || someAnswered || readable
   // If it is closed at the server, or to a resolver elsewhere as well, it isn't this network.
@@ -250,7 +258,13 @@ function notQueried(observations: ZoneObservations, servers: readonly Observatio
     certain: false,
     details: { servers: serverEvidence(servers) },
   } as const
-  if (servers.some(({ noRoute }) => noRoute !== true))
+  if (servers.some(({ unsent }) => unsent === 'blocked'))
+    return {
+      ...common,
+      message: `This machine isn't allowed to send DNS queries to the name servers of ${zone}, most likely by a firewall on it: ${listServers(servers)}. The record itself may be fine`,
+      fix: "Allow outbound DNS (port 53, UDP and TCP) in this machine's firewall, or check from another machine",
+    }
+  if (servers.some(({ unsent }) => unsent === undefined))
     return {
       ...common,
       message: `The name servers of ${zone} couldn't be queried: the check reached its query limit first. The record itself may be fine`,
@@ -275,14 +289,7 @@ function notQueried(observations: ZoneObservations, servers: readonly Observatio
 
 function unreachable(observations: ZoneObservations, dead: readonly Observation[], all: boolean): Finding {
   const common = { code: 'nameserver_unreachable', details: { servers: serverEvidence(dead) } } as const
-  if (all)
-    return {
-      ...common,
-      severity: 'error',
-      message: `No name server of ${observations.zone} answers: ${listServers(dead)}. The record itself may be fine`,
-      fix: "Check this machine's network connection (is outbound port 53 allowed?) and try again; if it works, tell the DNS provider that the servers are down",
-      certain: false,
-    }
+  if (all) return { ...common, severity: 'error', ...nobodyAnswers(observations, dead), certain: false }
   if (isOwnIpv6(observations, dead))
     return {
       ...common,
@@ -300,6 +307,25 @@ function unreachable(observations: ZoneObservations, dead: readonly Observation[
     severity: 'warning',
     message: `${listServers(dead)} ${what}`,
     fix: `Verification may fail if it queries ${dead.length === 1 ? 'this server: have it repaired, or remove it' : 'one of these servers: have them repaired, or remove them'} from the NS records`,
+  }
+}
+
+/** If servers of the zone above answered, this network doesn't block DNS. */
+function nobodyAnswers(
+  { zone, parent, registryUnseen, recursionAbove = [] }: ZoneObservations,
+  dead: readonly Observation[],
+): Pick<Finding, 'message' | 'fix'> {
+  const message = `No name server of ${zone} answers: ${listServers(dead)}`
+  const fine = 'The record itself may be fine'
+  if (parent !== undefined && recursionAbove.length === 0)
+    return {
+      message: `${message}. The servers of ${parent.zone} do, so this network doesn't block all DNS queries. ${fine}`,
+      fix: "Tell the DNS provider that its servers don't answer; to be sure that they are down, check from another network first",
+    }
+  const registry = listedRegistry(zone)
+  return {
+    message: `${message}${registryUnseen === true && registry !== undefined ? `. The registry (${registry}) couldn't be asked either, so this network probably blocks DNS queries` : ''}. ${fine}`,
+    fix: "Check this machine's network connection, and whether outbound port 53 (UDP and TCP) is allowed, or check from another network. If the servers don't answer there either, tell the DNS provider that they are down",
   }
 }
 

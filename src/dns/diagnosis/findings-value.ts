@@ -9,6 +9,7 @@ import {
   invisibleCharacters,
 } from './characters.ts'
 import type { Finding } from './finding.ts'
+import { isMasked } from './placeholder.ts'
 import { join, quote, type Text, text, unquoted } from './text.ts'
 import { type ExplainedValue, encodingOf, type ValueFault } from './value-comparison.ts'
 
@@ -75,7 +76,7 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   },
   placeholder: {
     message: (expected, seen) =>
-      text`The record holds a placeholder from the instructions instead of the actual value: ${compared(expected, seen)}`,
+      text`The record holds ${isMasked(seen) ? 'a token that was copied from a field that hides it' : 'a placeholder from the instructions'} instead of the actual value: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   stale_token: {

@@ -3,6 +3,7 @@ import { isRegistry, registeredDomain } from '../resolution/registry.ts'
 import type { Finding } from './finding.ts'
 import { aliasCause } from './findings-alias.ts'
 import { zoneNotDelegated } from './findings-delegation.ts'
+import { differingServers } from './findings-propagation.ts'
 import { providersOf } from './providers.ts'
 
 /** What to know about the TXT values at a name if no value is expected: where they come from, and who hosts the zone. */
@@ -12,13 +13,19 @@ export function zoneFindings(observations: ZoneObservations): Finding[] {
   const isEmpty = groupByOutcome(servers).withoutRecord.every(({ values }) => values.length === 0)
   const registry = isEmpty ? registryFinding(observations) : undefined
   if (registry !== undefined) return [registry]
-  return [aliasCause(observations), providerHint(observations)].filter((finding) => finding !== undefined)
+  const differing = differingServers(observations)
+  const { withoutRecord } = groupByOutcome(servers)
+  // Without an answer nothing says who hosts the zone; with different ones, there is more than one place to edit.
+  const hint = differing === undefined && withoutRecord.length > 0 ? providerHint(observations) : undefined
+  return [differing, aliasCause(observations), hint].filter((finding) => finding !== undefined)
 }
 
 /** The name is, or is directly in, a zone that only its registry can change; undefined if it isn't. */
-export function registryFinding({ name, zone }: ZoneObservations): Finding | undefined {
+export function registryFinding({ name, zone, servers }: ZoneObservations): Finding | undefined {
   if (isRegistry(name)) return registryName(name)
-  return isRegistry(zone) && name !== zone ? undelegatedDomain(name, zone) : undefined
+  // Only the registry's own answer shows that it doesn't delegate the domain.
+  const isAnswered = groupByOutcome(servers).withoutRecord.length > 0
+  return isAnswered && isRegistry(zone) && name !== zone ? undelegatedDomain(name, zone) : undefined
 }
 
 /** Only the registry can edit that zone; the user probably means a domain below it. */

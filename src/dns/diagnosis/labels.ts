@@ -40,6 +40,14 @@ export function valuesSeen({ nameservers }: CheckReport): string[] {
   return [...new Set(nameservers.flatMap(({ values }) => values))]
 }
 
+/** Whether some of the values seen are missing at a name server that answered. */
+export function serversDiffer(report: CheckReport): boolean {
+  const seen = valuesSeen(report)
+  return report.nameservers.some(
+    ({ outcome, values }) => isDnsData(outcome) && seen.some((value) => !values.includes(value)),
+  )
+}
+
 /** No cache keeps a record for longer (RFC 8767 section 4), whatever its TTL. */
 const MAX_CACHE_SECONDS = 7 * 86_400
 

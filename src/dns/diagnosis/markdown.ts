@@ -2,7 +2,7 @@ import { formatDuration } from '../../terminal/duration.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import { readableName } from './render.ts'
 import type { CheckReport } from './report.ts'
 import { findingJson } from './report-json.ts'
@@ -32,7 +32,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
       ? []
       : [`- **Cause:** ${prose(cause.message)}`, `- **Fix:** ${prose(cause.fix)}`]),
     report.expected === null
-      ? `- **TXT records:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
+      ? `- **TXT records${serversDiffer(report) ? ' (not all name servers have these)' : ''}:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
       : `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
     ...(report.retry_after_seconds

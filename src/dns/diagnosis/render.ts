@@ -8,7 +8,7 @@ import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { difference } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { capitalize, partsOf, plainText, shorten, type Text } from './text.ts'
 
@@ -90,7 +90,11 @@ function headline(report: CheckReport, layout: Layout): string {
         '',
         layout,
         palette.strong,
-      ) + listed(valuesSeen(report), layout)
+      ) +
+      (serversDiffer(report)
+        ? paragraph('Not all name servers have these:', '', layout, palette.warning)
+        : '') +
+      listed(valuesSeen(report), layout)
     )
   const paint = report.ready ? palette.good : report.verdict === 'wait' ? palette.warning : palette.bad
   const zone =

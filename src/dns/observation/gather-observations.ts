@@ -18,6 +18,7 @@ import {
 import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
 import { findStaleGlue } from './stale-glue.ts'
+import { groupByTxtSet } from './txt-groups.ts'
 import { findUnansweredSignatures } from './unanswered-signatures.ts'
 import { findUndelegatedZone } from './undelegated-zone.ts'
 
@@ -119,7 +120,9 @@ export async function gatherObservations<Expected extends string | null>(
   const asking = isVisible(servers) || unreadable ? (early ?? askResolvers()) : Promise.resolve([])
   const signatureDrops = findUnansweredSignatures(withRecord, zone, asking, otherContext)
   signatureDrops.catch(() => undefined)
-  const glue = findStaleGlue(located, withRecord, withoutRecord, otherContext)
+  const [newest = [], ...older] = groupByTxtSet(servers)
+  const [current, outdated] = expected === null ? [newest, older.flat()] : [withRecord, withoutRecord]
+  const glue = findStaleGlue(located, current, outdated, otherContext)
   glue.catch(() => undefined)
   const undelegated = findUndelegatedZone(located, servers, { name, expected }, otherContext)
   undelegated.catch(() => undefined)
@@ -139,7 +142,8 @@ export async function gatherObservations<Expected extends string | null>(
     registryUnseen: located.registryUnseen === true,
     recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),
-    staleGlue: withoutRecord.length > 0 ? await glue : [],
+    hostAliases: survey.hostAliases,
+    staleGlue: outdated.length > 0 ? await glue : [],
     undelegated: await undelegated,
     alias: seen.alias,
     resolvers: seenByResolvers,

@@ -18,6 +18,8 @@ export interface NameServerSurvey {
   readonly seen: () => Observation[]
   /** The zone's own NS set, merged from all servers; undefined if none gave one. */
   readonly childHosts: () => string[] | undefined
+  /** The hosts whose addresses were only found at the target of an alias, with that target. */
+  readonly hostAliases: ReadonlyMap<string, string>
   readonly done: Promise<void>
 }
 
@@ -38,6 +40,7 @@ export function surveyNameServers(
   const started = new Map<string, Promise<void>>()
   const hosts = new Map<string, Promise<void>>()
   const childHosts = new Set<string>()
+  const hostAliases = new Map<string, string>()
 
   const pending: Promise<void>[] = []
   const track = (...tasks: Promise<void>[]) => {
@@ -88,6 +91,7 @@ export function surveyNameServers(
       const found = await (known.length > 0
         ? withTimeLimit(context.resolveHost(host))
         : context.resolveHost(host))
+      if (known.length === 0 && found.alias !== undefined) hostAliases.set(host, found.alias)
       const addresses = uniqueAddresses([
         ...known,
         ...found.addresses,
@@ -111,6 +115,7 @@ export function surveyNameServers(
         [...(alsoKnownAs.get(key) ?? [observation.host])].map((host) => ({ ...observation, host })),
       ),
     childHosts: () => (childHosts.size > 0 ? [...childHosts] : undefined),
+    hostAliases,
     done,
   }
 }

@@ -52,8 +52,8 @@ export interface Observation {
   readonly cnameBeside?: string | undefined
   /** The zone's NS set as this server has it. */
   readonly nsSet: readonly string[] | undefined
-  /** This machine couldn't send anything to that address, which says nothing about the server. */
-  readonly noRoute?: true
+  /** Why this machine couldn't send anything to that address, which says nothing about the server. */
+  readonly unsent?: 'no-route' | 'blocked'
   /** The queries that the server doesn't answer: over UDP, those with the DO bit (RFC 3225), those with EDNS, or all. */
   readonly dropped: 'do' | 'edns' | 'udp' | undefined
 }
@@ -139,7 +139,9 @@ export interface Observations<Expected extends string | null = string> {
   readonly registryUnseen?: boolean
   readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
-  /** Looked for if some servers lack a record that others have. */
+  /** The name servers that are aliases, with the target. */
+  readonly hostAliases?: ReadonlyMap<string, string>
+  /** Looked for if some servers lack a record that others have, or without an expected value if their TXT sets differ. */
   readonly staleGlue?: readonly StaleGlue[]
   readonly undelegated?: UndelegatedZone | undefined
   readonly alias: AliasPath | undefined

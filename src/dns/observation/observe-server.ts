@@ -182,8 +182,8 @@ export function classifyResolver(
 function failure({
   kind,
   ms,
-}: Exclude<Reply, { kind: 'answer' }>): Pick<Observation, 'outcome' | 'ms' | 'noRoute'> {
-  if (kind === 'no-route') return { outcome: 'not_checked', ms: null, noRoute: true }
+}: Exclude<Reply, { kind: 'answer' }>): Pick<Observation, 'outcome' | 'ms' | 'unsent'> {
+  if (kind === 'no-route' || kind === 'blocked') return { outcome: 'not_checked', ms: null, unsent: kind }
   if (kind === 'not-asked') return { outcome: 'not_checked', ms: null }
   return { outcome: kind === 'silent' ? 'timeout' : 'unreachable', ms }
 }

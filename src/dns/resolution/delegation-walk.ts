@@ -5,7 +5,7 @@ import { ancestors, isWithin } from '../wire/name.ts'
 import { type Delegation, delegationFrom, referralFrom } from './delegation.ts'
 import { askServersForHost, LEVEL_MS, uniqueAddresses } from './host-addresses.ts'
 import { bestOf, firstDefined } from './race.ts'
-import { isRegistry, registeredDomain } from './registry.ts'
+import { isRegistry, listedRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
 
 export interface Located {
@@ -151,11 +151,14 @@ async function askAnyOf(
     hasAnswers = true
     // One address family may be redirected and the other not, so each server is reported.
     // Some relays don't offer recursion, but what they answer still comes from a cache.
-    const isRecursion =
-      !message.aa && (message.ra || soaOf(message) !== undefined || message.answers.length > 0)
+    // Some forwarders claim authority for the empty answers that they give themselves; a registry's server has an SOA.
+    const hasRecords = soaOf(message) !== undefined || message.answers.length > 0
+    const isRecursion = message.aa ? message.ra && !hasRecords : message.ra || hasRecords
     if (isRecursion && isAboveDomains(delegation.zone)) progress.onRecursion(delegation.zone, server)
-    const leadsFurther =
-      message.aa || referralFrom(message, delegation.zone, name, context.authoritativePort) !== undefined
+    const isEmpty = message.rcode === 'NOERROR' ? !hasRecords : isRecursion
+    const leadsFurther = message.aa
+      ? !isEmpty || listedRegistry(delegation.zone) !== delegation.zone
+      : referralFrom(message, delegation.zone, name, context.authoritativePort) !== undefined
     const isAnswer = message.rcode === 'NOERROR' || message.rcode === 'NXDOMAIN'
     return leadsFurther && isAnswer ? { message, server } : undefined
   }
@@ -186,8 +189,11 @@ async function askAnyOf(
     message.rcode === 'NXDOMAIN' && isAboveDomains(delegation.zone)
   const isAnswerFromAbove = ({ message }: StepAnswer) =>
     message.answers.length === 0 && isFromAbove(soaOf(message), delegation.zone)
-  const worth = (answer: StepAnswer) => (isDenial(answer) || isAnswerFromAbove(answer) ? 1 : 0)
-  const best = await bestOf([...glued, ...lookups], worth, effects)
+  const isBare = ({ message }: StepAnswer) =>
+    message.aa && message.answers.length === 0 && soaOf(message) === undefined
+  const rankOf = (answer: StepAnswer) =>
+    isDenial(answer) || isAnswerFromAbove(answer) || isBare(answer) ? 1 : 0
+  const best = await bestOf([...glued, ...lookups], rankOf, effects)
   return best ?? (hasAnswers ? 'dead-end' : undefined)
 }
 

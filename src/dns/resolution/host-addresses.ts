@@ -19,6 +19,7 @@ export async function queryHostAddresses(
 ): Promise<HostAddresses> {
   if (!isAskable(host)) return { addresses: [], failure: 'no-address' }
   const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LOOKUP_MS)
+  let alias: string | undefined
   const families = await Promise.all(
     (['A', 'AAAA'] as const).map((type) =>
       bestOf(
@@ -28,6 +29,8 @@ export async function queryHostAddresses(
           const { rcode, ra } = reply.message
           const found =
             rcode === 'NOERROR' ? answeredAddresses(reply.message, host, context.authoritativePort) : []
+          for (const record of reply.message.answers)
+            if (record.type === 'CNAME' && record.name === host) alias = record.target
           // Without recursion, it knows only its own zones.
           if (found.length > 0 || !ra) return found.length > 0 ? found : undefined
           return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? found : ('failed' as const)
@@ -38,7 +41,7 @@ export async function queryHostAddresses(
     ),
   )
   const addresses = uniqueAddresses(families.flatMap((found) => (found === 'failed' ? [] : (found ?? []))))
-  if (addresses.length > 0) return { addresses, failure: undefined }
+  if (addresses.length > 0) return { addresses, failure: undefined, alias }
   if (families.includes(undefined)) return { addresses, failure: 'timeout' }
   return { addresses, failure: families.includes('failed') ? 'lookup-failed' : 'no-address' }
 }

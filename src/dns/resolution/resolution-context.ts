@@ -5,6 +5,8 @@ export interface HostAddresses {
   readonly addresses: readonly DnsAddress[]
   /** Why there is no address; `lookup-failed`: missing glue, name servers in a circle, a zone that is down. */
   readonly failure: 'no-address' | 'lookup-failed' | 'timeout' | undefined
+  /** The target if the host is an alias. */
+  readonly alias?: string | undefined
 }
 
 /** What the search for zones and hosts needs: whom to ask, and until when. */

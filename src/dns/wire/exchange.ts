@@ -3,6 +3,7 @@ import { type DnsAddress, DnsTransportError } from '../../context.ts'
 import type { DnsEffects } from './effects.ts'
 import { linkedAbort } from './linked-abort.ts'
 import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
+import { isUnsent } from './query-limit.ts'
 
 export interface AskOptions {
   readonly recursionDesired?: boolean
@@ -27,10 +28,11 @@ export type Reply =
       readonly secondTry: 'udp' | 'tcp' | undefined
     }
   /**
-   * `no-route`: nothing could be sent, as on a machine with only one of IPv4 and IPv6, which says nothing about the server.
+   * `no-route`: nothing could be sent, as on a machine with only one of IPv4 and IPv6, which says nothing about the server;
+   * nor does `blocked`: a firewall on this machine doesn't allow it.
    * `not-asked`: the check has used all its queries.
    */
-  | { readonly kind: 'silent' | 'unreachable' | 'no-route' | 'not-asked'; readonly ms: number }
+  | { readonly kind: 'silent' | 'unreachable' | 'no-route' | 'blocked' | 'not-asked'; readonly ms: number }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
@@ -84,7 +86,7 @@ async function askOnce(
     effects.signal.throwIfAborted()
     const first = via('udp', udpSize).catch(async (error: unknown) => {
       // Many machines have no IPv6 route, and that stays so.
-      if (transportErrorKind(error) !== 'no-route' || isIPv6(server.address)) throw error
+      if (!isUnsent(transportErrorKind(error)) || isIPv6(server.address)) throw error
       await clock.sleep(SEND_AGAIN_MS, round.signal)
       return await via('udp', udpSize)
     })
@@ -103,7 +105,7 @@ async function askOnce(
       if (early === 'answered') return await firstTry
       // A closed UDP port or a missing route needs no wait; TCP may still be open if UDP isn't.
       if (early !== 'retry')
-        return transportErrorKind(early) === 'no-route' ? await firstTry : await retryVia('tcp', udpSize)
+        return isUnsent(transportErrorKind(early)) ? await firstTry : await retryVia('tcp', udpSize)
       return await Promise.any([retryVia('udp', undefined), retryVia('tcp', udpSize)])
     })()
     // If it rejects after losing the race, nobody else handles that.
@@ -158,7 +160,8 @@ export async function answersUdp(
   const tryOnce = () =>
     send('udp', server, question, options, { ...effects, signal: round.signal }, size).catch(
       (error: unknown) => {
-        if (!['over-limit', 'no-route'].includes(transportErrorKind(error))) throw error
+        const kind = transportErrorKind(error)
+        if (kind !== 'over-limit' && !isUnsent(kind)) throw error
       },
     )
   try {
@@ -219,6 +222,6 @@ function transportErrorKind(error: unknown): DnsTransportError['kind'] {
 function replyKind(error: unknown): Exclude<Reply['kind'], 'answer'> {
   const kind = transportErrorKind(error)
   if (kind === 'over-limit') return 'not-asked'
-  if (kind === 'no-route') return kind
+  if (isUnsent(kind)) return kind
   return kind === 'timeout' || kind === 'aborted' ? 'silent' : 'unreachable'
 }

@@ -30,13 +30,14 @@ function failureKind(code: string | undefined, ipv6: boolean): DnsTransportError
     case 'ENETUNREACH':
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
-    case 'EPERM':
-    case 'EACCES':
     case 'ENOBUFS':
     case 'ENOMEM':
     case 'EMFILE':
     case 'ENFILE':
       return 'no-route'
+    case 'EPERM':
+    case 'EACCES':
+      return 'blocked'
     case 'EHOSTUNREACH':
       // Without an IPv6 gateway some systems answer this instead of "network unreachable".
       return ipv6 ? 'no-route' : 'unreachable'

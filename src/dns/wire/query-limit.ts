@@ -1,5 +1,10 @@
 import { type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 
+/** Whether nothing could leave this machine, which says nothing about the server. */
+export function isUnsent(kind: DnsTransportError['kind']): kind is 'no-route' | 'blocked' {
+  return kind === 'no-route' || kind === 'blocked'
+}
+
 /**
  * A network that sends at most this many queries, retries and TCP included. A zone may name any servers and aliases:
  * without a limit, a hostile zone could make one check query thousands of strangers.
@@ -13,7 +18,7 @@ export function limitQueries(dns: DnsNetwork, max: number): DnsNetwork {
       return await dns[transport](exchange)
     } catch (error) {
       // Nothing has left this machine.
-      if (error instanceof DnsTransportError && error.kind === 'no-route') left += 1
+      if (error instanceof DnsTransportError && isUnsent(error.kind)) left += 1
       throw error
     }
   }

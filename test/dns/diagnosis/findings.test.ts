@@ -1103,3 +1103,51 @@ test('the fix in a company’s zone that is open to everyone is to check the reg
     fix: expect.stringMatching(/^Check that nobody\.uk\.com is registered/),
   })
 })
+
+test.each([EXPECTED, null])(
+  'a registry whose servers only refuse is never blamed, nor is its domain: %s',
+  (expected) => {
+    const refused = observation({ outcome: 'refused', rcode: 'REFUSED', authoritative: false })
+    const { verdict, findings } = diagnose({ ...observations({ servers: [refused], zone: 'com' }), expected })
+    expect(verdict).toBe('unknown')
+    expect(findings.map(({ code }) => code)).toEqual(['dns_intercepted'])
+  },
+)
+
+test('a token copied from a field that hides it is called that', () => {
+  const { findings } = diagnosed(observations({ servers: [seen('prefix=••••••••')] }))
+  expect(findings[0]).toMatchObject({
+    code: 'placeholder',
+    message: expect.stringContaining('copied from a field that hides it'),
+  })
+})
+
+describe('if no name server answers', () => {
+  const silent = observation({ outcome: 'timeout', rcode: undefined, authoritative: false })
+  const first = (more: Partial<Observations>) =>
+    diagnosed(observations({ servers: [silent], ...more })).findings[0]
+
+  test('the servers of the zone above show whether this network lets DNS out', () => {
+    expect(first({ parent: { zone: 'com', hosts: ['ns1.example.com'] } })).toMatchObject({
+      code: 'nameserver_unreachable',
+      message: expect.stringContaining(
+        "The servers of com do, so this network doesn't block all DNS queries",
+      ),
+      fix: expect.stringContaining('Tell the DNS provider'),
+    })
+  })
+
+  test('nor a server of the registry, this network probably blocks DNS', () => {
+    expect(first({ registryUnseen: true })).toMatchObject({
+      message: expect.stringContaining("couldn't be asked either, so this network probably blocks DNS"),
+      fix: expect.stringContaining('outbound port 53'),
+    })
+  })
+
+  test('because this machine does not allow it, a firewall is named, not a missing route', () => {
+    const blocked = observation({ ...silent, outcome: 'not_checked', unsent: 'blocked' })
+    const finding = first({ servers: [blocked] })
+    expect(finding?.message).toContain("isn't allowed to send DNS queries to the name servers of example.com")
+    expect(finding?.message).not.toContain('route')
+  })
+})

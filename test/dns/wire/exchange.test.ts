@@ -99,6 +99,7 @@ describe('one question to one server', () => {
     ['refused', 'unreachable'],
     ['unreachable', 'unreachable'],
     ['no-route', 'no-route'],
+    ['blocked', 'blocked'],
     ['silent', 'silent'],
   ] as const)('%s everywhere ends as %s', async (behavior, kind) => {
     const { reply } = await asking(() => behavior)
@@ -138,6 +139,7 @@ describe('one question to one server', () => {
 
 test.each([
   ['no-route', true],
+  ['blocked', true],
   ['silent', false],
 ] as const)(
   'a server does not count as silent if datagrams could not be sent (%s)',

@@ -54,19 +54,22 @@ test.each([
   await expect(ask(await serve(messages, 'close'))).rejects.toMatchObject({ kind })
 })
 
-test.each(['EPERM', 'ENETUNREACH', 'ENOBUFS', 'EMFILE'])(
-  'a datagram that the system refuses to send with %s never left this machine',
-  async (code) => {
-    vi.spyOn(Socket.prototype, 'send').mockImplementation((...args: unknown[]) => {
-      const done = args.at(-1) as (error: Error) => void
-      done(Object.assign(new Error(code), { code }))
-    })
-    const exchange = createDnsNetwork().udp({
-      server: { address: '127.0.0.1', port: 53 },
-      message: Buffer.from('query'),
-      timeoutMs: 5000,
-      accept: () => true,
-    })
-    await expect(exchange).rejects.toMatchObject({ kind: 'no-route' })
-  },
-)
+test.each([
+  ['EPERM', 'blocked'],
+  ['EACCES', 'blocked'],
+  ['ENETUNREACH', 'no-route'],
+  ['ENOBUFS', 'no-route'],
+  ['EMFILE', 'no-route'],
+])('a datagram that the system refuses to send with %s never left this machine', async (code, kind) => {
+  vi.spyOn(Socket.prototype, 'send').mockImplementation((...args: unknown[]) => {
+    const done = args.at(-1) as (error: Error) => void
+    done(Object.assign(new Error(code), { code }))
+  })
+  const exchange = createDnsNetwork().udp({
+    server: { address: '127.0.0.1', port: 53 },
+    message: Buffer.from('query'),
+    timeoutMs: 5000,
+    accept: () => true,
+  })
+  await expect(exchange).rejects.toMatchObject({ kind })
+})
