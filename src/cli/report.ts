@@ -23,7 +23,8 @@ export async function report(
       if (!expected && argv.includes('--verbose') && error instanceof Error) {
         await stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
       }
-    }
+      // The terminal shows ^C, and the prompt follows.
+    } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed
   }
