@@ -61,8 +61,8 @@ const COLUMNS: readonly Column[] = [
 
 export const command = defineCommand<Options>({
   description:
-    'Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain’s own name ' +
-    'servers directly and names the cause with a fix. It doesn’t ask the service to verify anything, and won’t poison ' +
+    "Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain's own name " +
+    "servers directly and names the cause with a fix. It doesn't ask the service to verify anything, and won't poison " +
     'caches with a negative answer. For a domain without a claim on this machine it needs no account: with --value it ' +
     'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has.',
   arguments: [
@@ -103,7 +103,7 @@ export const command = defineCommand<Options>({
   ],
   output: { fields: REPORT_FIELDS, columns: COLUMNS, formats: ['markdown'] },
   examples: {
-    'mailclaim claims check example.com': 'why isn’t this claim verifying?',
+    'mailclaim claims check example.com': "why isn't this claim verifying?",
     'mailclaim claims check example.net': 'what is in DNS? without a claim or an account',
     'mailclaim claims check example.net --value prefix=token': 'is this value there? without an account',
     'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
