@@ -7,7 +7,7 @@ import { type FileLocks, withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
 import { environmentKey } from './authorizer.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
-import { fingerprint, isBeingSent, journaled, journaledAt } from './journal.ts'
+import { fingerprint, isBeingSent, isJournaled, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, type SessionRecord } from './record.ts'
@@ -188,6 +188,8 @@ async function classifyUnderLock(
   if (sent.has(sha256)) {
     if (locks !== undefined && isBeingSent(journals, sha256, locks))
       return { ...common, state: 'refreshing', problem: undefined }
+    // Its sender has ended since the journal was read, with a known outcome.
+    if (!isJournaled(journals, sha256)) return classifyUnderLock(context, storage, record, token, locks)
     const interruptedAt = await journaledAt(journals, sha256)
     return {
       ...common,

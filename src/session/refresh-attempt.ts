@@ -115,7 +115,7 @@ function openJournalAsOnlySender(
   { context, guard, storage, secret, sha256, resend }: RefreshAttempt,
   entry: OpenEntry,
 ): boolean {
-  if (!guard.isCurrent()) return false
+  if (!guard.isCurrent() || (resend && !isJournaled(guard.journals, sha256))) return false
   const now = context.clock.now()
   entry.fd = (resend ? reopenJournal : openJournal)(guard.journals, sha256, now, guard)
   if (!resend && entry.fd === undefined) return false

@@ -7,7 +7,14 @@ import { type HeldLock, type LockOptions, STILL_HELD, withLock } from '../storag
 import { note, warn } from '../terminal/notices.ts'
 import { type AccessToken, isAdoptable, readAccessToken } from './access-token.ts'
 import { type Guard, lockDeadline, RETRY_LIMIT_MS, withGuard } from './guard.ts'
-import { closeJournalQuietly, fingerprint, isBeingSent, journaled, journaledAt } from './journal.ts'
+import {
+  closeJournalQuietly,
+  fingerprint,
+  isBeingSent,
+  isJournaled,
+  journaled,
+  journaledAt,
+} from './journal.ts'
 import { interrupted, interruptedQuestion, lockReplaced, notSignedIn, sessionOver } from './messages.ts'
 import { secretStorage, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord } from './record.ts'
@@ -119,6 +126,8 @@ async function renewUnderLock(
     // What another process, under a new lock, did meanwhile looks like a damaged session.
     if (attempt === undefined) return 'lock_replaced'
     if (attempt.resend && isBeingSent(guard.journals, attempt.sha256, guard)) return STILL_HELD
+    // Its sender has ended since the journal was read, with a known outcome.
+    if (attempt.resend && !isJournaled(guard.journals, attempt.sha256)) return 'lock_replaced'
     if (!attempt.resend || options.retryInterrupted) return sendUntilAnswered(attempt)
     const { sha256 } = attempt
     const sentAt = await journaledAt(guard.journals, sha256)

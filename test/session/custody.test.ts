@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
   type Context,
@@ -27,6 +27,7 @@ import { readAccessToken } from '../../src/session/access-token.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { forgetSession } from '../../src/session/forget.ts'
+import { journalDirectory } from '../../src/session/guard.ts'
 import { fingerprint } from '../../src/session/journal.ts'
 import { secretStorage } from '../../src/session/paths.ts'
 import { profilesWithSecrets } from '../../src/session/profiles.ts'
@@ -94,6 +95,36 @@ describe('the lock file of a session', () => {
       expect(world.context.stderr.text).toBe('')
     },
   )
+
+  it('a token whose sender ends while the journal is read is not taken for an interrupted one', async () => {
+    const fake = createFakeKeychain()
+    let journal = ''
+    const keychain: Keychain = {
+      async call(request) {
+        const answer = await fake.call(request)
+        // The journal has been listed; its entry goes as the sender ends.
+        if (request.operation === 'get' && journal !== '') rmSync(journal, { force: true })
+        return answer
+      },
+    }
+    const world = await createSandboxSession({ keychain })
+    await world.signIn('keychain')
+    const record = await readRecord(world.paths)
+    if (record === undefined) throw new Error('nobody is signed in')
+    const storage = secretStorage(world.paths, record)
+    const { value } = await readNewest(world.context, storage)
+    const entry = join(journalDirectory(world.context, storage), `journal.${fingerprint(value)}.json`)
+    const begin = () => {
+      mkdirSync(dirname(entry), { recursive: true, mode: 0o700 })
+      writeFileSync(entry, '{}', { mode: 0o600 })
+      journal = entry
+    }
+    begin()
+    expect((await describeSession(world.context, world.settings)).state).not.toBe('interrupted')
+    begin()
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+  })
 
   it('a token whose sender was killed is not taken for one that is being sent', async () => {
     const world = await createSandboxSession()
