@@ -17,6 +17,7 @@ import {
   noNameservers,
   parentChildMismatch,
 } from './findings-delegation.ts'
+import { capitalize } from './text.ts'
 
 /** Servers don't give larger answers over UDP, and some verifiers stop reading there. */
 const LARGE_ANSWER = 4096
@@ -160,6 +161,7 @@ function droppedQueries(observations: ZoneObservations, what: 'do' | 'edns' | 'u
   const fails = resolvers.length > 0 && resolvers.every(isFailure)
   const one = dropping.length === 1
   const answers = `${one ? "doesn't" : "don't"} answer`
+  const remedy = `${what === 'udp' ? 'allow UDP port 53 to' : 'update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}`
   return {
     code: what === 'udp' ? 'udp_dropped' : 'edns_dropped',
     severity: all && fails ? 'error' : 'warning',
@@ -169,7 +171,9 @@ function droppedQueries(observations: ZoneObservations, what: 'do' | 'edns' | 'u
         : what === 'edns'
           ? `${listServers(dropping)} ${answers} queries with EDNS (RFC 6891), only those without`
           : `${listServers(dropping)} ${answers} queries for DNSSEC signatures (the DO bit, RFC 3225), only those without`,
-    fix: `${what === 'udp' ? 'Allow UDP port 53 to' : 'Update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}: resolvers give up before they get an answer${fails ? `, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did` : ''}`,
+    fix: fails
+      ? `${capitalize(remedy)}: resolvers give up before they get an answer, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did`
+      : `Check from another network first: a firewall on this one may drop these queries, and then the domain's servers are fine. Otherwise: ${remedy}`,
     details: { dropped: what, servers: serverEvidence(dropping) },
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.ts'
 import type { Verdict } from '../../../src/dns/diagnosis/report.ts'
 import { findingJson } from '../../../src/dns/diagnosis/report-json.ts'
+import { plainText } from '../../../src/dns/diagnosis/text.ts'
 import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
 import type { MisplacedRecord, ProbeResult } from '../../../src/dns/observation/observations.ts'
 import {
@@ -839,10 +840,12 @@ describe('the cause', () => {
   })
 
   test('is only a warning if a server drops queries but the resolver gets the record', () => {
-    const { verdict } = diagnosed(
+    const { verdict, findings } = diagnosed(
       observations({ servers: [match({ dropped: 'edns' })], resolvers: [resolver({ outcome: 'match' })] }),
     )
     expect(verdict).toBe('ready_with_warning')
+    // It may be this network that drops them.
+    expect(plainText(findings[0]?.fix ?? '')).toMatch(/^Check from another network first: /)
   })
 })
 
