@@ -65,7 +65,7 @@ export function stateOf(claim: DomainClaim): ClaimState {
     case 'superseded':
       return ended(
         'a newer claim replaced this one',
-        `the newer claim has a different TXT record; if it's known on this machine: mailclaim claims record${asArgument(claim)}`,
+        'the newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID',
       )
     case 'canceled':
       return ended('the claim was canceled')

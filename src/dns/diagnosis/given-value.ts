@@ -83,5 +83,18 @@ function isDamaged(given: string, whole: string): boolean {
   const fault = explainValue(whole, given)
   if (fault === undefined || fault === 'stale_token' || fault === 'placeholder') return false
   // If both look whole, either may have the typo.
-  return fault === 'encoded' || !WHOLE.test(given)
+  return fault === 'encoded' || !WHOLE.test(given) || isRecased(given, whole)
+}
+
+/** Whether the letters of the value given were lowered, raised or capitalized on the way, as forms and phones do. */
+function isRecased(given: string, whole: string): boolean {
+  if (given === whole || given.toLowerCase() !== whole.toLowerCase()) return false
+  const isCapitalized = given.slice(1) === whole.slice(1) && given[0] !== given[0]?.toLowerCase()
+  return isCapitalized || (isOneCase(given) && !isOneCase(whole))
+}
+
+/** Whether the token, after the prefix, has letters of one case only. */
+function isOneCase(value: string): boolean {
+  const token = value.slice(value.indexOf('=') + 1)
+  return token === token.toLowerCase() || token === token.toUpperCase()
 }

@@ -464,7 +464,7 @@ describe('a claim that is over', () => {
       { status: 'superseded' },
       'claim_superseded',
       'example.com: a newer claim replaced this one',
-      "The newer claim has a different TXT record; if it's known on this machine: mailclaim claims record example.com",
+      'The newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID',
     ],
     [
       { status: 'canceled' },
@@ -601,6 +601,8 @@ describe('a value that was pasted', () => {
     ['a quotation mark', `"${WHOLE}`],
     ['a full stop and a space', `${WHOLE}. `],
     ['an encoded character', WHOLE.replace('=', '=3D')],
+    ['its letters lowered', WHOLE.toLowerCase()],
+    ['its first letter capitalized', `P${WHOLE.slice(1)}`],
   ])('with %s is doubted, rather than the whole value in DNS', async (_title, value) => {
     const dns = () => ['v=spf1 -all', WHOLE]
     const { failure, stdout } = await check(dns, { name: 'example.com', value }, { global: { json: true } })
@@ -619,6 +621,8 @@ describe('a value that was pasted', () => {
     ['the value twice', WHOLE + WHOLE],
     ['the domain behind the value', `${WHOLE}.example.com`],
     ['quotation marks', `"${WHOLE}"`],
+    ['the value with its letters lowered', WHOLE.toLowerCase()],
+    ['the value with its first letter capitalized', `P${WHOLE.slice(1)}`],
     ['nothing', undefined],
   ])('is not doubted if DNS has %s', async (_title, seen) => {
     const dns = () => (seen === undefined ? [] : [seen])
