@@ -1,12 +1,10 @@
-import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
-import { CliError, usageError } from '../errors.ts'
+import { type CliError, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
 import { requireApiKey, tryApiKey } from '../session/api-key.ts'
-import { proveStore } from '../session/prove-store.ts'
 import { replaceSession, storeApiKey } from '../session/replace.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
@@ -24,8 +22,10 @@ import type { Column } from '../terminal/columns.ts'
 import { hint, note, warn } from '../terminal/notices.ts'
 import { writeJsonLine, writeOutcome } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
+import { readApiKey } from './api-key-input.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
 import { settingOptions } from './program.ts'
+import { usableStore } from './usable-store.ts'
 
 interface LoginFlags {
   readonly port?: number
@@ -42,12 +42,6 @@ const DEFAULT_TIMEOUT_SECONDS = 300
 const LOGIN_EVENTS = {
   authorization: 'the address (url) that a person has to open and approve; the command waits for that',
 } as const
-
-/** The errors of a store that say that this machine has no keychain, however long one waits. */
-const NO_KEYCHAIN: readonly string[] = ['keychain_no_module', 'keychain_no_bus', 'keychain_no_service']
-
-/** Bytes; longer than any key. */
-const LONGEST_KEY = 64 * 1024
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
@@ -214,36 +208,6 @@ function needsPerson(settings: Settings): CliError {
   )
 }
 
-/**
- * Tries the store before the browser's part. Where there is no keychain and nobody has chosen one, a person may choose a
- * file instead.
- *
- * @throws CliError as `proveStore` does.
- */
-async function usableStore(
-  store: StoreKind,
-  secret: 'refresh_token' | 'api_key',
-  context: Context,
-  settings: Settings,
-): Promise<StoreKind> {
-  try {
-    await proveStore(context, settings, store, secret)
-    return store
-  } catch (error) {
-    const isOffered =
-      settings.interactive &&
-      settings.chosen.store?.source === 'default' &&
-      error instanceof CliError &&
-      NO_KEYCHAIN.includes(error.code)
-    if (!isOffered) throw error
-    await note(error.message, context, settings)
-    const message = 'Keep the secret in a file that only you can read instead?'
-    if (!(await context.prompts.confirm({ message, default: false }))) throw error
-    await proveStore(context, settings, 'file', secret)
-    return 'file'
-  }
-}
-
 /** Asks a person for what is not configured; a script gets an error later. */
 async function askForMissing(settings: Settings, withApiKey: boolean, context: Context): Promise<Settings> {
   if (!settings.interactive) return settings
@@ -322,38 +286,12 @@ async function storeKey(
 ): Promise<void> {
   const base = isTried || settings.baseUrl !== undefined ? requireBaseUrl(settings) : undefined
   const store = await usableStore(chosenStore, 'api_key', context, settings)
-  const value = context.stdin.isTTY
-    ? await askForKey(context, settings)
-    : (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
+  const value = await readApiKey(context, settings)
   requireApiKey(value)
   if (isTried) await tryApiKey(context, settings, value)
   const session = await storeApiKey(context, settings, { value, base, store })
   await remember(issuer, settings, context)
   await announce(session, context, settings)
-}
-
-/** Reads a key from a pipe. @throws CliError exit 2 if it is longer than any key: the wrong file was piped in. */
-async function readKey(stream: Readable): Promise<string> {
-  const pieces: Buffer[] = []
-  let length = 0
-  for await (const piece of stream as AsyncIterable<Buffer | string>) {
-    const bytes = Buffer.from(piece)
-    length += bytes.length
-    if (length > LONGEST_KEY) {
-      throw usageError(`standard input is not an API key: it is longer than ${LONGEST_KEY / 1024} KiB`)
-    }
-    pieces.push(bytes)
-  }
-  return Buffer.concat(pieces).toString('utf8')
-}
-
-async function askForKey(context: Context, settings: Settings): Promise<string> {
-  if (!settings.interactive)
-    throw usageError(
-      'the API key is missing, and questions are not allowed',
-      'pipe it in: mailclaim login --with-api-key < key.txt',
-    )
-  return context.prompts.password({ message: 'API key:' })
 }
 
 /** Saves where the profile signed in, so that the next command needs no options. */

@@ -1,0 +1,39 @@
+import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { proveStore } from '../session/prove-store.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { StoreKind } from '../settings/table.ts'
+import { note } from '../terminal/notices.ts'
+
+/** The errors of a store that say that this machine has no keychain, however long one waits. */
+const NO_KEYCHAIN: readonly string[] = ['keychain_no_module', 'keychain_no_bus', 'keychain_no_service']
+
+/**
+ * Tries the store before the browser's part. Where there is no keychain and nobody has chosen one, a person may choose a
+ * file instead.
+ *
+ * @throws CliError as `proveStore` does.
+ */
+export async function usableStore(
+  store: StoreKind,
+  secret: 'refresh_token' | 'api_key',
+  context: Context,
+  settings: Settings,
+): Promise<StoreKind> {
+  try {
+    await proveStore(context, settings, store, secret)
+    return store
+  } catch (error) {
+    const isOffered =
+      settings.interactive &&
+      settings.chosen.store?.source === 'default' &&
+      error instanceof CliError &&
+      NO_KEYCHAIN.includes(error.code)
+    if (!isOffered) throw error
+    await note(error.message, context, settings)
+    const message = 'Keep the secret in a file that only you can read instead?'
+    if (!(await context.prompts.confirm({ message, default: false }))) throw error
+    await proveStore(context, settings, 'file', secret)
+    return 'file'
+  }
+}
