@@ -93,7 +93,7 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
     await writeObject(context, settings, { ...own, host: hostText(place) }, COLUMNS)
     if (place !== undefined)
       await hint(
-        `type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
+        `${place.dnsHost === undefined ? '' : `add it at ${place.dnsHost}; `}type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
         context,
         settings,
       )
