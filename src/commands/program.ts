@@ -23,8 +23,7 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 export const EVENTS_TITLE = 'Events of --format jsonl:'
 
 export const PROGRAM = {
-  description:
-    "Sign in, claim a domain that another team has verified, and find out why a claim isn't verifying.",
+  description: "Claim a domain that another team has verified, and see why it isn't verifying.",
   version: 'print the version',
   help: 'show this help',
   welcome:
