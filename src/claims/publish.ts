@@ -81,7 +81,8 @@ export async function publishRecord(
   })
   const problem = failureOf(end, options)
   if (problem !== undefined) throw problem
-  return { ran: true, zone, message: `${programOf(options)} ${action}ed the record` }
+  const verb = action === 'publish' ? 'added' : 'removed'
+  return { ran: true, zone, message: `${programOf(options)} ${verb} the record` }
 }
 
 /**
@@ -159,7 +160,7 @@ function failureOf(end: ProgramEnd, options: PublishOptions): CliError | undefin
       return new CliError(
         'publish_not_started',
         Exit.usage,
-        `couldn't run ${program}: ${START_PROBLEMS[end.error.code ?? ''] ?? sanitizeLine(end.error.message)}`,
+        `couldn't run ${options.command[0]}: ${START_PROBLEMS[end.error.code ?? ''] ?? sanitizeLine(end.error.message)}`,
         { hint: `fix the command, then run it again: ${CONTINUES}`, cause: end.error },
       )
   }

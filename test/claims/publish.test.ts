@@ -68,7 +68,7 @@ const OURS = txt('shop.com', VALUE)
 describe('a record', () => {
   test('is published with the values and the TTL of the set that it joins', async () => {
     const { result, variables } = await publish({ records: [SPF], ttl: 60 })
-    expect(result).toEqual({ ran: true, zone: 'shop.com', message: 'hook published the record' })
+    expect(result).toEqual({ ran: true, zone: 'shop.com', message: 'hook added the record' })
     expect(variables).toEqual({
       MAILCLAIM_RECORD_ACTION: 'publish',
       MAILCLAIM_RECORD_NAME: 'shop.com',
@@ -117,7 +117,7 @@ describe('a record', () => {
 
   test('is removed from a set, whose other values stay', async () => {
     const { result, variables } = await publish({ action: 'unpublish', records: [SPF, OURS] })
-    expect(result).toMatchObject({ ran: true, message: 'hook unpublished the record' })
+    expect(result).toMatchObject({ ran: true, message: 'hook removed the record' })
     expect(variables).toMatchObject({
       MAILCLAIM_RECORD_ACTION: 'unpublish',
       MAILCLAIM_RECORD_OLD_VALUES: `v=spf1 -all\n${VALUE}`,
@@ -192,13 +192,13 @@ test.each([
     { kind: 'not_started', error: startError('EACCES') },
     'publish_not_started',
     2,
-    "couldn't run hook: it is not executable",
+    "couldn't run /opt/dns tools/hook: it is not executable",
   ],
   [
     { kind: 'not_started', error: startError('EMFILE') },
     'publish_not_started',
     2,
-    "couldn't run hook: spawn EMFILE",
+    "couldn't run /opt/dns tools/hook: spawn EMFILE",
   ],
 ] as const)('%j is %s, without the arguments of the program', async (end, code, exit, message) => {
   const { result } = await publish({ end })

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { quoteValue } from '../../src/claims/record.ts'
 import { startUpdatableServer, type UpdatableServer } from '../dns/servers/updatable-server.ts'
 import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -128,6 +129,25 @@ describe.runIf(needs('knotd', 'nsupdate', 'posix'))('with Knot, nsupdate and a T
     expect(await knot.txt('refused.example')).toEqual([])
   })
 
+  test('the documented program adds and removes any value as it is', async () => {
+    const world = await createPublisher()
+    const value = `$(touch hacked) \`id\` \\" "; 'ü' END ${'long '.repeat(60)}`
+    const record = {
+      MAILCLAIM_RECORD_NAME: 'odd.shop.example',
+      MAILCLAIM_RECORD_ZONE: 'shop.example',
+      MAILCLAIM_RECORD_TTL: '60',
+      MAILCLAIM_RECORD_RDATA: quoteValue(value),
+    }
+    const change = (action: string) =>
+      world.script('./publish.sh', { env: { ...record, MAILCLAIM_RECORD_ACTION: action } })
+    const added = await change('publish')
+    expect(added.code, added.stderr).toBe(0)
+    expect(await knot.txt('odd.shop.example')).toEqual([value])
+    expect((await change('unpublish')).code).toBe(0)
+    expect(await knot.txt('odd.shop.example')).toEqual([])
+    expect(existsSync(join(world.home, 'hacked'))).toBe(false)
+  })
+
   test('claims publish adds the record once', async () => {
     const world = await createPublisher()
     await world.run(['claims', 'create', 'bystander.example'])
@@ -206,10 +226,11 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     expect(JSON.stringify(variables)).not.toContain(world.service.api_key)
   })
 
-  test('that hangs is stopped, with everything it started', async () => {
-    const { world, words } = await createPublisher(
-      "trap '' TERM; sleep 300 & echo $! > child; wait; sleep 300",
-    )
+  test.each([
+    ['and ignores SIGTERM', "trap '' TERM; sleep 300 & echo $! > child; wait; sleep 300"],
+    ['because of what it started', "(trap '' TERM; exec sleep 300) & echo $! > child; wait"],
+  ])('that hangs %s is stopped, with everything it started', async (_why, script) => {
+    const { world, words } = await createPublisher(script)
     const ended = await world.run([...words, '--publish-timeout', '0.5', '--json'])
     expect(ended.code).toBe(7)
     expect(JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '')).toMatchObject({
