@@ -103,22 +103,22 @@ export function nativeLocks() {
 
 /**
  * Gives cli-table3 and ora the program's own measure of a text's width: cli-table3's version of string-width doesn't know
- * today's emoji. The measure itself loads string-width and wrap-ansi at the first text that isn't plain ASCII, because
- * compiling their patterns takes 25 ms each.
+ * today's emoji. The measure itself loads string-width at the first text in which characters may combine, because
+ * compiling its patterns takes 25 ms.
  */
 export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
   const measure = join(root, 'src/terminal/measure.ts')
-  const replaced = mustHappen('string-width', 'wrap-ansi', ...packages)
+  const replaced = mustHappen('string-width', ...packages)
   return {
     name: 'current-string-width',
     setup(build) {
-      build.onResolve({ filter: /^(string-width|wrap-ansi)$/ }, ({ path, importer }) => {
+      build.onResolve({ filter: /^string-width$/ }, ({ path, importer }) => {
         if (importer === measure) {
           replaced.add(path)
           return { path, namespace: 'late-package' }
         }
         const user = /.*[\\/]node_modules[\\/]([^\\/]+)/.exec(importer)?.[1]
-        if (path !== 'string-width' || !packages.includes(user)) return undefined
+        if (!packages.includes(user)) return undefined
         replaced.add(user)
         // Relative: source maps are published, and name it.
         return { path: `./${relative(root, measure)}`, namespace: 'measure' }

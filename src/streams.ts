@@ -52,6 +52,7 @@ const FIRST_PIECE_BYTES = 16 * 1024
 /**
  * Standard output or standard error, as a command gets it.
  *
+ * @param interrupt ends the wait for a reader that does not read
  * @param loss `may be lost` for messages beside the data: if a log is full, or its reader went away, the work continues,
  *   and the exit code still says how it ended. To end quietly would say that it was done.
  */
@@ -59,6 +60,7 @@ export function realOutput(
   stream: () => NodeJS.WriteStream,
   fd: number,
   platform: NodeJS.Platform,
+  interrupt: AbortSignal,
   loss?: 'may be lost',
 ): Output {
   let closed = false
@@ -73,7 +75,13 @@ export function realOutput(
           closed = true
         })
       }
-      stream().write(data, (error) => (error ? reject(error) : resolve()))
+      const stop = () => reject(interrupt.reason)
+      interrupt.addEventListener('abort', stop, { once: true })
+      stream().write(data, (error) => {
+        interrupt.removeEventListener('abort', stop)
+        if (error) reject(error)
+        else resolve()
+      })
     })
   return {
     get isTTY() {
@@ -97,6 +105,7 @@ export function realOutput(
       } catch (error) {
         closed = true
         if (loss !== undefined) return
+        if (error === interrupt.reason) throw error
         const code = (error as NodeJS.ErrnoException).code
         const gone = code === 'EPIPE' || code === 'EOF'
         throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)

@@ -1,7 +1,7 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { realOutput } from '../src/streams.ts'
 
@@ -15,7 +15,12 @@ async function written(platform: NodeJS.Platform) {
     rmSync(directory, { recursive: true })
   })
   const stream = new PassThrough()
-  const output = realOutput(() => stream as unknown as NodeJS.WriteStream, fd, platform)
+  const output = realOutput(
+    () => stream as unknown as NodeJS.WriteStream,
+    fd,
+    platform,
+    new AbortController().signal,
+  )
   await output.write('one ')
   await output.write('two')
   return { direct: readFileSync(file, 'utf8'), streamed: String(stream.read() ?? '') }
@@ -27,4 +32,24 @@ test('the first write goes directly to a file, and later ones through the stream
 
 test('on Windows every write goes through the stream', async () => {
   expect(await written('win32')).toEqual({ direct: '', streamed: 'one two' })
+})
+
+test.each([
+  ['standard output', undefined],
+  ['a log, whose loss is no failure,', 'may be lost'],
+] as const)('%s that nobody reads does not hold up an interrupt', async (_, loss) => {
+  const stuck = new Writable({ write() {} })
+  const interrupts = new AbortController()
+  const output = realOutput(
+    () => stuck as unknown as NodeJS.WriteStream,
+    -1,
+    'win32',
+    interrupts.signal,
+    loss,
+  )
+  const written = output.write('never read')
+  const reason = new Error('interrupted')
+  interrupts.abort(reason)
+  if (loss === undefined) await expect(written).rejects.toBe(reason)
+  else await written
 })
