@@ -214,7 +214,7 @@ async function askForMissing(settings: Settings, withApiKey: boolean, context: C
   let { baseUrl, clientId } = settings
   if (baseUrl === undefined) {
     await note(
-      'Nothing is configured yet. To try it without an account, run mailclaim sandbox in another terminal.',
+      'Nothing is configured yet. To try it without an account, run this in another terminal: mailclaim sandbox',
       context,
       settings,
     )

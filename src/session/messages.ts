@@ -133,7 +133,7 @@ export function lockReplaced(profile: string, path: string): CliError {
 export function journalStays(profile: string, cause: unknown, failure: unknown): CliError {
   const error = cause instanceof CliError ? cause : new CliError('cannot_write', Exit.bug, String(cause))
   const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  const hint = `once that file can be removed, ${retry} is safe here and continues the session`
+  const hint = `once that file can be removed, this is safe and continues the session: ${retry}`
   return withSentence(
     error,
     `The service has not used the refresh token, but ${messageOf(failure)}`,

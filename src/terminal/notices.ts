@@ -91,7 +91,7 @@ const INDENT = '  '
  * The lines of a text, each wrapped at words, but never inside a command or an address: what doesn't fit beside other words gets a
  * line of its own, which can be copied. What is indented is a line already.
  */
-async function fitted(text: string, width?: number): Promise<string> {
+export async function fitted(text: string, width?: number): Promise<string> {
   const lines: string[] = []
   for (const line of text.split('\n')) lines.push(...(await fittedLine(line, width)))
   return lines.join('\n')

@@ -93,6 +93,18 @@ describe('the commands that messages suggest', () => {
     }
   })
 
+  it('keep them in a warning of claim, above its steps', async () => {
+    const options = '--profile ci --timeout 1'
+    const { stderr } = await say(
+      [
+        'claims create example.com --profile ci',
+        `claim example.com --tracking-subdomain t --no-check ${options}`,
+      ],
+      { respond: service() },
+    )
+    expect(stderr).toContain('use these options with: mailclaim claims create --profile ci example.com\n')
+  })
+
   it('keep them in errors as JSON', async () => {
     const { stderr } = await say(['claims get unknown.example --profile=ci --json'], { respond: service() })
     expect(JSON.parse(stderr).error.hint).toContain('mailclaim claims check --profile ci unknown.example')
