@@ -14,7 +14,7 @@ export async function askForMissing(
   let { baseUrl, clientId } = settings
   if (baseUrl === undefined) {
     await note(
-      'Nothing is configured yet. To try it without an account, run mailclaim sandbox in another terminal.',
+      'Nothing is configured yet. To try it without an account, run this in another terminal: mailclaim sandbox',
       context,
       settings,
     )

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
 import { parsePort, parseSeconds } from '../settings/parse-value.ts'
@@ -132,10 +133,20 @@ async function remember(issuer: string | undefined, settings: Settings, context:
   }
   const known = config?.base_url === fields.base_url && config?.client_id === fields.client_id
   if (known && config?.issuer === issuer) return
-  await updateConfig(context, (changed) => {
-    const { issuer: _replaced, ...others } = changed.profiles[profile] ?? {}
-    changed.profiles[profile] = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
-  })
+  try {
+    await updateConfig(context, (changed) => {
+      const { issuer: _replaced, ...others } = changed.profiles[profile] ?? {}
+      changed.profiles[profile] = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
+    })
+  } catch (error) {
+    // The sign-in is stored and works without it.
+    if (!(error instanceof CliError)) throw error
+    await warn(
+      `where you signed in could not be saved, so later commands need --base-url or MAILCLAIM_BASE_URL: ${error.message}`,
+      context,
+      settings,
+    )
+  }
 }
 
 /** Says what was stored and where, and prints the result. */

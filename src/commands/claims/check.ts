@@ -178,12 +178,12 @@ async function recordToCheck(
   // With a value, nothing else is needed from a claim that only the service might know, so this is a mistyped domain.
   const domain = checkName(argument ?? '')
   if (value !== null && target.entry === undefined && !domain.ok) throw usageError(domain.problem, domain.fix)
-  const { claimWithRecord, warnIfSettled } = await import('../../claims/known-claim.ts')
+  const { claimWithRecord, warnIfCompleted } = await import('../../claims/known-claim.ts')
   const claim = await claimWithRecord(target, context, settings)
   const record = recordOf(claim)
   if (value !== null) return { name: record.name, value }
   const end = endOf(claim, context.clock.now())
-  if (end === undefined) await warnIfSettled(claim, context, settings)
+  if (end === undefined) await warnIfCompleted(claim, context, settings)
   return { ...record, end }
 }
 

@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { recordClaim } from '../../../src/claims/ledger.ts'
+import { run } from '../../../src/cli.ts'
 import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
 import { type GlobalOptions, resolveSettings } from '../../../src/settings/settings.ts'
@@ -346,6 +347,17 @@ describe('a domain without a claim on this machine', () => {
     const { failure } = await check(right, { value: 'prefix=token' }, { arguments: ['none'] })
     expect(failure).toMatchObject({ exit: 2, message: '"none" is a single label' })
   })
+
+  test.each(['check', 'get', 'record'])(
+    'claims %s refuses a single label, with nothing configured and nothing sent',
+    async (name) => {
+      const context = createFakeContext({})
+      expect(await run(['claims', name, 'Example'], context)).toBe(2)
+      expect(context.stderr.text).toBe(
+        'error: "Example" is a single label\nhint: Give the whole name, such as example.com\n',
+      )
+    },
+  )
 
   test('the check says that there is no TXT record, and sends nobody to create a claim', async () => {
     const { failure, stdout, stderr } = await look(() => [], {
