@@ -69,8 +69,7 @@ export async function resolveClaimOrDomain(
     const others = older.filter(({ claim }) => isOpen(claim, now)).map((entry) => found(entry).domainId)
     return { ...found(byName), others }
   }
-  // The service makes up its ids, and all of them have digits: a word without any is a mistyped domain.
-  if (!/^(?=.*\d)[\w-]{1,128}$/.test(argument)) throw usageError(name.problem, name.fix)
+  if (!/^[\w-]{1,128}$/.test(argument)) throw usageError(name.problem, name.fix)
   return { domainId: argument, entry: undefined }
 }
 
