@@ -79,6 +79,24 @@ describe.each(NAMES)('queries that only the domain’s server drops (%s)', (what
   })
 })
 
+test('a company’s server that was given as the resolver is not taken for a registry’s', async () => {
+  const company = '192.0.2.99'
+  const zones = [
+    { apex: 'example.com', servers: { 'ns.example.com': [company] } },
+    {
+      apex: 'team.example.com',
+      servers: { 'ns.team.example.com': [OWN] },
+      records: [txt('team.example.com', 'prefix=token')],
+    },
+  ]
+  const { report } = await timedCheck(
+    fakeInternet(zones, (asked) => (FILTERS.edns(asked) ? 'silent' : undefined)),
+    { name: 'team.example.com', resolvers: [company] },
+  )
+  expect(report.nameservers).toMatchObject([{ outcome: 'match', address: OWN }])
+  expect(report.findings).toMatchObject([{ code: 'edns_dropped', severity: 'warning' }])
+})
+
 test('a firewall for IPv6 alone is compared with registry servers over IPv6', async () => {
   const zones = [
     { apex: 'com', servers: { 'a.nic.com': [REGISTRY, '2001:db8::1'] } },

@@ -28,7 +28,8 @@ export function createFilterLookup(
   context: ResolutionContext,
 ): (filter: Filter) => Promise<Observation['filteredAt']> {
   const own = new Set(servers.flatMap(({ server }) => server?.address ?? []))
-  const others = answers.filter(({ server }) => !own.has(server.address))
+  // The search starts at the root only if a server was given that is authoritative itself, which may be the domain's.
+  const others = answers.filter((answer) => answer.zone !== '.' && !own.has(answer.server.address))
   const probe = async (
     registry: readonly RegistryAnswer[],
     edns: 'none' | 'plain' | 'signatures',
