@@ -51,6 +51,7 @@ export function buildReport(
       }),
     ),
     findings,
+    path: observations.path,
   }
 }
 
@@ -115,6 +116,7 @@ export function zoneNotFoundReport(
         details: { domain: location.domain, said_by: location.saidBy },
       }),
       retry_after_seconds: atMostADay(location.soa?.negativeTtl),
+      path: location.path,
     }
   const replies = location.resolverReplies.map(({ resolver, level, reply }) => ({
     resolver: formatDnsAddress(resolver),
@@ -129,7 +131,7 @@ export function zoneNotFoundReport(
       : location.resolverReplies.some(({ reply }) => reply.kind === 'answer')
         ? `${addresses.join(', ')} gave no usable answer`
         : `${addresses.join(', ')} didn't answer`
-  return emptyReport(asked, name, 'unknown', {
+  const report = emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',
     message:
@@ -139,4 +141,5 @@ export function zoneNotFoundReport(
     fix: "Check this machine's network connection, or use a resolver that works: --resolver 9.9.9.9",
     details: { resolvers: addresses, replies },
   })
+  return { ...report, path: location.path }
 }

@@ -139,6 +139,7 @@ export async function gatherObservations<Expected extends string | null>(
       cnameBeside: cnames.get(server) ?? server.cnameBeside,
     })),
     parent: located.parent,
+    path: located.path,
     registryUnseen: located.registryUnseen === true,
     recursionAbove: located.recursionAbove ?? [],
     childHosts: survey.childHosts(),

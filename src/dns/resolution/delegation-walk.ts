@@ -25,6 +25,16 @@ export interface Located {
   readonly standIn?: true
   /** The servers of registries above that answered like recursive resolvers. */
   readonly recursionAbove?: readonly DnsAddress[]
+  /** The zones on the way, the topmost first. */
+  readonly path?: readonly PathStep[]
+}
+
+/** A zone on the way to the name, and who gave its name servers. */
+export interface PathStep {
+  readonly zone: string
+  readonly hosts: readonly string[]
+  /** A resolver, for the first step, or else a server of the zone before; `host` if its name is known. */
+  readonly givenBy: DnsAddress & { readonly host?: string | undefined }
 }
 
 /** The delegation in the parent zone. */
@@ -50,6 +60,7 @@ export interface NoDomain {
   /** The registry's zone, or `resolver`. */
   readonly saidBy: string
   readonly soa: Soa | undefined
+  readonly path?: readonly PathStep[]
 }
 
 /** A lost datagram must not end the walk: it would miss a zone further down, whose servers would then look lame. */
