@@ -295,7 +295,8 @@ function readResolver(
   context: ResolutionContext,
 ): StartingPoint | undefined {
   const delegation = delegationFrom(message, level, context.authoritativePort)
-  if (delegation !== undefined) return { kind: 'delegation', delegation, givenBy: resolver, isCached: message.ra }
+  if (delegation !== undefined)
+    return { kind: 'delegation', delegation, givenBy: resolver, isCached: message.ra }
   // No recursion: an authoritative server was given as the resolver, and the walk starts there. One that refuses may
   // still answer for the name itself, but doesn't count as a name server.
   if (!message.ra) {

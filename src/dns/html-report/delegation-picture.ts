@@ -1,0 +1,464 @@
+import { type Html, html } from '../../terminal/html.ts'
+import { comparedPieces, type Piece } from '../diagnosis/characters.ts'
+import type { Finding, FindingCode } from '../diagnosis/finding.ts'
+import { outcomeLabel } from '../diagnosis/labels.ts'
+import { readableName } from '../diagnosis/render.ts'
+import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
+import { capitalize, plainText } from '../diagnosis/text.ts'
+import { isDnsData, type Outcome } from '../observation/observations.ts'
+import { fitting, linesOf, symbol, type Tone, textAt, valueLine } from './drawing.ts'
+
+/** In pixels: beside each other on a screen or on paper, below each other on a phone. */
+const WIDTHS = { wide: 920, narrow: 332 } as const
+export type PictureSize = keyof typeof WIDTHS
+
+/** The rest is in the tables. */
+const MAX_CARDS = 10
+const MAX_VALUES = 2
+const MAX_CALLOUTS = 3
+const MAX_ZONES = 8
+
+const TRUNK = 16
+const INDENT = 44
+const GAP = 10
+
+/** Where in the picture a finding belongs; at the name servers by default. */
+const PLACES: Partial<Record<FindingCode, 'path' | 'resolvers'>> = {
+  domain_not_found: 'path',
+  invalid_name: 'path',
+  claim_ended: 'path',
+  dnssec_bogus: 'path',
+  parent_child_mismatch: 'path',
+  zone_not_delegated: 'path',
+  no_nameservers: 'path',
+  delegation_not_checked: 'path',
+  dns_intercepted: 'path',
+  resolver_broken: 'resolvers',
+  cached_absence: 'resolvers',
+  cached_old_value: 'resolvers',
+  stale_delegation: 'resolvers',
+  split_dns: 'resolvers',
+  txt_filtered: 'resolvers',
+  not_validated: 'resolvers',
+}
+
+const SHAPES = {
+  match: 'check',
+  mismatch: 'differs',
+  absent: 'dash',
+  nxdomain: 'dash',
+  refused: 'cross',
+  servfail: 'cross',
+  timeout: 'question',
+  unreachable: 'question',
+  lame: 'exclamation',
+  not_checked: 'info',
+} as const satisfies Record<Outcome, string>
+
+/** How an answer looks. Without an expected value, any that says what is there is neutral. */
+export function outcomeLook(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>) {
+  if (expected === null && outcome === 'mismatch') return { tone: 'neutral', shape: 'check' } as const
+  const isNeutral = outcome === 'not_checked' || (expected === null && isDnsData(outcome))
+  const tone: Tone = outcome === 'match' ? 'good' : isNeutral ? 'neutral' : 'bad'
+  return { tone, shape: SHAPES[outcome] }
+}
+
+export const SEVERITY_LOOKS = {
+  error: { tone: 'bad', shape: 'cross' },
+  warning: { tone: 'warning', shape: 'exclamation' },
+  info: { tone: 'neutral', shape: 'info' },
+} as const
+
+/** The value as it was found, marked where a finding says that it should be the expected one. */
+export function piecesOf(value: string, { expected, findings }: CheckReport): readonly Piece[] {
+  const isExplained = findings.some(({ seen }) => seen?.length === 1 && seen[0] === value)
+  if (expected === null || !isExplained) return [{ text: value, differs: false }]
+  return comparedPieces(expected, value).seen
+}
+
+/** The expected value, marked where the one in the first finding differs. */
+export function expectedPieces({ expected, findings }: CheckReport): readonly Piece[] {
+  const seen = findings.find((finding) => finding.seen?.length === 1)?.seen?.[0]
+  if (expected === null) return []
+  return seen === undefined ? [{ text: expected, differs: false }] : comparedPieces(expected, seen).expected
+}
+
+/** A part of the picture, drawn from its upper left corner. */
+interface Block {
+  readonly height: number
+  readonly draw: (x: number, y: number) => Html
+}
+
+/**
+ * The way from the root to each name server of the zone, what each of them answered, and the resolvers beside them. The
+ * problems are written where they are.
+ *
+ * @param id unique in the document
+ */
+export function delegationPicture(report: CheckReport, size: PictureSize, id: string): Html {
+  const width = WIDTHS[size]
+  const isWide = size === 'wide'
+  const serversWidth = isWide ? 560 : width
+  const resolversX = isWide ? 604 : 0
+  const resolversWidth = width - resolversX
+  const problems = report.findings.filter(({ severity }) => severity !== 'info').slice(0, MAX_CALLOUTS)
+  const calloutsAt = (place: 'path' | 'servers' | 'resolvers', pixels: number) =>
+    problems
+      .filter((finding) => placeOf(finding, report) === place)
+      .map((finding) => callout(finding, pixels))
+
+  const top = expectation(report, width)
+  const path = pathBlock(report, serversWidth, calloutsAt('path', serversWidth - INDENT))
+  const servers = serversBlock(report, serversWidth, calloutsAt('servers', serversWidth - INDENT))
+  const resolvers = resolversBlock(report, resolversWidth, calloutsAt('resolvers', resolversWidth))
+  const pathY = top.height
+  const serversY = pathY + path.height
+  const resolversY = isWide ? pathY + 6 : serversY + servers.height + 22
+  const height = Math.ceil(Math.max(serversY + servers.height, resolversY + resolvers.height) + 2)
+  return html`<svg class="picture ${size}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${id}-title ${id}-desc">
+<title id="${id}-title">${`The delegation of ${readableName(report.name).slice(0, 300)}, and what each server answered`}</title>
+<desc id="${id}-desc">${describe(report)}</desc>
+${top.draw(0, 0)}
+${path.draw(0, pathY)}
+${servers.draw(0, serversY)}
+${isWide ? html`<path class="divider" d="M582 ${pathY + 4}V${height - 4}"/>` : ''}
+${resolvers.draw(resolversX, resolversY)}
+</svg>`
+}
+
+/** The picture in a sentence or two; the tables have the rest. */
+function describe(report: CheckReport): string {
+  const zones = (report.path ?? []).map(({ zone }) => zone)
+  const say = (who: string, outcome: Outcome) => `${who}: ${outcomeLabel(outcome, report)}`
+  const answers = [
+    ...report.nameservers.slice(0, MAX_CARDS).map(({ host, outcome }) => say(host, outcome)),
+    ...report.resolvers
+      .slice(0, MAX_CARDS)
+      .map(({ address, outcome }) => say(`resolver ${address}`, outcome)),
+  ]
+  return `From the root to ${zones.join(', ') || 'no zone'}. ${answers.join('; ') || 'No server answered'}. The tables below have the same as text.`
+}
+
+function placeOf({ code }: Finding, report: CheckReport): 'path' | 'servers' | 'resolvers' {
+  if (report.nameservers.length === 0 && code !== 'resolver_broken') return 'path'
+  return PLACES[code] ?? 'servers'
+}
+
+function expectation(report: CheckReport, width: number): Block {
+  if (report.expected === null) return { height: 0, draw: () => html`` }
+  const pieces = expectedPieces(report)
+  return {
+    height: 66,
+    draw: (
+      x,
+      y,
+    ) => html`<g><rect class="expected" x="${x + 1}" y="${y + 1}" width="${width - 2}" height="46" rx="8"/>
+${textAt(x + 14, y + 19, 'label', fitting(`Expected at ${readableName(report.name)}: TXT`, width - 28, 12, 'sans'))}
+${textAt(x + 14, y + 38, 'value', valueLine(pieces, width - 28, 13))}</g>`,
+  }
+}
+
+/** A stop on the way from the root. */
+interface Stop {
+  readonly title: string
+  readonly text: string
+  readonly state: 'passed' | 'not-asked' | 'failed'
+}
+
+/** The root, the zones on the way, and the zone that holds the name or where the search ended. */
+function stopsOf(report: CheckReport): Stop[] {
+  const path = (report.path ?? []).slice(-MAX_ZONES)
+  const [first] = path
+  if (first === undefined) {
+    const text =
+      report.findings[0]?.code === 'invalid_name'
+        ? 'nothing was asked'
+        : 'not reached: no resolver told where to start'
+    return [{ title: 'root', text, state: 'not-asked' }]
+  }
+  const resolver = first.givenBy.address
+  const isGiven = first.zone === '.'
+  const root: Stop = {
+    title: 'root',
+    text: isGiven
+      ? `not asked: the search started at the server ${resolver}`
+      : `not asked: the resolver ${resolver} knows the name servers of ${first.zone}`,
+    state: 'not-asked',
+  }
+  const zones = path.filter(({ zone }) => zone !== '.')
+  const stops = zones.map((step, index): Stop => {
+    const next = zones[index + 1]
+    const many = `${step.hosts.length} name server${step.hosts.length === 1 ? '' : 's'}`
+    const isEnd = next === undefined
+    const isLost = isEnd && report.zone === null
+    const denied = isLost && report.findings[0]?.code === 'domain_not_found'
+    const text = denied
+      ? `answers that ${readableName(report.name)} doesn't exist`
+      : isLost
+        ? `${many}, without a usable answer`
+        : isEnd
+          ? many
+          : `${next.givenBy.host ?? next.givenBy.address} refers to the ${next.hosts.length === 1 ? 'name server' : `${next.hosts.length} name servers`} of ${next.zone}`
+    return { title: readableName(step.zone), text, state: isLost ? 'failed' : 'passed' }
+  })
+  if (report.zone !== null && zones.at(-1)?.zone !== report.zone)
+    stops.push({
+      title: readableName(report.zone),
+      text: isGiven ? `found at ${resolver}` : 'at the same servers, without a delegation between',
+      state: 'passed',
+    })
+  return [root, ...stops]
+}
+
+function pathBlock(report: CheckReport, width: number, callouts: readonly Block[]): Block {
+  const pixels = width - INDENT - 4
+  const stops = stopsOf(report).map((stop) => ({
+    ...stop,
+    lines: linesOf(stop.text, pixels, 12.5, 'sans', 3),
+  }))
+  const heights = stops.map(({ lines }) => 26 + lines.length * 17 + 12)
+  const below = stackHeight(callouts)
+  const height = heights.reduce((sum, one) => sum + one, 0) + below
+  const hasServers = report.nameservers.length > 0
+  return {
+    height,
+    draw: (x, y) => {
+      let at = y
+      const drawn = stops.map(({ title, lines, state }, index) => {
+        const start = at
+        const own = heights[index] ?? 0
+        at += own
+        const isLast = index === stops.length - 1
+        const next = stops[index + 1]
+        const line = isLast
+          ? hasServers
+            ? html`<path class="line" d="M${x + TRUNK} ${start + 21}V${y + height}"/>`
+            : ''
+          : html`<path class="line${next?.state === 'failed' ? ' broken' : ''}" d="M${x + TRUNK} ${start + 21}V${at + 3}"/>`
+        return html`${line}${
+          state === 'failed'
+            ? symbol(x + TRUNK, start + 12, 'bad', 'cross')
+            : html`<circle class="stop ${state}" cx="${x + TRUNK}" cy="${start + 12}" r="7"/>`
+        }${textAt(x + INDENT, start + 17, 'zone', fitting(title, pixels, 14, 'mono'))}${lines.map((text, row) => textAt(x + INDENT, start + 35 + row * 17, 'note', text))}`
+      })
+      return html`<g>${drawn}${drawStack(callouts, x + INDENT, at)}</g>`
+    },
+  }
+}
+
+/** The servers of the zone, and where else the record was found. */
+function serversBlock(report: CheckReport, width: number, callouts: readonly Block[]): Block {
+  const cardWidth = width - INDENT
+  const { shown, rest } = firstCards(report.nameservers, report)
+  const cards = [
+    ...shown.map((row) => answerCard(row.host, row, report, cardWidth, [row.address ?? 'no address'])),
+    ...(rest === undefined ? [] : [plainCard(rest, cardWidth)]),
+  ]
+  const elsewhere = elsewhereCards(report, cardWidth)
+  return {
+    height: stackHeight([...cards, ...elsewhere, ...callouts]),
+    draw: (x, y) => {
+      let at = y
+      const drawn = cards.map((one, index) => {
+        const bend = at + 13
+        const row = shown[index]
+        const isSilent = row !== undefined && !hasAnswered(row.outcome)
+        const trunk =
+          index === cards.length - 1 ? html`<path class="line" d="M${x + TRUNK} ${y}V${bend}"/>` : ''
+        const branch = html`<path class="line${isSilent ? ' broken' : ''}" d="M${x + TRUNK} ${bend}q0 8 8 8H${x + INDENT}"/>`
+        const drawnCard = html`${trunk}${branch}${one.draw(x + INDENT, at)}`
+        at += one.height + GAP
+        return drawnCard
+      })
+      return html`<g>${drawn}${drawStack([...elsewhere, ...callouts], x + INDENT, at)}</g>`
+    },
+  }
+}
+
+const hasAnswered = (outcome: Outcome) =>
+  outcome !== 'timeout' && outcome !== 'unreachable' && outcome !== 'not_checked'
+
+/** The resolvers, or why none was asked for the record. */
+function resolversBlock(report: CheckReport, width: number, callouts: readonly Block[]): Block {
+  const { shown, rest } = firstCards(report.resolvers, report)
+  const cards = [
+    ...shown.map((row) => answerCard(row.address, row, report, width, cachedFor(row, report))),
+    ...(rest === undefined ? [] : [plainCard(rest, width)]),
+    ...(shown.length > 0 ? [] : [plainCard(whyNoResolver(report), width), ...searchReplies(report, width)]),
+  ]
+  const all = [...cards, ...callouts]
+  return {
+    height: 30 + stackHeight(all),
+    draw: (x, y) => html`<g>${textAt(x, y + 13, 'heading', 'Resolvers')}${drawStack(all, x, y + 26)}</g>`,
+  }
+}
+
+/** How long the resolver keeps its answer, if a finding tells. */
+function cachedFor({ address }: ResolverReport, { findings }: CheckReport): string[] {
+  const known = findings.find(
+    ({ details: { resolver }, secondsLeft }) => resolver === address && secondsLeft !== undefined,
+  )
+  return known === undefined ? [] : [`cached for ${known.secondsLeft} s more`]
+}
+
+function whyNoResolver({ expected, zone, nameservers }: CheckReport): string {
+  if (zone === null) return 'asked only for the way to the zone'
+  if (expected === null) return 'not asked: no value was expected'
+  return nameservers.some(
+    ({ outcome }) => outcome === 'absent' || outcome === 'nxdomain' || outcome === 'mismatch',
+  )
+    ? "not asked: as long as a name server lacks the record, a resolver would store that it isn't there"
+    : 'not asked: no name server has shown the record'
+}
+
+/** What the resolvers said about the way to the zone, if that is why it wasn't found. */
+function searchReplies({ findings }: CheckReport, width: number): Block[] {
+  const { replies } = findings[0]?.details ?? {}
+  if (!Array.isArray(replies)) return []
+  return replies.slice(0, 4).map(({ resolver, question, answer }: Record<'resolver' | 'question' | 'answer', string>) => {
+    const isSilent = answer === 'timeout'
+    return card(
+      width,
+      { tone: 'bad', shape: isSilent ? 'question' : 'cross' },
+      resolver,
+      isSilent ? 'no answer' : answer,
+      [`to ${question}`],
+      [],
+    )
+  })
+}
+
+/** Those that don't have the record come first if not all can be shown. */
+function firstCards<Row extends NameserverReport | ResolverReport>(
+  rows: readonly Row[],
+  report: CheckReport,
+) {
+  if (rows.length <= MAX_CARDS) return { shown: rows, rest: undefined }
+  const shown = [
+    ...rows.filter(({ outcome }) => outcome !== 'match'),
+    ...rows.filter(({ outcome }) => outcome === 'match'),
+  ].slice(0, MAX_CARDS - 1)
+  const rest = rows.filter((row) => !shown.includes(row))
+  const labels = new Map<string, number>()
+  for (const { outcome } of rest) {
+    const label = outcomeLabel(outcome, report)
+    labels.set(label, (labels.get(label) ?? 0) + 1)
+  }
+  return {
+    shown,
+    rest: `and ${rest.length} more: ${[...labels].map(([label, count]) => `${count} × ${label}`).join(', ')}`,
+  }
+}
+
+function answerCard(
+  who: string,
+  row: NameserverReport | ResolverReport,
+  report: CheckReport,
+  width: number,
+  notes: readonly string[],
+): Block {
+  const facts = [
+    ...notes,
+    ...(row.ttl === null ? [] : [`TTL ${row.ttl}`]),
+    ...(row.ms === null || !hasAnswered(row.outcome) ? [] : [`${row.ms} ms`]),
+  ]
+  const rank = (value: string) => (value === report.expected ? 0 : piecesOf(value, report).length > 1 ? 1 : 2)
+  const values =
+    row.values.length > 1000
+      ? row.values.slice(0, MAX_VALUES)
+      : row.values.toSorted((a, b) => rank(a) - rank(b))
+  const pieces = values.slice(0, MAX_VALUES).map((value) => piecesOf(value, report))
+  const more = row.values.length - pieces.length
+  return card(
+    width,
+    outcomeLook(row.outcome, report),
+    who,
+    outcomeLabel(row.outcome, report),
+    facts,
+    pieces,
+    more,
+  )
+}
+
+/** A box with a symbol, who answered, what, and the values. */
+function card(
+  width: number,
+  look: { readonly tone: Tone; readonly shape: Parameters<typeof symbol>[3] },
+  title: string,
+  label: string,
+  facts: readonly string[],
+  values: readonly (readonly Piece[])[],
+  more = 0,
+): Block {
+  const pixels = width - 44 - 12
+  const meta = facts.join(' · ')
+  const isOneLine = (label.length + 3) * 13 * 0.58 + meta.length * 12.5 * 0.54 <= pixels
+  const lines = isOneLine || meta === '' ? 1 : 2
+  const height = 30 + lines * 18 + values.length * 19 + (more > 0 ? 17 : 0) + 8
+  return {
+    height,
+    draw: (x, y) => {
+      const valuesY = y + 24 + lines * 18 + 19
+      return html`<g><rect class="card ${look.tone}" x="${x}.5" y="${y + 0.5}" width="${width - 1}" height="${height - 1}" rx="8"/>
+${symbol(x + 22, y + 21, look.tone, look.shape)}
+${textAt(x + 44, y + 24, 'host', fitting(title, pixels, 13, 'mono'))}
+<text x="${x + 44}" y="${y + 43}" class="outcome ${look.tone}">${label}${isOneLine && meta !== '' ? html`<tspan class="note"> · ${meta}</tspan>` : ''}</text>
+${lines === 2 ? textAt(x + 44, y + 61, 'note', fitting(meta, pixels, 12.5, 'sans')) : ''}
+${values.map((pieces, index) => textAt(x + 44, valuesY + index * 19 - 1, 'value', valueLine(pieces, pixels, 13)))}
+${more > 0 ? textAt(x + 44, valuesY + values.length * 19 - 2, 'note', `and ${more} more value${more === 1 ? '' : 's'}`) : ''}</g>`
+    },
+  }
+}
+
+/** A note in a dashed box. */
+function plainCard(text: string, width: number): Block {
+  const lines = linesOf(text, width - 28, 12.5, 'sans', 4)
+  const height = 20 + lines.length * 17
+  return {
+    height,
+    draw: (x, y) =>
+      html`<g><rect class="aside" x="${x}.5" y="${y + 0.5}" width="${width - 1}" height="${height - 1}" rx="8"/>${lines.map((line, index) => textAt(x + 14, y + 22 + index * 17, 'note', line))}</g>`,
+  }
+}
+
+/** Another name that matters: where the record was found instead, or what the name is an alias for. */
+function elsewhereCards({ findings }: CheckReport, width: number): Block[] {
+  const { found_at: foundAt, chain, target: only } = findings[0]?.details ?? {}
+  const target = Array.isArray(chain) ? chain.at(-1) : only
+  const look = { tone: 'warning', shape: 'exclamation' } as const
+  return [
+    ...(typeof foundAt === 'string'
+      ? [card(width, look, readableName(foundAt), 'the record is at this name instead', [], [])]
+      : []),
+    ...(typeof target === 'string'
+      ? [card(width, look, readableName(target), 'the name is an alias (CNAME) for this', [], [])]
+      : []),
+  ]
+}
+
+/** A problem, where it is. */
+function callout(finding: Finding, width: number): Block {
+  const { tone, shape } = SEVERITY_LOOKS[finding.severity]
+  const lines = linesOf(capitalize(plainText(finding.message)), width - 54, 13.5, 'sans', 7)
+  const height = 22 + lines.length * 18
+  return {
+    height,
+    draw: (
+      x,
+      y,
+    ) => html`<g><rect class="callout ${tone}" x="${x}" y="${y}" width="${width}" height="${height}" rx="8"/>
+${symbol(x + 22, y + 20, tone, shape)}
+${lines.map((line, index) => textAt(x + 44, y + 25 + index * 18, 'message', line))}</g>`,
+  }
+}
+
+const stackHeight = (blocks: readonly Block[]) => blocks.reduce((sum, { height }) => sum + height + GAP, 0)
+
+function drawStack(blocks: readonly Block[], x: number, y: number): Html[] {
+  let at = y
+  return blocks.map((block) => {
+    const drawn = block.draw(x, at)
+    at += block.height + GAP
+    return drawn
+  })
+}
