@@ -10,7 +10,7 @@ import { comparedPieces, readablePiece } from './characters.ts'
 import type { Finding } from './finding.ts'
 import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
-import { capitalize, partsOf, plainText, shorten, type Text } from './text.ts'
+import { capitalize, fullStopOf, plainText, shorten } from './text.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -138,7 +138,7 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
       paint,
     ) +
     markedDifference(report, finding, layout) +
-    paragraph(withFullStop(finding.fix), '  → ', layout)
+    paragraph(plainText(finding.fix) + fullStopOf(finding.fix), '  → ', layout)
   )
 }
 
@@ -185,10 +185,4 @@ function paragraph(
       (line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(widthOf(symbol))}${paint(line)}\n`,
     )
     .join('')
-}
-
-/** Adds a full stop, unless it would follow the value and be copied with it. */
-function withFullStop(fix: Text): string {
-  const end = partsOf(fix).findLast((part) => part !== '')
-  return `${plainText(fix)}${typeof end === 'object' && !end.isQuoted ? '' : '.'}`
 }

@@ -6,7 +6,7 @@ import { readableName } from '../diagnosis/render.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
 import { capitalize, plainText } from '../diagnosis/text.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
-import { fitting, linesOf, symbol, type Tone, textAt, valueLine } from './drawing.ts'
+import { fitting, type Look, linesOf, pixelsOf, symbol, textAt, valueLine } from './drawing.ts'
 
 /** In pixels: beside each other on a screen or on paper, below each other on a phone. */
 const WIDTHS = { wide: 920, narrow: 332 } as const
@@ -56,11 +56,10 @@ const SHAPES = {
 } as const satisfies Record<Outcome, string>
 
 /** How an answer looks. Without an expected value, any that says what is there is neutral. */
-export function outcomeLook(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>) {
-  if (expected === null && outcome === 'mismatch') return { tone: 'neutral', shape: 'check' } as const
+export function outcomeLook(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>): Look {
+  if (expected === null && outcome === 'mismatch') return { tone: 'neutral', shape: 'check' }
   const isNeutral = outcome === 'not_checked' || (expected === null && isDnsData(outcome))
-  const tone: Tone = outcome === 'match' ? 'good' : isNeutral ? 'neutral' : 'bad'
-  return { tone, shape: SHAPES[outcome] }
+  return { tone: outcome === 'match' ? 'good' : isNeutral ? 'neutral' : 'bad', shape: SHAPES[outcome] }
 }
 
 export const SEVERITY_LOOKS = {
@@ -69,11 +68,21 @@ export const SEVERITY_LOOKS = {
   info: { tone: 'neutral', shape: 'info' },
 } as const
 
-/** The value as it was found, marked where a finding says that it should be the expected one. */
-export function piecesOf(value: string, { expected, findings }: CheckReport): readonly Piece[] {
-  const isExplained = findings.some(({ seen }) => seen?.length === 1 && seen[0] === value)
-  if (expected === null || !isExplained) return [{ text: value, differs: false }]
-  return comparedPieces(expected, value).seen
+/** Whether it is the expected value, or a finding says that it should be. */
+function isRelated(value: string, { expected, findings }: CheckReport): boolean {
+  return (
+    expected === null ||
+    value === expected ||
+    findings.some(({ seen }) => seen?.length === 1 && seen[0] === value)
+  )
+}
+
+/** The value as it was found, marked where it should be different. */
+export function piecesOf(value: string, report: CheckReport): readonly Piece[] {
+  const { expected } = report
+  return expected === null || value === expected || !isRelated(value, report)
+    ? [{ text: value, differs: false }]
+    : comparedPieces(expected, value).seen
 }
 
 /** The expected value, marked where the one in the first finding differs. */
@@ -98,9 +107,9 @@ interface Block {
 export function delegationPicture(report: CheckReport, size: PictureSize, id: string): Html {
   const width = WIDTHS[size]
   const isWide = size === 'wide'
-  const serversWidth = isWide ? 560 : width
+  const serversWidth = isWide ? 560 : width - 1
   const resolversX = isWide ? 604 : 0
-  const resolversWidth = width - resolversX
+  const resolversWidth = width - resolversX - 1
   const problems = report.findings.filter(({ severity }) => severity !== 'info').slice(0, MAX_CALLOUTS)
   const calloutsAt = (place: 'path' | 'servers' | 'resolvers', pixels: number) =>
     problems
@@ -170,11 +179,14 @@ function stopsOf(report: CheckReport): Stop[] {
   const path = (report.path ?? []).slice(-MAX_ZONES)
   const [first] = path
   if (first === undefined) {
-    const text =
-      report.findings[0]?.code === 'invalid_name'
-        ? 'nothing was asked'
-        : 'not reached: no resolver told where to start'
-    return [{ title: 'root', text, state: 'not-asked' }]
+    const isLost = report.findings[0]?.code === 'resolver_broken'
+    return [
+      {
+        title: 'root',
+        text: isLost ? 'not reached: no resolver told where to start' : 'nothing was asked',
+        state: isLost ? 'failed' : 'not-asked',
+      },
+    ]
   }
   const resolver = first.givenBy.address
   const isGiven = first.zone === '.'
@@ -207,6 +219,9 @@ function stopsOf(report: CheckReport): Stop[] {
       text: isGiven ? `found at ${resolver}` : 'at the same servers, without a delegation between',
       state: 'passed',
     })
+  const problem = report.findings.find((finding) => placeOf(finding, report) === 'path')
+  const last = stops.at(-1)
+  if (problem?.severity === 'error' && last !== undefined) stops.splice(-1, 1, { ...last, state: 'failed' })
   return [root, ...stops]
 }
 
@@ -234,10 +249,10 @@ function pathBlock(report: CheckReport, width: number, callouts: readonly Block[
           ? hasServers
             ? html`<path class="line" d="M${x + TRUNK} ${start + 21}V${y + height}"/>`
             : ''
-          : html`<path class="line${next?.state === 'failed' ? ' broken' : ''}" d="M${x + TRUNK} ${start + 21}V${at + 3}"/>`
+          : html`<path class="line${next?.state === 'failed' && report.zone === null ? ' broken' : ''}" d="M${x + TRUNK} ${start + 21}V${at + 3}"/>`
         return html`${line}${
           state === 'failed'
-            ? symbol(x + TRUNK, start + 12, 'bad', 'cross')
+            ? symbol(x + TRUNK, start + 12, SEVERITY_LOOKS.error)
             : html`<circle class="stop ${state}" cx="${x + TRUNK}" cy="${start + 12}" r="7"/>`
         }${textAt(x + INDENT, start + 17, 'zone', fitting(title, pixels, 14, 'mono'))}${lines.map((text, row) => textAt(x + INDENT, start + 35 + row * 17, 'note', text))}`
       })
@@ -302,29 +317,29 @@ function cachedFor({ address }: ResolverReport, { findings }: CheckReport): stri
 }
 
 function whyNoResolver({ expected, zone, nameservers }: CheckReport): string {
-  if (zone === null) return 'asked only for the way to the zone'
+  if (zone === null) return 'asked only who serves the zone'
   if (expected === null) return 'not asked: no value was expected'
   return nameservers.some(
     ({ outcome }) => outcome === 'absent' || outcome === 'nxdomain' || outcome === 'mismatch',
   )
-    ? "not asked: as long as a name server lacks the record, a resolver would store that it isn't there"
+    ? 'not asked: as long as a name server lacks the record, a resolver would keep that answer'
     : 'not asked: no name server has shown the record'
 }
 
 /** What the resolvers said about the way to the zone, if that is why it wasn't found. */
 function searchReplies({ findings }: CheckReport, width: number): Block[] {
-  const { replies } = findings[0]?.details ?? {}
-  if (!Array.isArray(replies)) return []
-  return replies.slice(0, 4).map(({ resolver, question, answer }: Record<'resolver' | 'question' | 'answer', string>) => {
-    const isSilent = answer === 'timeout'
-    return card(
-      width,
-      { tone: 'bad', shape: isSilent ? 'question' : 'cross' },
-      resolver,
-      isSilent ? 'no answer' : answer,
-      [`to ${question}`],
-      [],
-    )
+  const { resolvers, replies } = findings[0]?.details ?? {}
+  if (!Array.isArray(resolvers) || !Array.isArray(replies)) return []
+  return resolvers.slice(0, MAX_CARDS).map((resolver: string) => {
+    const reply = replies.find((one) => one.resolver === resolver)
+    const isSilent = reply === undefined || reply.answer === 'timeout'
+    return card(width, {
+      tone: 'bad',
+      shape: isSilent ? 'question' : 'cross',
+      title: resolver,
+      label: isSilent ? 'no answer' : reply.answer,
+      facts: reply === undefined ? [] : [`to ${reply.question}`],
+    })
   })
 }
 
@@ -362,50 +377,61 @@ function answerCard(
     ...(row.ttl === null ? [] : [`TTL ${row.ttl}`]),
     ...(row.ms === null || !hasAnswered(row.outcome) ? [] : [`${row.ms} ms`]),
   ]
-  const rank = (value: string) => (value === report.expected ? 0 : piecesOf(value, report).length > 1 ? 1 : 2)
-  const values =
-    row.values.length > 1000
-      ? row.values.slice(0, MAX_VALUES)
-      : row.values.toSorted((a, b) => rank(a) - rank(b))
-  const pieces = values.slice(0, MAX_VALUES).map((value) => piecesOf(value, report))
-  const more = row.values.length - pieces.length
-  return card(
-    width,
-    outcomeLook(row.outcome, report),
-    who,
-    outcomeLabel(row.outcome, report),
-    facts,
-    pieces,
-    more,
+  const [related, others] = [true, false].map((wanted) =>
+    row.values.filter((value) => isRelated(value, report) === wanted),
   )
+  const values = [...(related ?? []), ...(others ?? [])].slice(0, MAX_VALUES).map((value) => ({
+    pieces: piecesOf(value, report),
+    isRelated: isRelated(value, report),
+  }))
+  return card(width, {
+    ...outcomeLook(row.outcome, report),
+    title: who,
+    label: outcomeLabel(row.outcome, report),
+    facts,
+    values,
+    more: row.values.length - values.length,
+  })
+}
+
+/** What a card says. */
+interface CardContent extends Look {
+  readonly title: string
+  readonly label: string
+  readonly facts?: readonly string[]
+  readonly values?: readonly { readonly pieces: readonly Piece[]; readonly isRelated: boolean }[]
+  /** How many values aren't shown. */
+  readonly more?: number
 }
 
 /** A box with a symbol, who answered, what, and the values. */
 function card(
   width: number,
-  look: { readonly tone: Tone; readonly shape: Parameters<typeof symbol>[3] },
-  title: string,
-  label: string,
-  facts: readonly string[],
-  values: readonly (readonly Piece[])[],
-  more = 0,
+  { title, label, tone, shape, facts = [], values = [], more = 0 }: CardContent,
 ): Block {
   const pixels = width - 44 - 12
   const meta = facts.join(' · ')
-  const isOneLine = (label.length + 3) * 13 * 0.58 + meta.length * 12.5 * 0.54 <= pixels
-  const lines = isOneLine || meta === '' ? 1 : 2
+  const labels = linesOf(label, pixels, 13, 'strong', 2)
+  const isOneLine =
+    labels.length === 1 && pixelsOf(label, 13, 'strong') + pixelsOf(` · ${meta}`, 12.5, 'sans') <= pixels
+  const lines = labels.length + (isOneLine || meta === '' ? 0 : 1)
   const height = 30 + lines * 18 + values.length * 19 + (more > 0 ? 17 : 0) + 8
   return {
     height,
     draw: (x, y) => {
-      const valuesY = y + 24 + lines * 18 + 19
-      return html`<g><rect class="card ${look.tone}" x="${x}.5" y="${y + 0.5}" width="${width - 1}" height="${height - 1}" rx="8"/>
-${symbol(x + 22, y + 21, look.tone, look.shape)}
+      const valuesY = y + 42 + lines * 18
+      return html`<g><rect class="card ${tone}" x="${x + 0.5}" y="${y + 0.5}" width="${width - 1}" height="${height - 1}" rx="8"/>
+${symbol(x + 22, y + 21, { tone, shape })}
 ${textAt(x + 44, y + 24, 'host', fitting(title, pixels, 13, 'mono'))}
-<text x="${x + 44}" y="${y + 43}" class="outcome ${look.tone}">${label}${isOneLine && meta !== '' ? html`<tspan class="note"> · ${meta}</tspan>` : ''}</text>
-${lines === 2 ? textAt(x + 44, y + 61, 'note', fitting(meta, pixels, 12.5, 'sans')) : ''}
-${values.map((pieces, index) => textAt(x + 44, valuesY + index * 19 - 1, 'value', valueLine(pieces, pixels, 13)))}
-${more > 0 ? textAt(x + 44, valuesY + values.length * 19 - 2, 'note', `and ${more} more value${more === 1 ? '' : 's'}`) : ''}</g>`
+${labels.map((line, index) =>
+  textAt(x + 44, y + 43 + index * 18, `outcome ${tone}`, [
+    line,
+    isOneLine && meta !== '' ? html`<tspan class="note"> · ${meta}</tspan>` : '',
+  ]),
+)}
+${isOneLine || meta === '' ? '' : textAt(x + 44, y + 25 + lines * 18, 'note', fitting(meta, pixels, 12.5, 'sans'))}
+${values.map(({ pieces, isRelated }, index) => textAt(x + 44, valuesY + index * 19, isRelated ? 'value' : 'value unrelated', valueLine(pieces, pixels, 13)))}
+${more > 0 ? textAt(x + 44, valuesY + values.length * 19 - 1, 'note', `and ${more} more value${more === 1 ? '' : 's'}`) : ''}</g>`
     },
   }
 }
@@ -426,19 +452,17 @@ function elsewhereCards({ findings }: CheckReport, width: number): Block[] {
   const { found_at: foundAt, chain, target: only } = findings[0]?.details ?? {}
   const target = Array.isArray(chain) ? chain.at(-1) : only
   const look = { tone: 'warning', shape: 'exclamation' } as const
+  const other = (title: unknown, label: string) =>
+    typeof title === 'string' ? [card(width, { ...look, title: readableName(title), label })] : []
   return [
-    ...(typeof foundAt === 'string'
-      ? [card(width, look, readableName(foundAt), 'the record is at this name instead', [], [])]
-      : []),
-    ...(typeof target === 'string'
-      ? [card(width, look, readableName(target), 'the name is an alias (CNAME) for this', [], [])]
-      : []),
+    ...other(foundAt, 'the record is at this name instead'),
+    ...other(target, 'the name is an alias (CNAME) for this'),
   ]
 }
 
 /** A problem, where it is. */
 function callout(finding: Finding, width: number): Block {
-  const { tone, shape } = SEVERITY_LOOKS[finding.severity]
+  const look = SEVERITY_LOOKS[finding.severity]
   const lines = linesOf(capitalize(plainText(finding.message)), width - 54, 13.5, 'sans', 7)
   const height = 22 + lines.length * 18
   return {
@@ -446,8 +470,8 @@ function callout(finding: Finding, width: number): Block {
     draw: (
       x,
       y,
-    ) => html`<g><rect class="callout ${tone}" x="${x}" y="${y}" width="${width}" height="${height}" rx="8"/>
-${symbol(x + 22, y + 20, tone, shape)}
+    ) => html`<g><rect class="callout ${look.tone}" x="${x}" y="${y}" width="${width}" height="${height}" rx="8"/>
+${symbol(x + 22, y + 20, look)}
 ${lines.map((line, index) => textAt(x + 44, y + 25 + index * 18, 'message', line))}</g>`,
   }
 }

@@ -1,19 +1,20 @@
-import type { Html, Inserted } from '../../terminal/html.ts'
-import { html } from '../../terminal/html.ts'
+import { type Html, html, type Inserted } from '../../terminal/html.ts'
 import { truncate, widthOf, wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import type { Piece } from '../diagnosis/characters.ts'
-import { readablePiece } from '../diagnosis/characters.ts'
+import { type Piece, readablePiece } from '../diagnosis/characters.ts'
 
-/** How good an answer is: it decides color and symbol. */
-export type Tone = 'good' | 'bad' | 'warning' | 'neutral'
+/** How good an answer is. */
+type Tone = 'good' | 'bad' | 'warning' | 'neutral'
 
 /** The widest that a character of 1 pixel may be, in any usual system font, on average. */
-const ADVANCE = { mono: 0.61, sans: 0.54, strong: 0.58 } as const
+const ADVANCE = { mono: 0.61, sans: 0.6, strong: 0.68 } as const
 type Font = keyof typeof ADVANCE
 
 const columnsIn = (pixels: number, size: number, font: Font) =>
   Math.max(4, Math.floor(pixels / (size * ADVANCE[font])))
+
+/** The most pixels that a text without wide characters may take. */
+export const pixelsOf = (text: string, size: number, font: Font) => text.length * size * ADVANCE[font]
 
 /** Lines of a text that fit the width, at most `most`. */
 export function linesOf(text: string, pixels: number, size: number, font: Font, most: number): string[] {
@@ -73,21 +74,23 @@ function shortenedPieces(pieces: readonly Piece[], columns: number): readonly Pi
   })
 }
 
-/** Each tone has a shape of its own, so none is told by its color alone. */
-export function symbol(
-  x: number,
-  y: number,
-  tone: Tone,
-  shape: 'check' | 'cross' | 'dash' | 'question' | 'exclamation' | 'differs' | 'info',
-): Html {
-  const path = {
-    check: 'M-4.2 .4 -1.4 3.2 4.4 -3',
-    cross: 'M-3.4 -3.4 3.4 3.4M3.4 -3.4 -3.4 3.4',
-    dash: 'M-4 0H4',
-    question: 'M-2.7 -2.2a2.7 2.5 0 1 1 3.9 2.2q-1.2 .6 -1.2 1.9M0 4.3v.2',
-    exclamation: 'M0 -4.4V1M0 4.2v.2',
-    differs: 'M-4 -1.7H4M-4 1.7H4M2 -4.4 -2 4.4',
-    info: 'M0 -.6V4.4M0 -4.2v.2',
-  }[shape]
-  return html`<g class="symbol ${tone}" transform="translate(${x} ${y})"><circle r="9"/><path d="${path}"/></g>`
+const SHAPES = {
+  check: 'M-4.2 .4 -1.4 3.2 4.4 -3',
+  cross: 'M-3.4 -3.4 3.4 3.4M3.4 -3.4 -3.4 3.4',
+  dash: 'M-4 0H4',
+  question: 'M-2.7 -2.2a2.7 2.5 0 1 1 3.9 2.2q-1.2 .6 -1.2 1.9M0 4.3v.2',
+  exclamation: 'M0 -4.4V1M0 4.2v.2',
+  differs: 'M-4 -1.7H4M-4 1.7H4M2 -4.4 -2 4.4',
+  info: 'M0 -.6V4.4M0 -4.2v.2',
+} as const
+
+/** Nothing is told by its color alone: each tone has shapes of its own. */
+export interface Look {
+  readonly tone: Tone
+  readonly shape: keyof typeof SHAPES
+}
+
+/** A shape in a disc with a radius of 9 pixels, drawn around its center. */
+export function symbol(x: number, y: number, { tone, shape }: Look): Html {
+  return html`<g class="symbol ${tone}" transform="translate(${x} ${y})"><circle r="9"/><path d="${SHAPES[shape]}"/></g>`
 }

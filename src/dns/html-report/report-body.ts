@@ -9,10 +9,10 @@ import type { ReportContext } from '../diagnosis/markdown.ts'
 import { readableName } from '../diagnosis/render.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
 import { findingJson } from '../diagnosis/report-json.ts'
-import { capitalize, partsOf, shorten, type Text } from '../diagnosis/text.ts'
+import { capitalize, fullStopOf, partsOf, shorten, type Text } from '../diagnosis/text.ts'
 import { relativeName } from '../wire/name.ts'
 import { delegationPicture, outcomeLook, piecesOf, SEVERITY_LOOKS } from './delegation-picture.ts'
-import { symbol, type Tone } from './drawing.ts'
+import { type Look, symbol } from './drawing.ts'
 import { renderPage } from './page.ts'
 
 /** How a report was made, and the command that makes it again. */
@@ -65,15 +65,15 @@ function resultPanel(report: CheckReport, id: string): Html {
 ${
   cause === undefined
     ? ''
-    : html`<p class="cause">${sentence(cause.message)}.</p>${comparison(report, cause)}
+    : html`<p class="cause">${sentence(cause.message)}</p>${comparison(report, cause)}
 <h2>What to do</h2><p class="todo">${sentence(cause.fix)}</p>`
 }
-${report.expected === null ? valuesFound(report) : expectedRecord(report, report.expected)}
+${report.expected === null ? valuesFound(report) : cause?.code === 'claim_ended' ? '' : expectedRecord(report, report.expected)}
 ${report.retry_after_seconds ? html`<p class="meta">${`Caches may keep the old state for up to ${formatDuration(report.retry_after_seconds)}.`}</p>` : ''}
 </section>`
 }
 
-function resultLook(report: CheckReport): { tone: Tone; shape: Parameters<typeof symbol>[3] } {
+function resultLook(report: CheckReport): Look {
   if (hasLooked(report)) return { tone: 'neutral', shape: 'info' }
   if (report.verdict === 'ready') return { tone: 'good', shape: 'check' }
   if (report.verdict === 'ready_with_warning' || report.verdict === 'wait')
@@ -113,7 +113,11 @@ function comparison({ expected }: CheckReport, { seen }: Finding): Html {
       ? html`<mark>[missing here]</mark>`
       : markedPiece(piece, 'del'),
   )
-  return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markedPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${marked}</dd></dl>`
+  // What both have in common stands at the same place, unless that is far to the right.
+  const [before] = pieces.seen
+  const indent =
+    before?.differs === true && before.text.length <= 20 ? ' '.repeat(readablePiece(before).length) : ''
+  return html`<dl class="compare"><dt>Expected</dt><dd>${indent}${pieces.expected.map((piece) => markedPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${marked}</dd></dl>`
 }
 
 function markedPiece(piece: Piece, as: 'ins' | 'del'): Html {
@@ -132,7 +136,7 @@ function findingsPanel(report: CheckReport, id: string): Html {
 function findingItem(report: CheckReport, finding: Finding, withComparison: boolean): Html {
   const look = SEVERITY_LOOKS[finding.severity]
   return html`<li class="${look.tone}"><h3 class="status">${icon(look)}<span>${capitalize(finding.severity)}</span></h3>
-<div class="body"><p>${sentence(finding.message)}.</p>${withComparison ? comparison(report, finding) : ''}<p><strong>Fix:</strong> ${sentence(finding.fix)}</p>
+<div class="body"><p>${sentence(finding.message)}</p>${withComparison ? comparison(report, finding) : ''}<p><strong>Fix:</strong> ${sentence(finding.fix)}</p>
 <p class="meta">Code: <code>${finding.code}</code></p>${evidence(finding, report.expected)}</div></li>`
 }
 
@@ -254,7 +258,7 @@ function circumstancesPanel(report: CheckReport, context: HtmlContext, id: strin
 
 /** A sentence with its values set apart. */
 function sentence(text: Text): Html[] {
-  return partsOf(text).map((part, index) =>
+  return [...partsOf(text), fullStopOf(text)].map((part, index) =>
     typeof part === 'string'
       ? html`${index === 0 ? capitalize(part) : part}`
       : html`<code>${shown(part.value)}</code>`,
@@ -268,6 +272,6 @@ const shown = (value: string) =>
       ? `${shorten(value, LONGEST_SHOWN)} (${value.length} characters)`
       : value
 
-function icon(look: { readonly tone: Tone; readonly shape: Parameters<typeof symbol>[3] }): Html {
-  return html`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true">${symbol(10, 10, look.tone, look.shape)}</svg>`
+function icon(look: Look): Html {
+  return html`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true">${symbol(10, 10, look)}</svg>`
 }

@@ -26,6 +26,7 @@ const PICTURE = `
 .picture .host{font-weight:600}
 .picture .note,.picture .label{fill:var(--soft);font-size:12.5px;font-weight:400}
 .picture .label{font-size:12px}
+.picture .unrelated{fill:var(--soft)}
 .picture .heading{font-weight:600;font-size:14px}
 .picture .message{font-size:13.5px}
 .picture .outcome{font-weight:600}
@@ -50,6 +51,7 @@ export const PICTURE_STYLE = `${colorsOf('svg')}${PICTURE}`
 
 /** The style of the whole document. */
 export const STYLE = `${colorsOf(':root')}
+${PICTURE.trim()}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 ${SANS};overflow-wrap:anywhere}
 header,main,footer{width:min(62rem,100% - 2rem);margin-inline:auto}
@@ -76,15 +78,14 @@ dt{color:var(--soft)}
 dd{margin:0;min-width:0}
 dl.record{background:var(--neutral-tint);border-radius:8px;padding:.875rem 1rem}
 code,.compare dd{font-family:${MONO};font-size:.9375em}
-p code,li>code{background:var(--neutral-tint);border-radius:4px;padding:.0625em .3125em;-webkit-box-decoration-break:clone;box-decoration-break:clone}
+p code{background:var(--neutral-tint);border-radius:4px;padding:.0625em .3125em;-webkit-box-decoration-break:clone;box-decoration-break:clone}
 dl.record code,.command code{user-select:all}
 .compare{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.25rem 1.25rem;margin:.875rem 0 0;padding:.75rem 1rem;border:1px solid var(--line);border-radius:8px}
 .compare dd{white-space:pre-wrap}
 ins,del,mark{font-weight:700;text-decoration:underline 2px;text-underline-offset:3px;background:none}
 ins{color:var(--good)}
 del,mark{color:var(--bad)}
-del{text-decoration-style:wavy;text-decoration-thickness:1px}
-.narrow{display:none}
+.picture.narrow{display:none}
 ol.findings{list-style:none;margin:0;padding:0}
 .findings>li{padding-block:1.125rem;border-top:1px solid var(--line)}
 .findings>li:first-child{border-top:0;padding-top:0}
@@ -93,22 +94,20 @@ ol.findings{list-style:none;margin:0;padding:0}
 .findings .body{margin-left:1.875rem}
 .meta,.evidence{font-size:.875rem}
 .meta{color:var(--soft)}
-.evidence dd{max-height:14rem;overflow:auto}
 details>summary{cursor:pointer;color:var(--soft);font-size:.875rem;padding-block:.25rem}
 .scroll{overflow-x:auto;margin-bottom:1.25rem;border:1px solid var(--line);border-radius:8px}
 .scroll:last-child{margin-bottom:0}
 :focus-visible{outline:3px solid var(--focus);outline-offset:2px}
 table{border-collapse:collapse;width:100%;font-size:.875rem;overflow-wrap:normal}
-caption{text-align:left;font-weight:600;padding:.75rem .875rem .5rem;font-size:.9375rem}
-th,td{text-align:left;vertical-align:top;padding:.5rem .875rem;border-top:1px solid var(--line)}
+caption{text-align:left;font-weight:600;padding:.75rem .75rem .5rem;font-size:.9375rem}
+th,td{text-align:left;vertical-align:top;padding:.5rem .75rem;border-top:1px solid var(--line)}
 thead th{color:var(--soft);font-weight:600;white-space:nowrap}
 tbody th{font-weight:400}
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-td.values{min-width:16rem;overflow-wrap:anywhere}
+td.values{min-width:17rem;overflow-wrap:anywhere}
 td.values ul{list-style:none;margin:0;padding:0}
 .answer{font-weight:600;white-space:nowrap}
 .answer.good{color:var(--good)}.answer.bad{color:var(--bad)}.answer.neutral{color:var(--neutral)}
-@media screen and (max-width:56rem){.wide{display:none}.narrow{display:block;max-width:30rem}}
-@media (max-width:40rem){header,main,footer{width:calc(100% - 1.25rem)}.panel{padding:1rem}dl.facts,dl.evidence{grid-template-columns:1fr;gap:0}dl.facts dd,dl.evidence dd{margin-bottom:.5rem}dl.record,.compare{gap:.25rem .75rem;padding:.75rem}.findings .body{margin-left:0}}
-@media print{body{background:none;font-size:10.5pt}header,main,footer{width:auto}.panel{border-color:#bbb;padding:1rem;break-inside:auto}.picture,.result,.findings>li,tr{break-inside:avoid}h2{break-after:avoid}.scroll{overflow:visible;border:0}.evidence dd{max-height:none}table{font-size:8.5pt}th,td{padding:.25rem .375rem}td.values{min-width:0}@page{margin:14mm}*{print-color-adjust:exact}}
-${PICTURE.trim()}`
+@media screen and (max-width:56rem){.picture.wide{display:none}.picture.narrow{display:block;max-width:30rem}}
+@media (max-width:40rem){header,main,footer{width:calc(100% - 1.25rem)}.panel{padding:1rem}dl.facts,dl.evidence{grid-template-columns:1fr;gap:0}dl.facts dd,dl.evidence dd{margin-bottom:.5rem}dl.record,.compare{grid-template-columns:1fr;gap:0;padding:.75rem}dl.record dd,.compare dd{margin-bottom:.5rem}.findings .body{margin-left:0}}
+@media print{body{background:none;font-size:10.5pt}header,main,footer{width:auto}.panel{border-color:#bbb;padding:1rem;break-inside:auto}.picture,.result,.findings>li,tr{break-inside:avoid}h2{break-after:avoid}.scroll{overflow:visible;border:0}table{font-size:8.5pt}th,td{padding:.25rem .375rem}td.values{min-width:0}@page{margin:14mm}*{print-color-adjust:exact}}`

@@ -20,7 +20,10 @@ const SERVERS = {
 }
 const SPF = txt('example.com', 'v=spf1 include:_spf.example.net ~all')
 const RIGHT = txt('example.com', EXPECTED)
-const REGISTRY: FakeZone = { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.3'] } }
+const REGISTRY: FakeZone = {
+  apex: 'com',
+  servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.3'] },
+}
 
 function world(
   records: readonly packet.Answer[],
@@ -128,9 +131,7 @@ export const FAULTS: readonly Fault[] = [
     title: 'a resolver has cached an old value',
     code: 'cached_old_value',
     respond: world([SPF, RIGHT], (asked) =>
-      isResolverForTxt(asked)
-        ? { flags: RA, answers: [{ ...OLD, ttl: counted() }] }
-        : undefined,
+      isResolverForTxt(asked) ? { flags: RA, answers: [{ ...OLD, ttl: counted() }] } : undefined,
     ),
   },
   {
