@@ -463,7 +463,7 @@ function elsewhereCards({ findings }: CheckReport, width: number): Block[] {
 /** A problem, where it is. */
 function callout(finding: Finding, width: number): Block {
   const look = SEVERITY_LOOKS[finding.severity]
-  const lines = linesOf(capitalize(plainText(finding.message)), width - 54, 13.5, 'sans', 7)
+  const lines = linesOf(capitalize(plainText(finding.message)), width - 54, 13.5, 'sans', 12)
   const height = 22 + lines.length * 18
   return {
     height,

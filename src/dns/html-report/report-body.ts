@@ -48,7 +48,7 @@ const resultOf = (report: CheckReport) =>
  */
 export function reportBody(report: CheckReport, context: HtmlContext, id = 'report'): Html {
   return html`${resultPanel(report, id)}
-<section class="panel" aria-labelledby="${id}-picture"><h2 id="${id}-picture">From the root to the answer</h2>
+<section class="panel" aria-labelledby="${id}-picture"><h2 id="${id}-picture">Delegation and answers</h2>
 ${(['wide', 'narrow'] as const).map((size) => delegationPicture(report, size, `${id}-${size}`))}
 </section>
 ${report.findings.length === 0 ? '' : findingsPanel(report, id)}

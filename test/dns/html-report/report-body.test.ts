@@ -153,7 +153,7 @@ describe('the page', () => {
       'What to do',
       'Add a TXT record in the zone example.com',
       `Zone example.com Host @ Type TXT Value ${EXPECTED}`,
-      'From the root to the answer',
+      'Delegation and answers',
       'Findings',
       'Evidence',
       'Observations',
