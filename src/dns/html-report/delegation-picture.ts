@@ -6,6 +6,7 @@ import { readableName } from '../diagnosis/render.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
 import { capitalize, plainText } from '../diagnosis/text.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
+import { formatDnsAddress } from '../wire/address.ts'
 import { fitting, type Look, linesOf, pixelsOf, symbol, textAt, valueLine } from './drawing.ts'
 
 /** In pixels: beside each other on a screen or on paper, below each other on a phone. */
@@ -68,13 +69,14 @@ export const SEVERITY_LOOKS = {
   info: { tone: 'neutral', shape: 'info' },
 } as const
 
-/** Whether it is the expected value, or a finding says that it should be. */
-function isRelated(value: string, { expected, findings }: CheckReport): boolean {
-  return (
-    expected === null ||
-    value === expected ||
-    findings.some(({ seen }) => seen?.length === 1 && seen[0] === value)
-  )
+/** The values that should have been the expected one, by what the findings say. */
+const wrongValues = ({ findings }: CheckReport): readonly string[] =>
+  findings.flatMap(({ severity, seen }) => (severity !== 'info' && seen?.length === 1 ? seen : []))
+
+/** Whether it is the expected value, or should be. */
+function isRelated(value: string, report: CheckReport): boolean {
+  const { expected } = report
+  return expected === null || value === expected || wrongValues(report).includes(value)
 }
 
 /** The value as it was found, marked where it should be different. */
@@ -85,9 +87,10 @@ export function piecesOf(value: string, report: CheckReport): readonly Piece[] {
     : comparedPieces(expected, value).seen
 }
 
-/** The expected value, marked where the one in the first finding differs. */
-export function expectedPieces({ expected, findings }: CheckReport): readonly Piece[] {
-  const seen = findings.find((finding) => finding.seen?.length === 1)?.seen?.[0]
+/** The expected value, marked where the wrong one differs. */
+function expectedPieces(report: CheckReport): readonly Piece[] {
+  const { expected } = report
+  const [seen] = wrongValues(report)
   if (expected === null) return []
   return seen === undefined ? [{ text: expected, differs: false }] : comparedPieces(expected, seen).expected
 }
@@ -176,10 +179,21 @@ interface Stop {
 
 /** The root, the zones on the way, and the zone that holds the name or where the search ended. */
 function stopsOf(report: CheckReport): Stop[] {
-  const path = (report.path ?? []).slice(-MAX_ZONES)
+  const path = report.path ?? []
   const [first] = path
+  const [cause] = report.findings
+  const denial = `answers that ${readableName(report.name)} doesn't exist`
+  const zones = path.filter(({ zone }) => zone !== '.').slice(-MAX_ZONES)
+  if (zones.length === 0 && cause?.code === 'domain_not_found')
+    return [
+      {
+        title: 'root',
+        text: first === undefined ? `the resolver ${denial}` : `${formatDnsAddress(first.givenBy)} ${denial}`,
+        state: 'failed',
+      },
+    ]
   if (first === undefined) {
-    const isLost = report.findings[0]?.code === 'resolver_broken'
+    const isLost = cause?.code === 'resolver_broken'
     return [
       {
         title: 'root',
@@ -188,7 +202,7 @@ function stopsOf(report: CheckReport): Stop[] {
       },
     ]
   }
-  const resolver = first.givenBy.address
+  const resolver = formatDnsAddress(first.givenBy)
   const isGiven = first.zone === '.'
   const root: Stop = {
     title: 'root',
@@ -197,20 +211,19 @@ function stopsOf(report: CheckReport): Stop[] {
       : `not asked: the resolver ${resolver} knows the name servers of ${first.zone}`,
     state: 'not-asked',
   }
-  const zones = path.filter(({ zone }) => zone !== '.')
   const stops = zones.map((step, index): Stop => {
     const next = zones[index + 1]
     const many = `${step.hosts.length} name server${step.hosts.length === 1 ? '' : 's'}`
     const isEnd = next === undefined
     const isLost = isEnd && report.zone === null
-    const denied = isLost && report.findings[0]?.code === 'domain_not_found'
-    const text = denied
-      ? `answers that ${readableName(report.name)} doesn't exist`
-      : isLost
-        ? `${many}, without a usable answer`
-        : isEnd
-          ? many
-          : `${next.givenBy.host ?? next.givenBy.address} refers to the ${next.hosts.length === 1 ? 'name server' : `${next.hosts.length} name servers`} of ${next.zone}`
+    const text =
+      isLost && cause?.code === 'domain_not_found'
+        ? denial
+        : isLost
+          ? `${many}, without a usable answer`
+          : isEnd
+            ? many
+            : `${next.givenBy.host ?? formatDnsAddress(next.givenBy)} refers to the ${next.hosts.length === 1 ? 'name server' : `${next.hosts.length} name servers`} of ${next.zone}`
     return { title: readableName(step.zone), text, state: isLost ? 'failed' : 'passed' }
   })
   if (report.zone !== null && zones.at(-1)?.zone !== report.zone)

@@ -10,6 +10,7 @@ import { readableName } from '../diagnosis/render.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
 import { findingJson } from '../diagnosis/report-json.ts'
 import { capitalize, fullStopOf, partsOf, shorten, type Text } from '../diagnosis/text.ts'
+import { formatDnsAddress } from '../wire/address.ts'
 import { relativeName } from '../wire/name.ts'
 import { delegationPicture, outcomeLook, piecesOf, SEVERITY_LOOKS } from './delegation-picture.ts'
 import { type Look, symbol } from './drawing.ts'
@@ -161,7 +162,7 @@ function observationsPanel(report: CheckReport, id: string): Html {
           path.map(({ zone, hosts, givenBy }, index) => [
             html`<code>${zone}</code>`,
             hosts.map((host, at) => html`${at === 0 ? '' : html`<br>`}<code>${host}</code>`),
-            html`${index === 0 ? 'the resolver ' : ''}<code>${givenBy.host === undefined ? givenBy.address : `${givenBy.host} (${givenBy.address})`}</code>`,
+            html`${index === 0 ? 'the resolver ' : ''}<code>${givenBy.host === undefined ? formatDnsAddress(givenBy) : `${givenBy.host} (${formatDnsAddress(givenBy)})`}</code>`,
           ]),
         ),
     nameservers.length === 0

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import type { Finding } from '../../../src/dns/diagnosis/finding.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 import { plainText } from '../../../src/dns/diagnosis/text.ts'
 import { delegationPicture } from '../../../src/dns/html-report/delegation-picture.ts'
 import { renderHtml } from '../../../src/dns/html-report/report-body.ts'
 import { PICTURE_STYLE } from '../../../src/dns/html-report/style.ts'
+import { RA, RCODE } from '../fake-dns.ts'
 import { timedCheck } from '../timed-check.ts'
 import { EXPECTED, FAULTS, type Fault, HEALTHY } from './faults.ts'
 
@@ -103,6 +105,29 @@ describe('the picture', () => {
     expect(words(picture(await reportOn(faultWith('cname_at_name'))))).toContain(
       'shop.hosting.com the name is an alias (CNAME) for this',
     )
+  })
+
+  test('says who denies the domain if no registry was reached', async () => {
+    const report = await reportOn({
+      respond: () => ({ flags: RA | RCODE.NXDOMAIN }),
+      name: 'shop.corp',
+    })
+    expect(report.findings[0]?.code).toBe('domain_not_found')
+    expect(words(picture(report))).toContain("root the resolver answers that shop.corp doesn't exist")
+  })
+
+  test('marks nothing in a value that is there, beside an older one', async () => {
+    const report = await reportOn({ respond: HEALTHY })
+    const older = 'mc-verify=A1b2C3d4E5f6G7h8J9'
+    const remark: Finding = {
+      code: 'stale_token',
+      severity: 'info',
+      message: '',
+      fix: '',
+      seen: [older],
+      details: {},
+    }
+    expect(picture({ ...report, findings: [remark] })).not.toContain('class="differs"')
   })
 
   test('has a name, a description, and its own ids', async () => {
