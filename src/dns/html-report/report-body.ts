@@ -12,8 +12,9 @@ import { findingJson } from '../diagnosis/report-json.ts'
 import { capitalize, fullStopOf, partsOf, shorten, type Text } from '../diagnosis/text.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { relativeName } from '../wire/name.ts'
-import { delegationPicture, outcomeLook, piecesOf, SEVERITY_LOOKS } from './delegation-picture.ts'
+import { delegationPicture } from './delegation-picture.ts'
 import { type Look, symbol } from './drawing.ts'
+import { outcomeLook, piecesOf, SEVERITY_LOOKS } from './looks.ts'
 import { renderPage } from './page.ts'
 
 /** How a report was made, and the command that makes it again. */
