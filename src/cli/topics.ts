@@ -69,7 +69,7 @@ const TOPIC_TEXTS: Readonly<Record<Topic, readonly Block[]>> = {
   ],
   formats: [
     { title: 'Formats:', items: FORMATS.map((format) => [format, FORMAT_MEANINGS[format]]) },
-    'Without --format: a table on a terminal, else tsv. Some commands have more formats, which their help names: claims check has markdown, claims record has zone and value, and what prints one thing prints its bare value.',
+    'Without --format: a table on a terminal, else tsv. Some commands have more formats, which their help names: claims check has markdown and html, claims record has zone and value, and what prints one thing prints its bare value.',
     '--fields id,client.name selects fields, and columns in that order. --fields alone lists those of a command, in the format that --format names. --json is --format json.',
     {
       examples: {
