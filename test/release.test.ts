@@ -44,7 +44,7 @@ describe('what is published', () => {
       expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
       const strangers = files.filter(
         (path) =>
-          !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|docs\/[\w-]+\.(md|svg)|man\/[\w./-]+\.\d)$/.test(
+          !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json|man\/[\w./-]+\.\d)$/.test(
             path,
           ),
       )

@@ -101,7 +101,7 @@ export const command = defineCommand<Options>({
     },
     PUBLIC_RESOLVERS,
   ],
-  output: { fields: REPORT_FIELDS, columns: COLUMNS, formats: ['markdown'] },
+  output: { schema: 'check-report', fields: REPORT_FIELDS, columns: COLUMNS, formats: ['markdown'] },
   examples: {
     'mailclaim claims check example.com': "why isn't this claim verifying?",
     'mailclaim claims check example.net': 'what is in DNS? without a claim or an account',
@@ -110,6 +110,7 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'sometimes',
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: [claim], options }, context, settings) {

@@ -64,7 +64,7 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
       needs: '--provider',
     },
   ],
-  output: { fields: RECORD_FIELDS, columns: COLUMNS, formats: RECORD_FORMATS },
+  output: { schema: 'record', fields: RECORD_FIELDS, columns: COLUMNS, formats: RECORD_FORMATS },
   examples: {
     'mailclaim claims record example.com': 'what to type, and where',
     'mailclaim claims record example.com --format value': 'only the value',
@@ -72,6 +72,7 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
   },
   exits: [...SERVICE_EXITS, Exit.notYet],
+  account: 'sometimes',
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
     await warnIfSettled(claim, context, settings)
