@@ -8,6 +8,7 @@ export interface Schema {
   readonly $id?: string
   readonly $ref?: string
   readonly title?: string
+  readonly description?: string
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly properties?: Readonly<Record<string, Schema>>
