@@ -64,6 +64,14 @@ function fields({ definition }: Documented, mark: (name: string) => string): str
   return fieldLists(definition.output).map(([title, names]) => `${title}: ${names.map(mark).join(', ')}.`)
 }
 
+/** Links to the JSON Schemas of what a command prints. */
+function schemas({ definition }: Documented): string {
+  const { schema, lineSchema = schema } = definition.output
+  const link = (name: string) => `[${name}.json](schemas/${name}.json)`
+  const lines = lineSchema === schema ? '' : `, and of a line of \`--format jsonl\`: ${link(lineSchema)}`
+  return `JSON Schema: ${link(schema)}${lines}.`
+}
+
 /** docs/commands.md. */
 export async function commandsPage(): Promise<string> {
   const commands = await everyDefinition()
@@ -93,6 +101,8 @@ export async function commandsPage(): Promise<string> {
       '```',
       '',
       fields(command, (name) => `\`${name}\``).join('\n\n'),
+      '',
+      schemas(command),
       '',
       ...(definition.events === undefined
         ? []

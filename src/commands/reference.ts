@@ -1,5 +1,4 @@
-import type { ExitCode } from '../errors.ts'
-import { Exit } from '../errors.ts'
+import { Exit, type ExitCode } from '../errors.ts'
 import type { FORMATS } from '../settings/settings.ts'
 import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
 
