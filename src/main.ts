@@ -39,7 +39,12 @@ export async function main(): Promise<ExitCode> {
   })
   const http = lazyTransport(environment)
   const context: Context = {
-    program: { version: MAILCLAIM_VERSION, node: process.execPath, script: process.argv[1] ?? '' },
+    program: {
+      version: MAILCLAIM_VERSION,
+      node: process.execPath,
+      script: process.argv[1] ?? '',
+      schemas: join(import.meta.dirname, '..', 'docs', 'schemas'),
+    },
     environment,
     directories,
     platform,

@@ -29,6 +29,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'config unset': '',
   'config path': '',
   completion: '',
+  commands: '',
 }
 
 /** The options that every command promises. */

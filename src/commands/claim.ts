@@ -50,7 +50,8 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
   arguments: [
     {
       syntax: '[domain]',
-      description: 'the domain to claim; asked for on a terminal',
+      description: 'the domain to claim',
+      asked: true,
       completion: 'domains',
     },
   ],
@@ -82,11 +83,14 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
   },
   output: {
+    schema: 'claim-workflow',
+    lineSchema: 'claim-workflow-event',
     fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report'],
     columns: CLAIM_COLUMNS,
     events: eventFields({ claim: CLAIM_FIELDS, report: REPORT_FIELDS }),
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000

@@ -101,7 +101,12 @@ export const command = defineCommand<Options>({
     },
     PUBLIC_RESOLVERS,
   ],
-  output: { fields: REPORT_FIELDS, columns: COLUMNS, formats: ['markdown', 'html'] },
+  output: {
+    schema: 'check-report',
+    fields: REPORT_FIELDS,
+    columns: COLUMNS,
+    formats: ['markdown', 'html'],
+  },
   examples: {
     'mailclaim claims check example.com': "why isn't this claim verifying?",
     'mailclaim claims check example.net': 'what is in DNS? without a claim or an account',
@@ -111,6 +116,7 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --format html > report.html': 'the same as a page, with a picture',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'sometimes',
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: [claim], options }, context, settings) {
