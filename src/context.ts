@@ -28,6 +28,8 @@ export interface Program {
   /** The executable and the script that this process was started with, to start another of the same. */
   readonly node: string
   readonly script: string
+  /** The directory of the JSON Schemas of what commands print. */
+  readonly schemas: string
 }
 
 /** Where the platform keeps a program's files, unless `MAILCLAIM_CONFIG_DIR` or `MAILCLAIM_STATE_DIR` says otherwise. */

@@ -31,6 +31,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'config unset': '',
   'config path': '',
   completion: '',
+  commands: '',
 }
 
 /** The options that every command promises. */

@@ -16,6 +16,7 @@ import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
+import { withGivenOptions } from '../settings/suggested-commands.ts'
 import { commandLine } from '../shell-quote.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
@@ -54,7 +55,8 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
   arguments: [
     {
       syntax: '[domain]',
-      description: 'the domain to claim; asked for on a terminal',
+      description: 'the domain to claim',
+      asked: true,
       completion: 'domains',
     },
   ],
@@ -100,11 +102,14 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       'with a program that changes DNS',
   },
   output: {
+    schema: 'claim-workflow',
+    lineSchema: 'claim-workflow-event',
     fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report'],
     columns: CLAIM_COLUMNS,
     events: eventFields({ claim: CLAIM_FIELDS, report: REPORT_FIELDS }),
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
@@ -159,10 +164,15 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
-        : asChecklist(events, list, {
-            heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
-            placeOf: findPlaceOnce,
-          })
+        : asChecklist(
+            events,
+            list,
+            {
+              heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
+              placeOf: findPlaceOnce,
+            },
+            settings,
+          )
     const result = await finished.catch(resumable)
     const { claim, error, missing, unpublished } = result
     // For people the record is above, and the claim is as it was.
@@ -242,9 +252,13 @@ async function asChecklist(
   events: Events,
   list: Checklist | undefined,
   record: RecordBlock,
+  { argv }: Pick<Settings, 'argv'>,
 ): Promise<WorkflowResult> {
   try {
-    return await drain(events, (event) => list && show(event, list, record))
+    return await drain(events, (event) => {
+      const message = withGivenOptions(event.message, argv)
+      return list && show({ ...event, message }, list, record)
+    })
   } finally {
     await list?.end()
   }

@@ -1,21 +1,4 @@
-import type { CommandDefinition } from './definition.ts'
-
-/** A command by its word. Its code is loaded only when it is typed. */
-export interface CommandLeaf {
-  /** What it does, in one line. */
-  readonly summary: string
-  /** Under which heading the program's help shows it. */
-  readonly heading?: string | undefined
-  load(): Promise<CommandDefinition>
-}
-
-export interface CommandGroup {
-  readonly summary: string
-  readonly heading: string
-  readonly commands: Readonly<Record<string, CommandLeaf>>
-}
-
-export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
+import type { CommandDefinition, CommandLeaf, CommandTree } from './definition.ts'
 
 const leaf = (
   summary: string,
@@ -99,4 +82,9 @@ export const tree: CommandTree = {
     },
   },
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),
+  commands: leaf(
+    'describe every command, for programs',
+    async () => ({ command: (await import('./commands.ts')).describing(tree) }),
+    SETUP,
+  ),
 }

@@ -34,12 +34,13 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
     },
     ...PUBLISH_OPTIONS,
   ],
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'publication' }),
   examples: {
     'mailclaim claims publish example.com --with ./publish.sh': 'with a script in this directory',
     "mailclaim claims publish example.com --with './publish.sh --view external'": 'with an argument',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'sometimes',
   async run({ arguments: [argument], options }, context, settings) {
     if (options.with === undefined)
       throw usageError(
