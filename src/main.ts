@@ -63,6 +63,12 @@ export async function main(): Promise<ExitCode> {
         await openBrowser(url, over, { platform, directory, browserElsewhere })
       },
     },
+    programs: {
+      run: async (request) => {
+        const { runProgram } = await import('./claims/run-program.ts')
+        return runProgram(request, { environment: process.env, platform })
+      },
+    },
     prompts: {
       input: async (question) => (await loadPrompts(context)).input(question),
       password: async (question) => (await loadPrompts(context)).password(question),

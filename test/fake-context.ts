@@ -106,6 +106,7 @@ export interface FakeContextOptions {
   http?: Context['http']
   dns?: Context['dns']
   prompts?: Partial<Context['prompts']>
+  programs?: Context['programs']
   keychain?: Context['keychain']
   clock?: FakeClock
 }
@@ -149,6 +150,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
         opened.push(url)
       },
     },
+    programs: options.programs ?? { run: unexpected('a program') },
     prompts: {
       input: unexpected('a question'),
       password: unexpected('a question for a secret'),

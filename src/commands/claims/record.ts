@@ -99,7 +99,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     await writeObject(context, settings, { ...own, host: hostText(place) }, COLUMNS)
     if (place !== undefined)
       await hint(
-        `type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
+        `${place.dnsHost === undefined ? '' : `add it at ${place.dnsHost}; `}type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
         context,
         settings,
       )
