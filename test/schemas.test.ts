@@ -138,7 +138,7 @@ describe('mailclaim commands --json', () => {
       for (const option of definition.options ?? []) {
         const found = data
           .find(({ command }: { command: string }) => command === name)
-          .options.find((one: { name: string }) => option.flags.split(' ').includes(one.name))
+          .options.find((one: { name: string }) => option.flags.split(/[ ,]+/).includes(one.name))
         if (!takesValue(option)) expect(found.type, option.flags).toBe('boolean')
         else if (option.parse === undefined) expect(found.type, option.flags).toBe('string')
         else {

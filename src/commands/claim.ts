@@ -164,15 +164,11 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
-        : asChecklist(
-            events,
-            list,
-            {
-              heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
-              placeOf: findPlaceOnce,
-            },
-            settings,
-          )
+        : asChecklist(events, list, {
+            heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
+            placeOf: findPlaceOnce,
+            typed: settings.argv,
+          })
     const result = await finished.catch(resumable)
     const { claim, error, missing, unpublished } = result
     // For people the record is above, and the claim is as it was.
@@ -246,17 +242,18 @@ type Events = AsyncGenerator<WorkflowEvent, WorkflowResult, void>
 interface RecordBlock {
   readonly heading: string
   readonly placeOf: (claim: DomainClaim) => Promise<RecordPlace | undefined>
+  /** The words of the command line; their options go into each command that is suggested. */
+  readonly typed: readonly string[]
 }
 
 async function asChecklist(
   events: Events,
   list: Checklist | undefined,
   record: RecordBlock,
-  { argv }: Pick<Settings, 'argv'>,
 ): Promise<WorkflowResult> {
   try {
     return await drain(events, (event) => {
-      const message = withGivenOptions(event.message, argv)
+      const message = withGivenOptions(event.message, record.typed)
       return list && show({ ...event, message }, list, record)
     })
   } finally {

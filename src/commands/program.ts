@@ -26,7 +26,8 @@ export const PROGRAM = {
   description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
   help: 'show this help',
-  welcome: 'Nothing is configured yet. Try it: mailclaim sandbox. Sign in: mailclaim login.',
+  welcome:
+    'Nothing is configured yet. To try everything on this machine, without an account: mailclaim sandbox. To sign in to a service: mailclaim login.',
 } as const
 
 /** What `mailclaim help` explains besides commands. Their texts are in cli/topics.ts. */

@@ -11,9 +11,9 @@ const leaf = (
 })
 
 const SIGN_IN = 'Sign in'
-const TEAM = 'View the team'
-const CLAIM = 'Claim a domain'
-const TRY = 'Try and diagnose'
+const TEAM = 'View'
+const CLAIM = 'Claim'
+const TRY = 'Try'
 const SETUP = 'Set up'
 
 /** Every command of the program, in the order in which help shows them. */
@@ -69,7 +69,7 @@ export const tree: CommandTree = {
   },
   claim: leaf('claim a domain: the whole flow in one command', () => import('./claim.ts'), CLAIM),
   sandbox: leaf('run a local service to try things out', () => import('./sandbox.ts'), TRY),
-  doctor: leaf('check the setup, with a remedy for each problem', () => import('./doctor.ts'), TRY),
+  doctor: leaf('check the setup, with a remedy for each problem', () => import('./doctor.ts'), SETUP),
   config: {
     summary: 'profile settings',
     heading: SETUP,

@@ -34,13 +34,13 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
     },
     ...PUBLISH_OPTIONS,
   ],
-  output: ownOutput(COLUMNS, { schema: 'publication' }),
+  output: ownOutput(COLUMNS, { schema: 'published-record' }),
+  account: 'sometimes',
   examples: {
     'mailclaim claims publish example.com --with ./publish.sh': 'with a script in this directory',
     "mailclaim claims publish example.com --with './publish.sh --view external'": 'with an argument',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
-  account: 'sometimes',
   async run({ arguments: [argument], options }, context, settings) {
     if (options.with === undefined)
       throw usageError(
@@ -57,8 +57,11 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
     const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
     const end = endOf(claim, context.clock.now())
     if (end !== undefined) throw end
-    if (stateOf(claim).phase === 'completed')
-      return note(`the claim is completed: ${nameOf(claim)} no longer needs its record`, context, settings)
+    if (stateOf(claim).phase === 'completed') {
+      await note(`the claim is completed: ${nameOf(claim)} no longer needs its record`, context, settings)
+      const { name = null, value = null } = claim.record ?? {}
+      return writeObject(context, settings, { name, zone: null, value, ran: false }, COLUMNS)
+    }
     const record = recordOf(claim)
     const { ran, zone, message } = await withWaitingNote(
       `looking up the TXT values of ${record.name}, then running the program`,
