@@ -500,13 +500,16 @@ const SERVERS: readonly Scenario[] = [
     code: 'edns_dropped',
     evidence: { servers: [{ host: 'ns-dropsedns.dropsedns.test', outcome: 'match' }] },
   },
-  ...(['failsedns', 'badversedns'] as const).map((id) => ({
+  ...(['failsedns', 'refusededns', 'badversedns'] as const).map((id) => ({
     title: `a server that answers queries with EDNS with an error (${id})`,
     name: `${id}.test`,
     // The resolver gets no answer, or one without records.
     verdict: 'fix' as const,
     code: 'edns_rejected' as const,
-    evidence: { rcodes: id === 'failsedns' ? 'SERVFAIL' : 'BADVERS', servers: [{ outcome: 'match' }] },
+    evidence: {
+      rcodes: { failsedns: 'SERVFAIL', refusededns: 'REFUSED', badversedns: 'BADVERS' }[id],
+      servers: [{ outcome: 'match' }],
+    },
   })),
   {
     title: 'a server whose answers lack the AA bit',
@@ -1026,6 +1029,20 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
         code: 'dnssec_bogus',
         evidence: { reason: 'wrong_ds' },
       })
+    })
+
+    test.each([
+      [
+        'has others for the name servers inside',
+        'insidens.test',
+        ['ns-a.insidens.test', 'ns-d.insidens.test'],
+        false,
+      ],
+      ['blocks the name servers', 'blockedns.test', ['ns-a.blockedns.test', 'ns-b.blockedns.test'], true],
+    ] as const)('a resolver that %s, which changes nothing', async (_what, name, hosts, filtered) => {
+      const report = await network.check(name, EXPECTED)
+      expectScenario(report, { name, verdict: 'ready', code: 'split_dns', evidence: { filtered } })
+      expect(report.nameservers).toMatchObject(hosts.map((host) => ({ host, outcome: 'match' })))
     })
 
     test('a resolver configured to use an internal server, which is not worth waiting for', async () => {

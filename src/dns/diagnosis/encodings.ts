@@ -1,23 +1,33 @@
+import { quote, type Text, text as textOf, unquoted } from './text.ts'
+
 /** The text decoded from each encoding that changes it. */
-export function decodings(text: string): { encoding: string; text: string }[] {
-  return ENCODINGS.map(([encoding, decode]) => ({ encoding, text: decode(text) })).filter(
-    (decoded) => decoded.text !== text,
-  )
+export function decodings(text: string): { encoding: Text; text: string }[] {
+  return ENCODINGS.map(([name, decode, piece]) => ({
+    encoding: piece === undefined ? name : withExample(name, decode, text.match(piece) ?? []),
+    text: decode(text),
+  })).filter((decoded) => decoded.text !== text)
 }
 
-/** The encodings that forms, mails and scripts apply to values, and how to undo them. */
-const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => string])[] = [
-  ['URL encoding (%3D for "=")', (text) => text.replace(/((?:%[0-9a-f]{2})+)/gi, percentDecoded)],
+/** `HTML (&#61; for "=")`, with the first of the pieces that stands for something visible. */
+function withExample(name: string, decode: (text: string) => string, pieces: readonly string[]): Text {
+  const piece = pieces.find((one) => /^[^\p{C}\p{Z}"]+$/u.test(decode(one)) && decode(one) !== one)
+  return piece === undefined ? name : textOf`${name} (${unquoted(piece)} for ${quote(decode(piece))})`
+}
+
+/** The encodings that forms, mails and scripts apply to values, how to undo them, and what they put for a character. */
+const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => string, piece?: RegExp])[] = [
+  ['URL encoding', (text) => text.replace(/((?:%[0-9a-f]{2})+)/gi, percentDecoded), /(?:%[0-9a-f]{2})+/gi],
   [
-    'HTML (&#61; for "=")',
+    'HTML',
     (text) =>
       text
         .replace(/&#x([0-9a-f]{1,6});/gi, (_, digits: string) => character(digits, 16))
         .replace(/&#(\d{1,7});?/g, (_, digits: string) => character(digits, 10))
         .replace(/&([a-z]{2,8});/gi, (whole, name: string) => ENTITIES[name.toLowerCase()] ?? whole),
+    /&#?\w{1,8};?/g,
   ],
   [
-    'escape sequences (\\u003d for "=")',
+    'escape sequences',
     (text) =>
       text
         .replace(/\\u\{([0-9a-f]{1,6})\}|\\u([0-9a-f]{4})/gi, (_, braced?: string, four?: string) =>
@@ -26,11 +36,13 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
         .replace(/\\x([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16))
         // Decimal, as in zone files (RFC 1035 section 5.1).
         .replace(/\\(\d{3})/g, (_, digits: string) => character(digits, 10)),
+    /\\u\{[0-9a-f]{1,6}\}|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|\\\d{3}/gi,
   ],
   ['escape sequences (\\n for a line break)', (text) => text.replace(/\\[nrt]/g, ' ')],
   [
-    'quoted-printable (=3D for "=")',
+    'quoted-printable',
     (text) => text.replace(/=([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16)),
+    /=[0-9a-f]{2}/gi,
   ],
   ['hexadecimal', (text) => (/^(?:0x|\\x)?(?:[0-9a-f]{2}[\s:]?)+$/i.test(text) ? fromHex(text) : text)],
   ['HTML tags', (text) => text.replace(/<\/?[a-z]{1,10}\s?\/?>/gi, '')],

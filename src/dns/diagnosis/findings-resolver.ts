@@ -4,8 +4,9 @@ import {
   isFailure,
   type Observations,
   type ResolverObservation,
+  type ZoneObservations,
 } from '../observation/observations.ts'
-import { formatDnsAddress, isPrivateAddress } from '../wire/address.ts'
+import { formatDnsAddress, isPrivateAddress, isServerAddress } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
@@ -176,6 +177,29 @@ function otherView(observations: Observations, resolver: ResolverObservation, ho
       values: decodeValues(resolver.values),
     },
   }
+}
+
+/** Addresses of name servers that only a resolver gives. They don't count: other resolvers don't have them. */
+export function foreignAddresses({ zone, unconfirmed = [] }: ZoneObservations): Finding[] {
+  const resolvers = [...new Set(unconfirmed.map(({ resolver }) => formatDnsAddress(resolver)))]
+  return resolvers.map((address) => {
+    const claims = unconfirmed.filter(({ resolver }) => formatDnsAddress(resolver) === address)
+    const given = claims.map(({ host, server }) => `${server.address} for ${host}`).join(', ')
+    const isFilter = claims.every(({ server }) => !isServerAddress(server))
+    return {
+      code: 'split_dns',
+      severity: 'info',
+      message: `The resolver ${address} gives ${given}, ${isFilter ? 'as a filter does that blocks a name' : `which the name servers' own zone and the registry of ${zone} don't (split DNS)`}. These addresses weren't counted as servers of ${zone}`,
+      fix: isFilter
+        ? `Nothing to do for ${zone}, as verification doesn't use this resolver. If names below ${zone} don't resolve here, allow ${[...new Set(claims.map(({ host }) => host))].join(', ')} in the filter behind ${address}`
+        : "Nothing to do, as verification doesn't use this resolver",
+      details: {
+        resolver: address,
+        addresses: claims.map(({ host, server }) => ({ host, address: server.address })),
+        filtered: isFilter,
+      },
+    }
+  })
 }
 
 /** In milliseconds; resolvers may time out with servers that are slower than this. */

@@ -167,7 +167,9 @@ export function tcpBlocked(
   const failure = (closed ?? truncated[0] ?? concerned[0])?.tcpFailure
   const harmless = withRecord.length > 0 || someAnswered || readable
   // If it is closed at the server, or to a resolver elsewhere as well, it isn't this network.
-  const certain = !harmless && (closed !== undefined || resolversFailed)
+  const isHere = concerned.every(({ tcpFilteredAt }) => tcpFilteredAt === 'network')
+  const isThere = concerned.some(({ tcpFilteredAt }) => tcpFilteredAt === 'server')
+  const certain = !harmless && !isHere && (closed !== undefined || resolversFailed || isThere)
   const remedy =
     failure === 'other-answers'
       ? 'Have TCP on these name servers, or the filter in front of them, repaired'
@@ -175,10 +177,12 @@ export function tcpBlocked(
   return {
     code: 'tcp_blocked',
     severity: harmless ? 'warning' : 'error',
-    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${TCP_FAILURES[failure ?? ''] ?? 'is closed'}${readable ? '; the resolver can read it' : ''}`,
-    fix: readable
-      ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
-      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}${remedy} (required by RFC 7766), or remove TXT records at this name that you no longer need`,
+    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${TCP_FAILURES[failure ?? ''] ?? 'is closed'}${readable ? '; the resolver can read it' : ''}${isHere ? ". From here, not even the registry's servers answer over TCP, so this says nothing about these servers" : ''}`,
+    fix: isHere
+      ? 'Nothing to change for these servers: check from another network, or have outbound TCP port 53 allowed on this one'
+      : readable
+        ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
+        : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}${remedy} (required by RFC 7766), or remove TXT records at this name that you no longer need`,
     certain,
     details: {
       servers: concerned.map((server) => ({

@@ -10,8 +10,8 @@ import {
 } from './characters.ts'
 import type { Finding } from './finding.ts'
 import { isMasked } from './placeholder.ts'
-import { join, quote, type Text, text, unquoted } from './text.ts'
-import { type ExplainedValue, encodingOf, type ValueFault } from './value-comparison.ts'
+import { join, plainText, quote, type Text, text, unquoted } from './text.ts'
+import { type ExplainedValue, encodingOf, isRotated, type ValueFault } from './value-comparison.ts'
 
 /** Characters that a message lists; the evidence lists all of them. */
 const NAMED_CHARACTERS = 4
@@ -71,7 +71,9 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   },
   swapped: {
     message: (expected, seen) =>
-      text`The parts before and after ${quote('=')} are swapped: ${compared(expected, seen)}`,
+      isRotated(expected, seen)
+        ? text`The value is in two parts that are in the wrong order: ${compared(expected, seen)}`
+        : text`The parts before and after ${quote('=')} are swapped: ${compared(expected, seen)}`,
     fix: changeTo,
   },
   placeholder: {
@@ -129,7 +131,7 @@ export function valueFinding(
     stored,
     details: {
       ...(fault === 'characters_changed' ? { characters: characterEvidence(expected, first) } : {}),
-      ...(fault === 'encoded' ? { encoding: encodingOf(expected, first) } : {}),
+      ...(fault === 'encoded' ? { encoding: plainText(encodingOf(expected, first) ?? '') } : {}),
       old_state_ttl: oldTtl,
     },
   }

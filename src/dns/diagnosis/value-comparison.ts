@@ -1,6 +1,7 @@
 import { appearance, isWithinEdits, withoutInvisible } from './characters.ts'
 import { decodings, fromUtf16 } from './encodings.ts'
 import { isPlaceholder } from './placeholder.ts'
+import type { Text } from './text.ts'
 
 /** The most telling explanation comes first. */
 const FAULTS = [
@@ -121,7 +122,13 @@ function explain(forms: Expected, seen: string, name: string | undefined): Value
   if (isAbbreviated(wanted, inner, enough)) return 'truncated'
   if (token !== undefined && isAbbreviated(token, inner, Math.max(4, Math.ceil(token.length / 4))))
     return 'truncated'
+  if (isRotated(wanted, inner)) return 'swapped'
   return explainLikeness(forms, inner)
+}
+
+/** Whether the text was cut once, and its end is before its start, like two strings of a record in the wrong order. */
+export function isRotated(whole: string, seen: string): boolean {
+  return seen.length === whole.length && seen !== whole && (whole + whole).includes(seen)
 }
 
 /** Whether an ellipsis replaces part of the text, as in a shortened display, and at least `enough` characters are left. */
@@ -169,11 +176,11 @@ function mostTypos(token: string): number {
 }
 
 /** The encoding in which the expected value was stored; undefined if the value seen is something else. */
-export function encodingOf(expected: string, seen: string): string | undefined {
+export function encodingOf(expected: string, seen: string): Text | undefined {
   return findEncoding(withoutInvisible(expected), seen)
 }
 
-function findEncoding(wanted: string, seen: string): string | undefined {
+function findEncoding(wanted: string, seen: string): Text | undefined {
   const inner = withoutInvisible(unquote(seen))
   if (withoutInvisible(fromUtf16(seen) ?? '') === wanted) return 'UTF-16 (two bytes for each character)'
   const found = decodings(inner).find(({ text }) => withoutInvisible(unquote(text)) === wanted)

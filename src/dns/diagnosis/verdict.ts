@@ -2,7 +2,7 @@ import { groupByOutcome, type Observations, type ZoneObservations } from '../obs
 import type { Finding } from './finding.ts'
 import { causeFindings } from './findings-cause.ts'
 import { dnssecFindings } from './findings-dnssec.ts'
-import { resolverFindings } from './findings-resolver.ts'
+import { foreignAddresses, resolverFindings } from './findings-resolver.ts'
 import { serverFindings } from './findings-server.ts'
 import { zoneFindings } from './findings-zone.ts'
 import type { Verdict } from './report.ts'
@@ -17,6 +17,7 @@ export function diagnose(observations: ZoneObservations): { verdict: Verdict; fi
     ...(hasExpected(observations) && observations.undelegated === undefined
       ? resolverFindings(observations)
       : []),
+    ...foreignAddresses(observations),
   ]
   const rank = { error: 0, warning: 1, info: 2 }
   findings.sort((a, b) => rank[a.severity] - rank[b.severity])

@@ -96,7 +96,10 @@ export async function gatherObservations<Expected extends string | null>(
   const registryAnswers = located.registryAnswers ?? []
   const locateFilter = createFilterLookup(zone, servers, registryAnswers, otherContext)
   // Its probes run while the resolvers are asked.
-  for (const server of servers) locateFilter(server).catch(() => undefined)
+  const locateTcpFilter = async (server: Observation) =>
+    server.tcpFailure === undefined ? undefined : await locateFilter({ ...server, dropped: 'tcp' })
+  for (const server of servers)
+    Promise.all([locateFilter(server), locateTcpFilter(server)]).catch(() => undefined)
   const probeOtherNames = async () => {
     if (expected === null) return undefined
     const [server] = withRecord
@@ -141,8 +144,17 @@ export async function gatherObservations<Expected extends string | null>(
   const droppingDo = await signatureDrops
   const finish = async (server: Observation): Promise<Observation> => {
     const dropped = droppingDo.includes(server) ? 'do' : server.dropped
-    const filteredAt = await locateFilter({ ...server, dropped })
-    return { ...server, dropped, filteredAt, cnameBeside: cnames.get(server) ?? server.cnameBeside }
+    const [filteredAt, tcpFilteredAt] = await Promise.all([
+      locateFilter({ ...server, dropped }),
+      locateTcpFilter(server),
+    ])
+    return {
+      ...server,
+      dropped,
+      filteredAt,
+      tcpFilteredAt,
+      cnameBeside: cnames.get(server) ?? server.cnameBeside,
+    }
   }
   return {
     name,
@@ -155,6 +167,7 @@ export async function gatherObservations<Expected extends string | null>(
     recursionAbove: registryAnswers.filter(({ isRecursion }) => isRecursion).map(({ server }) => server),
     childHosts: survey.childHosts(),
     hostAliases: survey.hostAliases,
+    unconfirmed: survey.unconfirmed,
     staleGlue: outdated.length > 0 ? await glue : [],
     undelegated: await undelegated,
     alias: seen.alias,

@@ -2,7 +2,8 @@ import type { DnsAddress } from '../../context.ts'
 import { MAX_HOSTS } from '../resolution/delegation.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import { askServersForHost, uniqueAddresses } from '../resolution/host-addresses.ts'
-import type { HostAddresses, ResolutionContext } from '../resolution/resolution-context.ts'
+import type { AddressClaim, HostAddresses, ResolutionContext } from '../resolution/resolution-context.ts'
+import { isServerAddress } from '../wire/address.ts'
 import { isWithin } from '../wire/name.ts'
 import type { Observation } from './observations.ts'
 import { observeServer, type SurveyQuestion, withoutAddress } from './observe-server.ts'
@@ -11,6 +12,11 @@ import { observeServer, type SurveyQuestion, withoutAddress } from './observe-se
 const MAX_ADDRESSES = 24
 /** How long to wait for more addresses of a host that has some. */
 const MORE_ADDRESSES_MS = 2500
+/** How long a server that only a resolver knows may take to show the record before its address is doubted. */
+const DOUBT_AFTER_MS = 1000
+
+const NOTHING: HostAddresses = { addresses: [], failure: 'timeout', claims: [] }
+const keyOf = ({ address, port }: DnsAddress) => `${address} ${port}`
 
 /** The name servers of a zone, by the parent's and by its own NS records, while their answers come in. */
 export interface NameServerSurvey {
@@ -20,12 +26,15 @@ export interface NameServerSurvey {
   readonly childHosts: () => string[] | undefined
   /** The hosts whose addresses were only found at the target of an alias, with that target. */
   readonly hostAliases: ReadonlyMap<string, string>
+  /** The addresses that resolvers give for a host, but its own zone and the registry don't. */
+  readonly unconfirmed: readonly AddressClaim[]
   readonly done: Promise<void>
 }
 
 /**
- * Queries every address of every name server, each once: those found by the walk, those the resolvers know, and those in
- * the zone itself.
+ * Queries every address of every name server, each once: those found by the walk, and those in the zone itself. A
+ * resolver may give others (split DNS, filters): what only a resolver knows counts if it shows the record, or if nobody
+ * knows better.
  */
 export function surveyNameServers(
   located: Located,
@@ -37,10 +46,11 @@ export function surveyNameServers(
   const observations = new Map<string, Observation>()
   // Two hosts may share an address: it is queried once, and both are shown.
   const alsoKnownAs = new Map<string, Set<string>>()
-  const started = new Map<string, Promise<void>>()
+  const started = new Map<string, Promise<Observation>>()
   const hosts = new Map<string, Promise<void>>()
   const childHosts = new Set<string>()
   const hostAliases = new Map<string, string>()
+  const unconfirmed: AddressClaim[] = []
 
   const pending: Promise<void>[] = []
   const track = (...tasks: Promise<void>[]) => {
@@ -57,48 +67,65 @@ export function surveyNameServers(
       (failure === 'lookup-failed' || (servers.length === 0 && isWithin(host, question.zone))))
 
   const { clock, signal } = context.effects
-  const withTimeLimit = (looked: Promise<HostAddresses>): Promise<HostAddresses> =>
-    Promise.race([
-      looked,
-      clock
-        .sleep(MORE_ADDRESSES_MS, signal)
-        .then((): HostAddresses => ({ addresses: [], failure: 'timeout' })),
-    ])
+  const within = <T>(limitMs: number, looked: Promise<T>, otherwise: T): Promise<T> =>
+    Promise.race([looked, clock.sleep(limitMs, signal).then(() => otherwise)])
 
-  const observe = (host: string, server: DnsAddress): Promise<void> => {
-    const key = `${server.address} ${server.port}`
-    if (!started.has(key) && started.size >= MAX_ADDRESSES) {
-      observations.set(key, { ...withoutAddress(host, 'not_checked'), server })
-      return Promise.resolve()
-    }
-    alsoKnownAs.set(key, (alsoKnownAs.get(key) ?? new Set()).add(host))
-    const running = started.get(key)
+  const query = (host: string, server: DnsAddress): Promise<Observation> => {
+    const running = started.get(keyOf(server))
     if (running !== undefined) return running
-    const task = observeServer(host, server, question, context).then(async (observation) => {
-      observations.set(key, observation)
-      for (const child of observation.nsSet ?? []) childHosts.add(child)
-      await Promise.all((observation.nsSet ?? []).map((child) => observeHost(child, [])))
-    })
-    started.set(key, task)
+    const task =
+      started.size < MAX_ADDRESSES
+        ? observeServer(host, server, question, context)
+        : Promise.resolve({ ...withoutAddress(host, 'not_checked'), server })
+    started.set(keyOf(server), task)
     return task
   }
+  const observe = async (host: string, server: DnsAddress): Promise<void> => {
+    const key = keyOf(server)
+    alsoKnownAs.set(key, (alsoKnownAs.get(key) ?? new Set()).add(host))
+    const observation = await query(host, server)
+    if (observations.has(key)) return
+    observations.set(key, observation)
+    for (const child of observation.nsSet ?? []) childHosts.add(child)
+    await Promise.all((observation.nsSet ?? []).map((child) => observeHost(child, [])))
+  }
+  const haveRecord = async (host: string, claimed: readonly DnsAddress[]): Promise<boolean> => {
+    const answers = Promise.all(claimed.map((server) => query(host, server)))
+    const early = await within(DOUBT_AFTER_MS, answers, [])
+    return early.length > 0 && early.every(({ outcome }) => outcome === 'match')
+  }
+  /** Without an answer from the registry, the servers of other zones can't be found either. */
+  const askOwnZone = (host: string): Promise<readonly DnsAddress[]> =>
+    isWithin(host, question.zone) || located.parent === undefined
+      ? askServersForHost(host, servers, context)
+      : context.walkToHost(host)
+
   const observeHost = (host: string, known: readonly DnsAddress[]): Promise<void> => {
     const running = hosts.get(host)
     if (running !== undefined || hosts.size >= MAX_HOSTS) return running ?? Promise.resolve()
     // Two servers may name each other, so no host waits for another one.
     const task = (async () => {
       track(...known.map((server) => observe(host, server)))
-      const found = await (known.length > 0
-        ? withTimeLimit(context.resolveHost(host))
-        : context.resolveHost(host))
+      const looked = context.resolveHost(host)
+      const found = await (known.length > 0 ? within(MORE_ADDRESSES_MS, looked, NOTHING) : looked)
       if (known.length === 0 && found.alias !== undefined) hostAliases.set(host, found.alias)
-      const addresses = uniqueAddresses([
-        ...known,
-        ...found.addresses,
-        ...(found.addresses.length + known.length > 0 ? [] : await askServersForHost(host, servers, context)),
-      ])
+      const claimed = found.addresses.filter((server) => !known.map(keyOf).includes(keyOf(server)))
+      const canBeSettled = known.length > 0 || (servers.length > 0 && isWithin(host, question.zone))
+      const isDoubtful =
+        claimed.length > 0 ? canBeSettled || !(await haveRecord(host, claimed)) : known.length === 0
+      const own = !isDoubtful
+        ? []
+        : await (claimed.length > 0 ? within(MORE_ADDRESSES_MS, askOwnZone(host), []) : askOwnZone(host))
+      const confirmed = uniqueAddresses([...known, ...own])
+      const addresses = confirmed.length > 0 ? confirmed : claimed
       if (addresses.length === 0)
         observations.set(host, withoutAddress(host, isCertain(found, host) ? 'unreachable' : 'timeout'))
+      const keys = addresses.map(keyOf)
+      unconfirmed.push(
+        ...found.claims.filter(
+          ({ server }) => !keys.includes(keyOf(server)) && (own.length > 0 || !isServerAddress(server)),
+        ),
+      )
       track(...addresses.map((server) => observe(host, server)))
     })()
     hosts.set(host, task)
@@ -116,6 +143,7 @@ export function surveyNameServers(
       ),
     childHosts: () => (childHosts.size > 0 ? [...childHosts] : undefined),
     hostAliases,
+    unconfirmed,
     done,
   }
 }

@@ -1,6 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd, AliasPath } from '../resolution/alias.ts'
 import type { ParentDelegation, PathStep } from '../resolution/delegation-walk.ts'
+import type { AddressClaim } from '../resolution/resolution-context.ts'
 import type { Message, Soa } from '../wire/message.ts'
 import type { TxtValue } from '../wire/txt-answer.ts'
 import type { DnssecObservation } from './observe-dnssec.ts'
@@ -60,6 +61,8 @@ export interface Observation {
   readonly ednsRejection?: string | undefined
   /** Where these are dropped or rejected; undefined if no server of a registry shows it. */
   readonly filteredAt?: 'network' | 'server' | undefined
+  /** Where TCP fails, in the same way. */
+  readonly tcpFilteredAt?: 'network' | 'server' | undefined
   /** Whether the server has the zone and the record, but answers without authority (AA). */
   readonly withoutAuthority?: boolean
 }
@@ -150,6 +153,8 @@ export interface Observations<Expected extends string | null = string> {
   readonly childHosts: readonly string[] | undefined
   /** The name servers that are aliases, with the target. */
   readonly hostAliases?: ReadonlyMap<string, string>
+  /** See `NameServerSurvey`. */
+  readonly unconfirmed?: readonly AddressClaim[]
   /** Looked for if some servers lack a record that others have, or without an expected value if their TXT sets differ. */
   readonly staleGlue?: readonly StaleGlue[]
   readonly undelegated?: UndelegatedZone | undefined

@@ -3,7 +3,7 @@ import type { AliasEnd } from '../resolution/alias.ts'
 import { isFromAbove } from '../resolution/delegation-walk.ts'
 import { firstDefined } from '../resolution/race.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
-import { answersUdp, ask, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
+import { answers, ask, RETRY_AFTER_MS, type Reply } from '../wire/exchange.ts'
 import { type Message, soaOf } from '../wire/message.ts'
 import { MAX_NAME_LENGTH } from '../wire/name.ts'
 import { hasText, readTxt, type TxtValue } from '../wire/txt-answer.ts'
@@ -108,7 +108,7 @@ async function findDropped(
 ): Promise<Observation['dropped']> {
   const until = Math.min(deadline, effects.clock.monotonic() + PROBE_MS)
   const probe = (edns: 'none' | 'plain') =>
-    answersUdp(server, { name: zone, type: 'SOA' }, { edns, deadline: until }, effects)
+    answers('udp', server, { name: zone, type: 'SOA' }, { edns, deadline: until }, effects)
   const [withEdns, plain] = await Promise.all([probe('plain'), answersPlain || probe('none')])
   if (withEdns !== false) return undefined
   return plain === false ? 'udp' : 'edns'

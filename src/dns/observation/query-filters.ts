@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import type { RegistryAnswer } from '../resolution/delegation-walk.ts'
 import { uniqueAddresses } from '../resolution/host-addresses.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
-import { answersUdp } from '../wire/exchange.ts'
+import { answers } from '../wire/exchange.ts'
 import type { Observation } from './observations.ts'
 
 /** A server that has just answered answers again within this. */
@@ -10,10 +10,13 @@ const PROBE_MS = 1000
 /** Of each address family. */
 const MAX_REGISTRY_SERVERS = 2
 
-/** In the terms of `answersUdp`. */
-const EDNS_OF = { udp: 'none', edns: 'plain', do: 'signatures' } as const
+/** In the terms of `answers`. */
+const EDNS_OF = { udp: 'none', edns: 'plain', do: 'signatures', tcp: 'plain' } as const
+type Dropped = keyof typeof EDNS_OF
 
-type Filter = Pick<Observation, 'server' | 'dropped' | 'ednsRejection'>
+interface Filter extends Pick<Observation, 'server' | 'ednsRejection'> {
+  readonly dropped: Dropped | undefined
+}
 
 /**
  * Where queries are dropped or rejected that a server doesn't answer. Every registry's servers answer them, so if those of
@@ -24,15 +27,15 @@ type Filter = Pick<Observation, 'server' | 'dropped' | 'ednsRejection'>
 export function createFilterLookup(
   zone: string,
   servers: readonly Observation[],
-  answers: readonly RegistryAnswer[],
+  registryAnswers: readonly RegistryAnswer[],
   context: ResolutionContext,
 ): (filter: Filter) => Promise<Observation['filteredAt']> {
   const own = new Set(servers.flatMap(({ server }) => server?.address ?? []))
   // The search starts at the root only if a server was given that is authoritative itself, which may be the domain's.
-  const others = answers.filter((answer) => answer.zone !== '.' && !own.has(answer.server.address))
+  const others = registryAnswers.filter((answer) => answer.zone !== '.' && !own.has(answer.server.address))
   const probe = async (
     registry: readonly RegistryAnswer[],
-    edns: 'none' | 'plain' | 'signatures',
+    dropped: Dropped,
   ): Promise<Observation['filteredAt']> => {
     const { clock } = context.effects
     const deadline = clock.monotonic() + PROBE_MS
@@ -41,7 +44,13 @@ export function createFilterLookup(
       uniqueAddresses(registry.map(({ server }) => server))
         .slice(0, MAX_REGISTRY_SERVERS)
         .map((server) =>
-          answersUdp(server, { name: zone, type: 'SOA' }, { edns, deadline }, context.effects),
+          answers(
+            dropped === 'tcp' ? 'tcp' : 'udp',
+            server,
+            { name: zone, type: 'SOA' },
+            { edns: EDNS_OF[dropped], deadline },
+            context.effects,
+          ),
         ),
     )
     if (seen.includes(true)) return 'server'
@@ -55,7 +64,7 @@ export function createFilterLookup(
     // The search for the zone has already asked the registry with EDNS.
     if (dropped === undefined) return registry.every((other) => other.rejectsEdns) ? 'network' : 'server'
     const key = `${dropped} ${isV6}`
-    const running = probes.get(key) ?? probe(registry, EDNS_OF[dropped])
+    const running = probes.get(key) ?? probe(registry, dropped)
     probes.set(key, running)
     return await running
   }

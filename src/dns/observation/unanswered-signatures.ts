@@ -1,5 +1,5 @@
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
-import { answersUdp } from '../wire/exchange.ts'
+import { answers } from '../wire/exchange.ts'
 import { linkedAbort } from '../wire/linked-abort.ts'
 import { isFailure, type Observation, type ResolverObservation } from './observations.ts'
 
@@ -41,7 +41,7 @@ export async function findUnansweredSignatures(
       if (server === undefined) return []
       const question = { name: zone, type: 'SOA' } as const
       const options = { edns: 'signatures', deadline } as const
-      return (await answersUdp(server, question, options, context.effects)) === false ? [observation] : []
+      return (await answers('udp', server, question, options, context.effects)) === false ? [observation] : []
     }),
   )
   return found.flat()

@@ -236,7 +236,7 @@ async function ownServers(zone: string, server: DnsAddress, context: ResolutionC
         context.resolveHost(host),
         askServersForHost(host, [server], context),
       ])
-      return [host, uniqueAddresses([...looked.addresses, ...asked])] as const
+      return [host, asked.length > 0 ? asked : looked.addresses] as const
     }),
   )
   const [first] = own.hosts.keys()

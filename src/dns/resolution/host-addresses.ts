@@ -1,10 +1,11 @@
 import type { DnsAddress } from '../../context.ts'
+import { isServerAddress } from '../wire/address.ts'
 import { ask } from '../wire/exchange.ts'
 import type { Message, ResourceRecord } from '../wire/message.ts'
 import { isAskable } from '../wire/name.ts'
 import { askResolver } from './ask-resolver.ts'
 import { bestOf } from './race.ts'
-import type { HostAddresses, ResolutionContext } from './resolution-context.ts'
+import type { AddressClaim, HostAddresses, ResolutionContext } from './resolution-context.ts'
 
 /** The time limit for the servers of one zone. */
 export const LEVEL_MS = 1500
@@ -13,13 +14,11 @@ export const LEVEL_MS = 1500
 const LOOKUP_MS = 5500
 
 /** The IPv4 and IPv6 addresses of a name server host, from the resolvers. */
-export async function queryHostAddresses(
-  host: string,
-  context: Omit<ResolutionContext, 'resolveHost'>,
-): Promise<HostAddresses> {
-  if (!isAskable(host)) return { addresses: [], failure: 'no-address' }
+export async function queryHostAddresses(host: string, context: ResolutionContext): Promise<HostAddresses> {
+  if (!isAskable(host)) return { addresses: [], failure: 'no-address', claims: [] }
   const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LOOKUP_MS)
   let alias: string | undefined
+  const claims: AddressClaim[] = []
   const families = await Promise.all(
     (['A', 'AAAA'] as const).map((type) =>
       bestOf(
@@ -31,9 +30,12 @@ export async function queryHostAddresses(
             rcode === 'NOERROR' ? answeredAddresses(reply.message, host, context.authoritativePort) : []
           for (const record of reply.message.answers)
             if (record.type === 'CNAME' && record.name === host) alias = record.target
+          claims.push(...found.map((server) => ({ host, server, resolver })))
+          const usable = found.filter(isServerAddress)
+          if (usable.length > 0) return usable
           // Without recursion, it knows only its own zones.
-          if (found.length > 0 || !ra) return found.length > 0 ? found : undefined
-          return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? found : ('failed' as const)
+          if (!ra) return undefined
+          return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? usable : ('failed' as const)
         }),
         (addresses) => (addresses === 'failed' ? 2 : addresses.length > 0 ? 0 : 1),
         context.effects,
@@ -41,9 +43,10 @@ export async function queryHostAddresses(
     ),
   )
   const addresses = uniqueAddresses(families.flatMap((found) => (found === 'failed' ? [] : (found ?? []))))
-  if (addresses.length > 0) return { addresses, failure: undefined, alias }
-  if (families.includes(undefined)) return { addresses, failure: 'timeout' }
-  return { addresses, failure: families.includes('failed') ? 'lookup-failed' : 'no-address' }
+  if (addresses.length > 0) return { addresses, failure: undefined, alias, claims }
+  if (claims.length > 0) return { addresses, failure: 'filtered', claims }
+  if (families.includes(undefined)) return { addresses, failure: 'timeout', claims }
+  return { addresses, failure: families.includes('failed') ? 'lookup-failed' : 'no-address', claims }
 }
 
 /** The addresses of a host inside a zone, from the zone's own servers, which know them even if no resolver does. */

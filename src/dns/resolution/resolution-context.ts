@@ -1,10 +1,22 @@
 import type { DnsAddress } from '../../context.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 
+/** An address of a name server by a resolver, which may know it from a zone of its own. */
+export interface AddressClaim {
+  readonly host: string
+  readonly server: DnsAddress
+  readonly resolver: DnsAddress
+}
+
 export interface HostAddresses {
   readonly addresses: readonly DnsAddress[]
-  /** Why there is no address; `lookup-failed`: missing glue, name servers in a circle, a zone that is down. */
-  readonly failure: 'no-address' | 'lookup-failed' | 'timeout' | undefined
+  /**
+   * Why there is no address; `lookup-failed`: missing glue, name servers in a circle, a zone that is down; `filtered`:
+   * resolvers give only addresses that no server can have.
+   */
+  readonly failure: 'no-address' | 'lookup-failed' | 'timeout' | 'filtered' | undefined
+  /** What the resolvers gave, including addresses that no server can have. */
+  readonly claims: readonly AddressClaim[]
   /** The target if the host is an alias. */
   readonly alias?: string | undefined
 }
@@ -20,4 +32,6 @@ export interface ResolutionContext {
   readonly responsive: Set<DnsAddress>
   /** The addresses of a name server host; each host is looked up once per check. */
   readonly resolveHost: (host: string) => Promise<HostAddresses>
+  /** The addresses of a host from the servers of its own zone; none if they can't be found. */
+  readonly walkToHost: (host: string) => Promise<readonly DnsAddress[]>
 }

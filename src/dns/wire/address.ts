@@ -26,6 +26,18 @@ PRIVATE.addSubnet('169.254.0.0', 16)
 PRIVATE.addSubnet('fc00::', 7, 'ipv6')
 PRIVATE.addSubnet('fe80::', 10, 'ipv6')
 
+/** What no other machine can be reached at (RFC 1122 section 3.2.1.3), and what filters answer for a name they block. */
+const OWN = new BlockList()
+OWN.addSubnet('0.0.0.0', 8)
+OWN.addSubnet('127.0.0.0', 8)
+OWN.addSubnet('::', 127, 'ipv6')
+
+/** Whether a name server can have that address: on loopback only with another port, as private DNS in a test has. */
+export function isServerAddress({ address, port }: DnsAddress): boolean {
+  if (address === '0.0.0.0' || address === '::') return false
+  return port !== DNS_PORT || !OWN.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
 export function isPrivateAddress(address: string): boolean {
   return PRIVATE.check(address.split('%', 1)[0] ?? '', isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }

@@ -69,7 +69,8 @@ export async function ask(
 /** RFC 6891 section 7, and how older servers fail. */
 function rejectedEdns(message: Message, options: AskOptions): boolean {
   if (message.rcode === 'FORMERR' || message.rcode === 'NOTIMP' || message.rcode === 'BADVERS') return true
-  return message.rcode === 'SERVFAIL' && options.recursionDesired !== true
+  const isFailure = message.rcode === 'SERVFAIL' || message.rcode === 'REFUSED'
+  return isFailure && options.recursionDesired !== true
 }
 
 async function askOnce(
@@ -148,12 +149,13 @@ async function askUntruncated(
 const UDP_TRIES = 3
 
 /**
- * Whether a server answers at least one of a few datagrams, all sent at once. Undefined if none was answered, but one
- * could not be sent: then silence was not seen.
+ * Whether a server answers over TCP, or at least one of a few datagrams, all sent at once. Undefined if none was answered,
+ * but one could not be sent: then silence was not seen.
  *
  * @param edns whether the queries have EDNS, and if so whether they ask for signatures.
  */
-export async function answersUdp(
+export async function answers(
+  transport: 'udp' | 'tcp',
   server: DnsAddress,
   question: Question,
   { edns, deadline }: { readonly edns: 'none' | 'plain' | 'signatures'; readonly deadline: number },
@@ -164,7 +166,7 @@ export async function answersUdp(
   const round = linkedAbort(effects.signal)
   let isUnseen = false
   const tryOnce = () =>
-    send('udp', server, question, options, { ...effects, signal: round.signal }, size).catch(
+    send(transport, server, question, options, { ...effects, signal: round.signal }, size).catch(
       (error: unknown) => {
         const kind = transportErrorKind(error)
         isUnseen ||= kind === 'over-limit' || isUnsent(kind)
@@ -172,7 +174,7 @@ export async function answersUdp(
       },
     )
   try {
-    await Promise.any(Array.from({ length: UDP_TRIES }, tryOnce))
+    await Promise.any(Array.from({ length: transport === 'udp' ? UDP_TRIES : 1 }, tryOnce))
     return true
   } catch {
     effects.signal.throwIfAborted()

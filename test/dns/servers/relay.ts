@@ -90,11 +90,12 @@ export function refuseEdns(query: Buffer): Buffer | undefined {
 }
 
 /** An error to every query with EDNS, as from some load balancers. */
-export function failEdns(rcode: 'SERVFAIL' | 'BADVERS'): (query: Buffer) => Buffer | undefined {
+export function failEdns(rcode: 'SERVFAIL' | 'REFUSED' | 'BADVERS'): (query: Buffer) => Buffer | undefined {
   return (query) => {
     if (query.readUInt16BE(10) === 0) return undefined
     const { id = 0, questions = [] } = packet.decode(query)
-    if (rcode === 'SERVFAIL') return packet.encode({ type: 'response', id, flags: 2, questions })
+    if (rcode !== 'BADVERS')
+      return packet.encode({ type: 'response', id, flags: rcode === 'SERVFAIL' ? 2 : 5, questions })
     // RFC 6891 section 6.1.3: the upper bits of the rcode are in the OPT record.
     return packet.encode({ type: 'response', id, questions, additionals: [{ ...EDNS, extendedRcode: 1 }] })
   }

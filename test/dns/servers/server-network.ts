@@ -184,6 +184,7 @@ async function build(
     startRelay({ address: HOSTS.addsCname, port, upstream: HOSTS.a, answer: addCname(['TXT']) }),
     startRelay({ address: HOSTS.hasCname, port, upstream: HOSTS.a, answer: addCname(['A', 'CNAME']) }),
     startRelay({ address: HOSTS.failsEdns, port, upstream: HOSTS.a, reply: failEdns('SERVFAIL') }),
+    startRelay({ address: HOSTS.refusedEdns, port, upstream: HOSTS.a, reply: failEdns('REFUSED') }),
     startRelay({ address: HOSTS.badversEdns, port, upstream: HOSTS.a, reply: failEdns('BADVERS') }),
     startRelay({ address: HOSTS.unauthoritative, port, upstream: HOSTS.a, answer: clearAuthority }),
     startRelay({ address: HOSTS.silent, port, silentTcp: true }),
@@ -316,6 +317,11 @@ function unboundConfig({ address: own, port, log, zones, anchors, registry }: Un
     // A well-known provider's name servers, at test servers.
     `  local-data: "ada.ns.cloudflare.com. A ${HOSTS.a}"`,
     `  local-data: "bob.ns.cloudflare.com. A ${HOSTS.b}"`,
+    // Name servers that are others inside, and those that a filter blocks.
+    `  local-data: "ns-a.insidens.test. A ${HOSTS.b}"`,
+    `  local-data: "ns-d.insidens.test. A ${HOSTS.c}"`,
+    '  local-zone: "ns-a.blockedns.test." always_null',
+    '  local-zone: "ns-b.blockedns.test." always_null',
     `  trust-anchor: "bogus.test. DS 12345 13 2 ${'ab'.repeat(32)}"`,
     ...anchors.map((anchor) => `  trust-anchor: "${anchor}"`),
     'remote-control:',

@@ -35,6 +35,8 @@ export const HOSTS = {
   failsEdns: '127.0.53.33',
   /** `a`, which answers queries with EDNS with BADVERS. */
   badversEdns: '127.0.53.35',
+  /** `a`, which answers queries with EDNS with REFUSED. */
+  refusedEdns: '127.0.53.36',
   /** `a`, whose answers lack the AA bit. */
   unauthoritative: '127.0.53.34',
   /** Accepts queries over UDP and TCP but never answers. */

@@ -185,6 +185,7 @@ const servers: readonly TestZone[] = [
   ),
   { domain: 'dropsedns.test', on: { a: RIGHT }, ns: ['dropsEdns'], resolveAt: 'dropsEdns' },
   { domain: 'failsedns.test', on: { a: RIGHT }, ns: ['failsEdns'], resolveAt: 'failsEdns' },
+  { domain: 'refusededns.test', on: { a: RIGHT }, ns: ['refusedEdns'], resolveAt: 'refusedEdns' },
   { domain: 'badversedns.test', on: { a: RIGHT }, ns: ['badversEdns'], resolveAt: 'badversEdns' },
   { domain: 'noaa.test', on: { a: RIGHT }, ns: ['unauthoritative'], resolveAt: 'unauthoritative' },
   // The delegation is right; the zone's own NS record lacks the dot.
@@ -217,6 +218,9 @@ const resolvers: readonly TestZone[] = [
     parentNs: ['a'],
     resolveAt: 'b',
   },
+  // Inside, the resolver has other addresses for the name servers: those of an internal zone without the record.
+  { domain: 'insidens.test', on: { a: RIGHT, b: '', c: '' }, ns: ['a', 'd'] },
+  onBoth('blockedns.test', RIGHT),
   onA('striptxt.test', RIGHT),
   onA('bogus.test', RIGHT),
   onA('dsleft.test', RIGHT, { ds: `12345 13 2 ${'ab'.repeat(32)}` }),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/context.ts'
-import { answersUdp, ask } from '../../../src/dns/wire/exchange.ts'
+import { answers, ask } from '../../../src/dns/wire/exchange.ts'
 import { createFakeClock } from '../../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
@@ -64,13 +64,14 @@ describe('one question to one server', () => {
 
   test.each([
     ['FORMERR', RCODE.FORMERR],
-    ['SERVFAIL without EDNS', RCODE.SERVFAIL],
-  ])('goes without EDNS after %s', async (_title, rcode) => {
+    ['SERVFAIL', RCODE.SERVFAIL],
+    ['REFUSED', RCODE.REFUSED],
+  ])('goes without EDNS after %s', async (ednsRejection, rcode) => {
     const { reply } = await asking(({ edns }) => (edns === undefined ? answer : { flags: rcode }))
     expect(reply).toMatchObject({
       kind: 'answer',
       message: { rcode: 'NOERROR' },
-      ednsRejection: rcode === RCODE.FORMERR ? 'FORMERR' : 'SERVFAIL',
+      ednsRejection,
     })
   })
 
@@ -152,7 +153,7 @@ test.each([
   ['silent', false],
 ] as const)(
   'a server does not count as silent if datagrams could not be sent (%s)',
-  async (behavior, answers) => {
+  async (behavior, expected) => {
     const clock = createFakeClock()
     const effects = {
       clock,
@@ -161,6 +162,6 @@ test.each([
       signal: new AbortController().signal,
     }
     const server = { address: '192.0.2.1', port: 53 }
-    expect(await answersUdp(server, question, { edns: 'plain', deadline: 1000 }, effects)).toBe(answers)
+    expect(await answers('udp', server, question, { edns: 'plain', deadline: 1000 }, effects)).toBe(expected)
   },
 )
