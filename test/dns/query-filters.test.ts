@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { AA, type Asked, EDNS, type FakeReply, RA, RCODE } from './fake-dns.ts'
+import { AA, type Asked, EDNS, type FakeReply, RA, RCODE, TC } from './fake-dns.ts'
 import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedCheck } from './timed-check.ts'
 
@@ -209,5 +209,30 @@ describe('a server that has the record but answers without the AA bit', () => {
       asked.server === OWN && asked.type === 'SOA' ? { flags: RA } : withoutAuthority(asked, RA),
     )
     expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'lame_nameserver' }] })
+  })
+})
+
+describe('an answer that needs TCP', () => {
+  const tooLarge = ({ server, transport, type }: Asked) =>
+    server === OWN && transport === 'udp' && type === 'TXT' ? { flags: AA | TC } : undefined
+
+  test.each([
+    [
+      'that nobody answers from here',
+      () => true,
+      'unknown',
+      "not even the registry's servers answer over TCP",
+    ],
+    ['that only the domain’s server drops', (server: string) => server === OWN, 'fix', 'TCP port 53 does'],
+  ] as const)('%s', async (_title, isDropped, verdict, said) => {
+    const report = await check((asked) =>
+      asked.transport === 'tcp' && isDropped(asked.server)
+        ? 'silent'
+        : asked.server === RESOLVER && asked.type === 'TXT'
+          ? 'silent'
+          : tooLarge(asked),
+    )
+    expect(report).toMatchObject({ verdict, findings: [{ code: 'tcp_blocked' }] })
+    expect(report.findings[0]?.message).toContain(said)
   })
 })

@@ -1,4 +1,4 @@
-import { quote, type Text, text as textOf, unquoted } from './text.ts'
+import { quote, type Text, text as textOf, unquoted, type Value } from './text.ts'
 
 /** The text decoded from each encoding that changes it. */
 export function decodings(text: string): { encoding: Text; text: string }[] {
@@ -8,10 +8,15 @@ export function decodings(text: string): { encoding: Text; text: string }[] {
   })).filter((decoded) => decoded.text !== text)
 }
 
-/** `HTML (&#61; for "=")`, with the first of the pieces that stands for something visible. */
+/** `HTML (&#61; for "=")`, with the first of the pieces that are encoded. */
 function withExample(name: string, decode: (text: string) => string, pieces: readonly string[]): Text {
-  const piece = pieces.find((one) => /^[^\p{C}\p{Z}"]+$/u.test(decode(one)) && decode(one) !== one)
-  return piece === undefined ? name : textOf`${name} (${unquoted(piece)} for ${quote(decode(piece))})`
+  const piece = pieces.find((one) => decode(one) !== one)
+  return piece === undefined ? name : textOf`${name} (${unquoted(piece)} for ${described(decode(piece))})`
+}
+
+function described(character: string): Text | Value {
+  if (/^[\p{C}\p{Z}]*$/u.test(character)) return 'an invisible character'
+  return character === '"' ? 'a quotation mark' : quote(character)
 }
 
 /** The encodings that forms, mails and scripts apply to values, how to undo them, and what they put for a character. */

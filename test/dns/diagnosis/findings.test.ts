@@ -448,6 +448,26 @@ describe('the fix', () => {
   })
 
   test.each([
+    ['network', false, 'check from another network'],
+    ['server', true, 'Allow TCP port 53 to the name servers (required'],
+  ] as const)(
+    'of a TXT answer too large for UDP goes by the registry over TCP: %s',
+    (place, certain, fix) => {
+      const servers = [observation({ outcome: 'timeout', tcpFailure: 'timeout', tcpFilteredAt: place })]
+      const { verdict, findings } = diagnosed(observations({ servers }))
+      const finding = findings.find(({ code }) => code === 'tcp_blocked')
+      expect(verdict).toBe(certain ? 'fix' : 'unknown')
+      expect(finding?.fix).toContain(fix)
+    },
+  )
+
+  test('of a value in two strings in the wrong order says so', () => {
+    const [finding] = diagnosed(observations({ servers: [seen('token123prefix=')] })).findings
+    expect(finding).toMatchObject({ code: 'swapped' })
+    expect(finding?.message).toContain('in two parts that are in the wrong order')
+  })
+
+  test.each([
     ['192.168.1.1', '192.168.1.1 (probably the router of this network) doesn', "the router's firmware"],
     ['192.0.2.53', '192.0.2.53 doesn', 'the software of 192.0.2.53'],
   ])('of a resolver at %s that does not know TXT queries names what to update', (address, who, what) => {

@@ -5,6 +5,7 @@ import { renderMarkdown } from '../../../src/dns/diagnosis/markdown.ts'
 import { renderReport } from '../../../src/dns/diagnosis/render.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 import { join, plainText, quote, type Text, text, unquoted } from '../../../src/dns/diagnosis/text.ts'
+import { encodingOf } from '../../../src/dns/diagnosis/value-comparison.ts'
 import { PLAIN_PALETTE } from '../../../src/terminal/color.ts'
 import { sanitizeLine } from '../../../src/terminal/sanitize.ts'
 
@@ -154,6 +155,11 @@ describe('a Markdown report', () => {
       }),
       { numRuns: 1000 },
     )
+  })
+
+  test('quotes an HTML entity completely', () => {
+    const message = text`It is stored as ${encodingOf('mc_a=token', 'mc&#95;a=token') ?? ''}`
+    expect(render(report('example.com', ['v'], message))).toContain('stored as HTML (`&#95;` for `_`)\n')
   })
 
   test('shows a pasted zone line with its quotation marks', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { changedCharacters, difference, invisibleCharacters } from '../../../src/dns/diagnosis/characters.ts'
+import { plainText } from '../../../src/dns/diagnosis/text.ts'
 import {
   encodingOf,
   explainValue,
@@ -122,6 +123,8 @@ describe('the explanation of a wrong value', () => {
     ['"Q7dX2kV9pLr4TzB8nW=mc-verify"', 'swapped'],
     ['Q7dX2kV9pLr4TzB8nW.mc-verify', 'swapped'],
     ['Q7dX2kV9pLr4TzB8nW-mc-verify', 'swapped'],
+    ['Q7dX2kV9pLr4TzB8nWmc-verify=', 'swapped'],
+    ['kV9pLr4TzB8nWmc-verify=Q7dX2', 'swapped'],
     ['mc-verify.Q7dX2kV9pLr4TzB8nW', 'characters_changed'],
     ['mc-verify=YOUR_TOKEN', 'placeholder'],
     ['mc-verify=<token>', 'placeholder'],
@@ -155,12 +158,17 @@ describe('the explanation of a wrong value', () => {
   })
 
   test.each([
-    [`&quot;${EXPECTED}&quot;`, 'HTML (&#61; for "=")'],
+    [`&quot;${EXPECTED}&quot;`, 'HTML (&quot; for a quotation mark)'],
+    ['mc-verify&#61;Q7dX2kV9pLr4TzB8nW', 'HTML (&#61; for "=")'],
+    ['mc&#45;verify&equals;Q7dX2kV9pLr4TzB8nW', 'HTML (&#45; for "-")'],
+    [`${EXPECTED}&nbsp;`, 'HTML (&nbsp; for an invisible character)'],
+    ['mc%2Dverify%3DQ7dX2kV9pLr4TzB8nW', 'URL encoding (%2D for "-")'],
+    ['mc-verify\\061Q7dX2kV9pLr4TzB8nW', 'escape sequences (\\061 for "=")'],
     [`<p>${EXPECTED}</p>`, 'HTML tags'],
-    [`%22${EXPECTED}%22`, 'URL encoding (%3D for "=")'],
+    [`%22${EXPECTED}%22`, 'URL encoding (%22 for a quotation mark)'],
     [`${EXPECTED}\\n`, 'escape sequences (\\n for a line break)'],
   ])('for %j names the encoding', (seen, encoding) => {
-    expect(encodingOf(EXPECTED, seen)).toBe(encoding)
+    expect(plainText(encodingOf(EXPECTED, seen) ?? '')).toBe(encoding)
   })
 
   test('for a lost underscore at the start is that character, not a truncated value', () => {
