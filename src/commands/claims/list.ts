@@ -1,20 +1,32 @@
 import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
-import { type LedgerEntry, readLedger, recordClaim } from '../../claims/ledger.ts'
+import { endedDaysAgo, KEPT_DAYS } from '../../claims/forget.ts'
+import {
+  type ClaimKey,
+  forgetClaims,
+  keyOf,
+  type LedgerEntry,
+  ledgerPages,
+  recordClaim,
+} from '../../claims/ledger.ts'
 import { nameOf } from '../../claims/lifecycle.ts'
+import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
+import { parseTimestamp } from '../../service/timestamps.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { hint, warn } from '../../terminal/notices.ts'
+import type { Settings } from '../../settings/settings.ts'
+import { hint, note, warn } from '../../terminal/notices.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
-import { printItems } from '../lists.ts'
+import { printPages } from '../lists.ts'
 
 /** Concurrent requests to the service. */
 const PARALLEL = 6
 
 export const command = defineCommand<{ refresh?: true }>({
   description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
-claims; --refresh requests each one.`,
+claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} days ago are forgotten; to forget them earlier:
+"mailclaim claims prune".`,
   options: [{ flags: '--refresh', description: 'request each claim from the service' }],
   examples: {
     'mailclaim claims list': 'the claims known on this machine, offline',
@@ -23,36 +35,68 @@ claims; --refresh requests each one.`,
   output: { fields: CLAIM_FIELDS, columns: CLAIM_LIST_COLUMNS, open: true },
   exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
-    const entries = await readLedger(context, settings, (error) =>
-      warn(`${error.message}; it is left out`, context, settings),
-    )
-    const claims = options.refresh ? await refreshed(entries) : entries.map((entry) => entry.claim)
-    await printItems(claims, CLAIM_LIST_COLUMNS, 'No claims are known on this machine.', context, settings)
-    if (entries.length === 0)
-      await hint('start one with: mailclaim claims create <domain>', context, settings)
-
-    async function refreshed(known: readonly LedgerEntry[]) {
-      const client = connect(context, settings)
-      const claims = known.map((entry) => entry.claim)
-      let next = 0
-      const worker = async () => {
-        for (let at = next++; at < known.length; at = next++) {
-          const { claim } = known[at] ?? {}
-          if (claim === undefined) continue
-          try {
-            const latest = await getClaim(client, claim.domain_id ?? '')
-            await recordClaim(latest, context, settings)
-            claims[at] = latest
-          } catch (error) {
-            // A claim that is gone or belongs to another team must not hide the others.
-            if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
-              throw error
-            await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)
-          }
-        }
+    const forgotten: ClaimKey[] = []
+    let isEmpty = true
+    const refresh = options.refresh ? createRefresh(context, settings) : undefined
+    async function* claims() {
+      let newest: number | undefined
+      for await (const page of ledgerPages(context, settings, (error) =>
+        warn(`${error.message}; it is left out`, context, settings),
+      )) {
+        // A clock that is wrong by months must not forget an open claim: one that is newer, by the service, has to exist.
+        newest ??= parseTimestamp(page[0]?.claim.created_at) ?? context.clock.now()
+        const now = Math.min(newest, context.clock.now())
+        const entries = page.filter((entry) => {
+          const isOld = endedDaysAgo(entry, KEPT_DAYS, now)
+          if (isOld) forgotten.push(keyOf(entry))
+          return !isOld
+        })
+        if (entries.length === 0) continue
+        isEmpty = false
+        yield refresh === undefined ? entries.map(({ claim }) => claim) : await refresh(entries)
       }
-      await Promise.all(Array.from({ length: Math.min(PARALLEL, known.length) }, worker))
-      return claims
     }
+    await printPages(claims(), CLAIM_LIST_COLUMNS, 'No claims are known on this machine.', context, settings)
+    if (isEmpty) await hint('start one with: mailclaim claims create <domain>', context, settings)
+    if (forgotten.length > 0) await forget(forgotten, context, settings)
   },
 })
+
+async function forget(ended: readonly ClaimKey[], context: Context, settings: Settings): Promise<void> {
+  try {
+    forgetClaims(ended, context, settings)
+  } catch (error) {
+    // A read-only home keeps them.
+    if (!(error instanceof CliError)) throw error
+    return
+  }
+  const claims = ended.length === 1 ? '1 claim' : `${ended.length} claims`
+  await note(`Forgot ${claims} that ended more than ${KEPT_DAYS} days ago.`, context, settings)
+}
+
+/** @returns requests each of the claims from the service */
+function createRefresh(context: Context, settings: Settings) {
+  const client = connect(context, settings)
+  return async (known: readonly LedgerEntry[]) => {
+    const claims = known.map((entry) => entry.claim)
+    let next = 0
+    const worker = async () => {
+      for (let at = next++; at < known.length; at = next++) {
+        const { claim } = known[at] ?? {}
+        if (claim === undefined) continue
+        try {
+          const latest = await getClaim(client, claim.domain_id ?? '')
+          await recordClaim(latest, context, settings)
+          claims[at] = latest
+        } catch (error) {
+          // A claim that is gone or belongs to another team must not hide the others.
+          if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
+            throw error
+          await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(PARALLEL, known.length) }, worker))
+    return claims
+  }
+}
