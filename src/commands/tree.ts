@@ -81,7 +81,6 @@ export const tree: CommandTree = {
       ),
       verify: leaf('ask the service to verify', () => import('./claims/verify.ts')),
       watch: leaf('follow a claim until it ends', () => import('./claims/watch.ts')),
-      prune: leaf('forget claims that ended long ago', () => import('./claims/prune.ts')),
     },
   },
   claim: leaf('claim a domain: the whole flow in one command', () => import('./claim.ts'), CLAIM),

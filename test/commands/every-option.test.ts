@@ -3,14 +3,12 @@ import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
-import { recordClaim } from '../../src/claims/ledger.ts'
 import { everyCommand, longFlag, takesValue } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
 import type { CommandDefinition, OptionDefinition } from '../../src/commands/definition.ts'
 import { globalOptions } from '../../src/commands/program.ts'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import type { DomainClaim } from '../../src/service/types.ts'
 import { FORMATS } from '../../src/settings/settings.ts'
 import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
 import {
@@ -19,7 +17,6 @@ import {
   type FakeClock,
   type FakeContext,
   type FakeOutput,
-  fakeSettings,
   jsonResponse,
 } from '../fake-context.ts'
 import { createFakeService, IMPORT_ID } from './fake-service.ts'
@@ -116,18 +113,8 @@ async function createRunner(): Promise<(words: readonly string[], options?: RunO
     const { code, stderr } = await type(words)
     expect(code, stderr).toBe(0)
   }
-  await addEndedClaim(createPerson(homes.own, {}))
   files = readEntries(homes.own)
   return type
-}
-
-/** A claim that completed 100 days ago. */
-async function addEndedClaim(context: FakeContext): Promise<void> {
-  const claim = { object: 'domain_claim', name: 'old.example', domain_id: 'old-1', status: 'completed' }
-  const now = context.clock.now()
-  context.clock.setWall(now - 100 * 24 * 3600 * 1000)
-  await recordClaim(claim as DomainClaim, context, await fakeSettings(context, { baseUrl: BASE }))
-  context.clock.setWall(now)
 }
 
 function readEntries(home: string): Entry[] {
@@ -326,6 +313,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 }
 const VALUES: Readonly<Record<string, string>> = {
   address: '192.0.2.53',
+  days: '30',
   domain: 'example.com',
   id: 'grant-1',
   label: 'mail',

@@ -15,6 +15,7 @@ import { getClaim } from '../../service/claims.ts'
 import { parseTimestamp } from '../../service/timestamps.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
+import { parseCount } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
@@ -23,18 +24,34 @@ import { printPages } from '../lists.ts'
 /** Concurrent requests to the service. */
 const PARALLEL = 6
 
-export const command = defineCommand<{ refresh?: true }>({
+interface Options {
+  refresh?: true
+  prune?: number
+}
+
+export const command = defineCommand<Options>({
   description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
-claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} days ago are forgotten; to forget them earlier:
-"mailclaim claims prune".`,
-  options: [{ flags: '--refresh', description: 'request each claim from the service' }],
+claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} days ago, and weren't viewed since, are forgotten;
+--prune forgets them earlier. That changes nothing at the service, where the placeholder domain id still finds a claim.`,
+  options: [
+    { flags: '--refresh', description: 'request each claim from the service' },
+    {
+      flags: '--prune <days>',
+      description:
+        'forget the claims that ended more than this many days ago, and list those; 0 for all ended ones',
+      conflicts: ['--refresh'],
+      parse: (text) => parseCount(text, '--prune', 0),
+    },
+  ],
   examples: {
     'mailclaim claims list': 'the claims known on this machine, offline',
     'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
+    'mailclaim claims list --prune 0': 'forget every claim that has completed, expired or failed',
   },
   output: { fields: CLAIM_FIELDS, columns: CLAIM_LIST_COLUMNS, open: true },
   exits: SERVICE_EXITS,
   async run({ options }, context, settings) {
+    const { prune } = options
     const forgotten: ClaimKey[] = []
     let isEmpty = true
     const refresh = options.refresh ? createRefresh(context, settings) : undefined
@@ -45,33 +62,42 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
       )) {
         // A clock that is wrong by months must not forget an open claim: one that is newer, by the service, has to exist.
         newest ??= parseTimestamp(page[0]?.claim.created_at) ?? context.clock.now()
-        const now = Math.min(newest, context.clock.now())
-        const entries = page.filter((entry) => {
-          const isOld = endedDaysAgo(entry, KEPT_DAYS, now)
-          if (isOld) forgotten.push(keyOf(entry))
-          return !isOld
-        })
+        const now = prune === undefined ? Math.min(newest, context.clock.now()) : context.clock.now()
+        const ended = page.filter((entry) => endedDaysAgo(entry, prune ?? KEPT_DAYS, now))
+        forgotten.push(...ended.map(keyOf))
+        const entries = prune === undefined ? page.filter((entry) => !ended.includes(entry)) : ended
         if (entries.length === 0) continue
         isEmpty = false
         yield refresh === undefined ? entries.map(({ claim }) => claim) : await refresh(entries)
       }
     }
-    await printPages(claims(), CLAIM_LIST_COLUMNS, 'No claims are known on this machine.', context, settings)
-    if (isEmpty) await hint('start one with: mailclaim claims create <domain>', context, settings)
-    if (forgotten.length > 0) await forget(forgotten, context, settings)
+    const nothing =
+      prune === undefined ? 'No claims are known on this machine.' : 'There was nothing to forget.'
+    await printPages(claims(), CLAIM_LIST_COLUMNS, nothing, context, settings)
+    if (isEmpty && prune === undefined)
+      await hint('start one with: mailclaim claims create <domain>', context, settings)
+    await forget(forgotten, prune, context, settings)
   },
 })
 
-async function forget(ended: readonly ClaimKey[], context: Context, settings: Settings): Promise<void> {
+async function forget(
+  ended: readonly ClaimKey[],
+  prune: number | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  if (ended.length === 0) return
   try {
     forgetClaims(ended, context, settings)
   } catch (error) {
-    // A read-only home keeps them.
-    if (!(error instanceof CliError)) throw error
+    // Where the home is read-only, a list still is what was asked for.
+    if (prune !== undefined || !(error instanceof CliError)) throw error
     return
   }
   const claims = ended.length === 1 ? '1 claim' : `${ended.length} claims`
-  await note(`Forgot ${claims} that ended more than ${KEPT_DAYS} days ago.`, context, settings)
+  const days = prune ?? KEPT_DAYS
+  const when = days === 0 ? 'had ended' : `ended more than ${days === 1 ? 'a day' : `${days} days`} ago`
+  await note(`Forgot ${claims} that ${when}.`, context, settings)
 }
 
 /** @returns requests each of the claims from the service */
