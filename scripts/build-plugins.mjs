@@ -145,23 +145,25 @@ export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
 /**
  * Puts the modules that every command needs into one chunk: 5 to 13 ms of a start. Left to itself, esbuild makes a chunk
  * for each set of commands that share a module, and Node takes time to find and load each file. Here every module that is
- * imported dynamically also imports the core, so that all of them form one set.
+ * imported dynamically, a package too, also imports the core, so that all of them form one set.
  *
- * @param core paths below the root
+ * @param core modules, as one imports them from the root
  */
 export function coreChunk(root, core) {
   return {
     name: 'core-chunk',
     setup(build) {
-      build.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) =>
-        kind === 'dynamic-import'
-          ? { path: relative(root, join(resolveDir, path)), namespace: 'with-core' }
-          : undefined,
-      )
+      build.onResolve({ filter: /.*/ }, ({ path, kind, resolveDir }) => {
+        if (kind !== 'dynamic-import') return undefined
+        const own = path.startsWith('.')
+        return { path: own ? `./${relative(root, join(resolveDir, path))}` : path, namespace: 'with-core' }
+      })
       build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
         contents: [
-          ...core.map((file) => `import ${JSON.stringify(`./${file}`)}`),
-          `export * from ${JSON.stringify(`./${path}`)}`,
+          ...core.map((one) => `import ${JSON.stringify(one)}`),
+          `export * from ${JSON.stringify(path)}`,
+          // A package; `export *` leaves out its default.
+          ...(path.startsWith('.') ? [] : [`export { default } from ${JSON.stringify(path)}`]),
         ].join('\n'),
         resolveDir: root,
       }))

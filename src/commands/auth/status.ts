@@ -25,6 +25,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     'mailclaim auth status --json --fields state': 'only the state, for a script',
   },
   output: {
+    schema: 'auth-status',
     fields: [
       'profile',
       'state',
@@ -47,6 +48,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     ],
   },
   exits: SERVICE_EXITS,
+  account: 'sometimes',
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined
     const description = await describeSession(context, settings)
@@ -73,7 +75,7 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
   fine: 'active',
   needs_refresh: 'active; the next command renews the access token',
-  refreshing: 'another command is renewing it',
+  refreshing: 'active; another command is renewing the access token',
   interrupted: 'interrupted: the last refresh has no known outcome',
   expired: 'expired: the refresh token was not renewed for 60 days',
   ended: 'ended by the service',
@@ -147,7 +149,8 @@ function columns(): Column[] {
     {
       field: 'state',
       text: (value) => STATE_LABELS[value as SessionState],
-      paint: (value, palette) => (value === 'fine' || value === 'needs_refresh' ? palette.good : palette.bad),
+      paint: (value, palette) =>
+        /^(fine|needs_refresh|refreshing)$/.test(String(value)) ? palette.good : palette.bad,
     },
     { field: 'in_force', title: 'Using' },
     { field: 'base_url', title: 'Service' },

@@ -48,8 +48,15 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
     'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
     'mailclaim claims list --prune 0': 'forget every claim that has completed, expired or failed',
   },
-  output: { fields: CLAIM_FIELDS, columns: CLAIM_LIST_COLUMNS, open: true },
+  output: {
+    schema: 'claim-list',
+    lineSchema: 'claim',
+    fields: CLAIM_FIELDS,
+    columns: CLAIM_LIST_COLUMNS,
+    open: true,
+  },
   exits: SERVICE_EXITS,
+  account: 'sometimes',
   async run({ options }, context, settings) {
     const { prune } = options
     const forgotten: ClaimKey[] = []

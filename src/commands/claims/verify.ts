@@ -62,6 +62,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: [argument], options }, context, settings) {
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
@@ -118,7 +119,7 @@ async function precheck(
     await note(`DNS: the record is visible at ${report.name}.`, context, settings)
     return undefined
   }
-  const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service anyway`
+  const again = `to see the evidence: mailclaim claims check ${nameOf(claim)}; to ask the service anyway, add --force`
   if (report.verdict === 'fix' && !force) {
     return new CliError(failure.code, failure.exit, failure.message, {
       hint: [failure.hint, again].filter((part) => part).join('\n'),
