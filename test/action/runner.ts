@@ -166,10 +166,11 @@ export async function runJob(steps: readonly Step[], options: JobOptions): Promi
 
   /** A prefix matches the newest entry, as GitHub's `restore-keys` do. */
   function restoreCache(inputs: Record<string, string>) {
-    const { key = '', path = '', 'restore-keys': prefix = key } = inputs
+    const { key = '', path = '', 'restore-keys': prefix } = inputs
     // What the action itself refuses.
     if (key.includes(',') || key.length > 512) return { outputs: {}, outcome: 'failure' }
-    const found = cache.has(key) ? key : [...cache.keys()].reverse().find((each) => each.startsWith(prefix))
+    const isMatch = (each: string) => prefix !== undefined && each.startsWith(prefix)
+    const found = cache.has(key) ? key : [...cache.keys()].reverse().find(isMatch)
     if (found !== undefined) cpSync(cache.get(found) ?? '', path, { recursive: true })
     const outputs = { 'cache-hit': String(found === key), 'cache-matched-key': found ?? '' }
     return { outputs, outcome: 'success' }
@@ -254,7 +255,7 @@ function readProperties(text: string): Record<string, string> {
       .filter(Boolean)
       .map((pair) => {
         const [name = '', ...value] = pair.split('=')
-        return [name.trim(), unescapeData(value.join('=')).replaceAll('%3A', ':').replaceAll('%2C', ',')]
+        return [name.trim(), unescapeData(value.join('=').replaceAll('%3A', ':').replaceAll('%2C', ','))]
       }),
   )
 }
