@@ -70,11 +70,10 @@ function wrappedPattern(address: string): string {
 }
 
 /**
- * What the terminal opens. The pieces of a wrapped address have one identifier, so that they are one link. Only printable
- * ASCII characters may stand between the sequences: anything else could end them.
+ * What the terminal opens: the address as URLs are serialized, without any character that could end the sequence. The pieces
+ * of a wrapped address have one identifier, so that they are one link.
  */
 function targetOf(address: string): string | undefined {
   const url = URL.canParse(address) ? new URL(address) : undefined
-  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
-  return isWeb && /^[!-~]+$/.test(address) ? url.href : undefined
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : undefined
 }
