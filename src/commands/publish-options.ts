@@ -1,7 +1,7 @@
-import { commandWords } from '../claims/command-words.ts'
 import type { Publication, PublishAction } from '../claims/publish.ts'
 import type { TxtRecord } from '../claims/record.ts'
 import type { Context } from '../context.ts'
+import { commandWords } from '../settings/command-words.ts'
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
@@ -57,7 +57,8 @@ export function publisher(
         // The name in front tells whose line it is.
         const text = `${programOf(options)}: ${line}`
         if (say !== undefined && stderr.isTTY) await say(text)
-        else await stderr.write(`${stderr.isTTY ? sanitizeLine(text) : text}\n`)
+        // Whoever reads a log reads it on a terminal.
+        else await stderr.write(`${sanitizeLine(text)}\n`)
       },
     }
     return publishRecord(action, record, options, context, settings)
