@@ -110,12 +110,12 @@ export function surveyNameServers(
       const found = await (known.length > 0 ? within(MORE_ADDRESSES_MS, looked, NOTHING) : looked)
       if (known.length === 0 && found.alias !== undefined) hostAliases.set(host, found.alias)
       const claimed = found.addresses.filter((server) => !known.map(keyOf).includes(keyOf(server)))
-      const canBeSettled = known.length > 0 || (servers.length > 0 && isWithin(host, question.zone))
+      // Asking is cheap then. Otherwise only a server without the record is doubted, so healthy checks need no more queries.
+      const isEasyToAsk = known.length > 0 || (servers.length > 0 && isWithin(host, question.zone))
       const isDoubtful =
-        claimed.length > 0 ? canBeSettled || !(await haveRecord(host, claimed)) : known.length === 0
-      const own = !isDoubtful
-        ? []
-        : await (claimed.length > 0 ? within(MORE_ADDRESSES_MS, askOwnZone(host), []) : askOwnZone(host))
+        claimed.length > 0 ? isEasyToAsk || !(await haveRecord(host, claimed)) : known.length === 0
+      const limitMs = claimed.length > 0 ? MORE_ADDRESSES_MS : context.deadline - clock.monotonic()
+      const own = isDoubtful ? await within(limitMs, askOwnZone(host), []) : []
       const confirmed = uniqueAddresses([...known, ...own])
       const addresses = confirmed.length > 0 ? confirmed : claimed
       if (addresses.length === 0)
