@@ -119,9 +119,19 @@ export interface HttpRequest {
   /**
    * Called at most once, when the connection is established (with a proxy: the tunnel; TLS included) and before the
    * first byte of the request is written. What it throws ends the exchange with nothing sent: a `TransportError` with
-   * `sent: 'no'` and that error as its `cause`.
+   * `sent: 'no'` and that error as its `cause`. A request with a body waits until the promise that it returns settles,
+   * and its time limit starts over.
    */
-  readonly beforeSend?: () => void
+  readonly beforeSend?: () => void | Promise<void>
+  /** For a server with an authority or a client certificate of its own: PEM. */
+  readonly tls?: TlsIdentity
+}
+
+/** Which authority vouches for a server, and how this program identifies itself to it: PEM. */
+export interface TlsIdentity {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
 }
 
 export interface HttpResponse {
