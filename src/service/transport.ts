@@ -185,7 +185,10 @@ class Exchange implements Dispatcher.DispatchHandler {
       refuse(error)
     }
     // Close it: left open, it could serve a request that asked for a fresh connection.
-    if (this.#failure !== undefined) return connection.abort(this.#failure)
+    if (this.#failure !== undefined) {
+      connection.abort(this.#failure)
+      return
+    }
     this.#connection = connection
     this.#isSending = this.#gate === undefined
   }
