@@ -27,6 +27,8 @@ export interface Program {
   /** The executable and the script that this process was started with, to start another of the same. */
   readonly node: string
   readonly script: string
+  /** The name of this machine. */
+  readonly host: string
 }
 
 /** Where the platform keeps a program's files, unless `MAILCLAIM_CONFIG_DIR` or `MAILCLAIM_STATE_DIR` says otherwise. */
@@ -42,6 +44,10 @@ export interface Environment {
   /** What variables set: `profile`, and the settings by their keys, as in `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
+  /** For a session in etcd: the key that encrypts it, and who this machine is to etcd. */
+  readonly storeKey?: string
+  readonly storeUser?: string
+  readonly storePassword?: string
   readonly noColor: boolean
   readonly forceColor?: string
   readonly term?: string
