@@ -148,7 +148,8 @@ export const sharedSessionFormat = file(
     host: text,
     writtenAt: time,
     cluster: text,
-    version: text,
+    /** How often the key has been written, this write included. */
+    writes: text,
   }),
 )
 

@@ -1,5 +1,13 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, connect as open, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -57,8 +65,17 @@ export async function startCluster(options: { token?: string; snapshot?: string 
     if (snapshot !== undefined) {
       execFileSync(
         'etcdctl',
-        ['snapshot', 'restore', snapshot, '--data-dir', data, '--name', name, '--initial-cluster', initial]
-          .concat(['--initial-cluster-token', token, '--initial-advertise-peer-urls', advertised]),
+        [
+          'snapshot',
+          'restore',
+          snapshot,
+          '--data-dir',
+          data,
+          '--name',
+          name,
+          '--initial-cluster',
+          initial,
+        ].concat(['--initial-cluster-token', token, '--initial-advertise-peer-urls', advertised]),
         { env: { ...process.env, ETCDCTL_API: '3' }, stdio: 'pipe' },
       )
     }
@@ -105,15 +122,19 @@ export async function startCluster(options: { token?: string; snapshot?: string 
   const all = members.map(({ url }) => url).join(',')
   // Not synchronously: the members talk through relays in this process.
   const etcdctl = async (...words: string[]) => {
-    const { stdout } = await promisify(execFile)('etcdctl', [...(words.includes('--endpoints') ? [] : ['--endpoints', all]), ...words], {
-      env: {
-        ...process.env,
-        ETCDCTL_API: '3',
-        ETCDCTL_CACERT: files.ca,
-        ETCDCTL_CERT: files.client,
-        ETCDCTL_KEY: files.clientKey,
+    const { stdout } = await promisify(execFile)(
+      'etcdctl',
+      [...(words.includes('--endpoints') ? [] : ['--endpoints', all]), ...words],
+      {
+        env: {
+          ...process.env,
+          ETCDCTL_API: '3',
+          ETCDCTL_CACERT: files.ca,
+          ETCDCTL_CERT: files.client,
+          ETCDCTL_KEY: files.clientKey,
+        },
       },
-    })
+    )
     return stdout
   }
   const leader = async () => {
@@ -179,22 +200,55 @@ function makeCertificates(directory: string) {
   mkdirSync(tls)
   const file = (name: string) => join(tls, name)
   const openssl = (...words: string[]) => execFileSync('openssl', words, { stdio: 'pipe' })
-  const key = (name: string) => ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', file(name)]
-  openssl('req', '-x509', ...key('ca.key'), '-out', file('ca.pem'), '-days', '2', '-subj', '/O=test authority')
+  const key = (name: string) => [
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-keyout',
+    file(name),
+  ]
+  openssl(
+    'req',
+    '-x509',
+    ...key('ca.key'),
+    '-out',
+    file('ca.pem'),
+    '-days',
+    '2',
+    '-subj',
+    '/O=test authority',
+  )
   const sign = (name: string, extensions: string) => {
     // No common name: with one, the gateway's own connection would count as that user.
     openssl('req', '-new', ...key(`${name}.key`), '-out', file(`${name}.csr`), '-subj', `/O=${name}`)
     writeFileSync(file(`${name}.ext`), extensions)
     const authority = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial']
-    openssl('x509', '-req', '-in', file(`${name}.csr`), ...authority, '-out', file(`${name}.pem`)
-      , '-days', '2', '-extfile', file(`${name}.ext`))
+    openssl(
+      'x509',
+      '-req',
+      '-in',
+      file(`${name}.csr`),
+      ...authority,
+      '-out',
+      file(`${name}.pem`),
+      '-days',
+      '2',
+      '-extfile',
+      file(`${name}.ext`),
+    )
   }
   sign('server', 'subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n')
   sign('client', 'extendedKeyUsage=clientAuth\n')
   const combined = file('client-with-key.pem')
-  writeFileSync(combined, readFileSync(file('client.pem'), 'utf8') + readFileSync(file('client.key'), 'utf8'), {
-    mode: 0o600,
-  })
+  writeFileSync(
+    combined,
+    readFileSync(file('client.pem'), 'utf8') + readFileSync(file('client.key'), 'utf8'),
+    {
+      mode: 0o600,
+    },
+  )
   return {
     ca: file('ca.pem'),
     server: file('server.pem'),
@@ -259,7 +313,9 @@ export async function startRelay(
 function ownsPort(pid: number, port: number): boolean {
   const hex = port.toString(16).toUpperCase().padStart(4, '0')
   try {
-    const line = readFileSync('/proc/net/tcp', 'utf8').split('\n').find((row) => row.includes(`0100007F:${hex} `) && row.trim().split(/\s+/)[1] === `0100007F:${hex}`)
+    const line = readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .find((row) => row.includes(`0100007F:${hex} `) && row.trim().split(/\s+/)[1] === `0100007F:${hex}`)
     const inode = line?.trim().split(/\s+/)[9]
     return readdirSync(`/proc/${pid}/fd`).some((fd) => {
       try {

@@ -46,7 +46,7 @@ export async function keepPending(
     host: context.program.host || 'unknown',
     writtenAt: context.clock.now(),
     cluster: 'none',
-    version: '0',
+    writes: '0',
   }
   const sealed = await seal(sharedSessionFormat.text(contents), placeOf(key), vault.keys)
   await ensureProfileDirectory(context, vault.paths).catch(() => undefined)

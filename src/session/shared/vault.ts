@@ -107,11 +107,11 @@ export class SharedVault {
       host: this.#context.program.host || 'unknown',
       writtenAt: this.#context.clock.now(),
       cluster,
-      version: String(BigInt(base.version) + 1n),
+      writes: String(BigInt(base.version) + 1n),
     }
     const sealed = await seal(sharedSessionFormat.text(contents), this.access.key, this.keys)
     const answer = await this.client.replace(this.access.key, base.revision, sealed)
-    const done = (revision: string) => ({ revision, version: contents.version, cluster, contents })
+    const done = (revision: string) => ({ revision, version: contents.writes, cluster, contents })
     if (answer.succeeded) return { kind: 'done', value: done(answer.revision) }
     // The first answer may have been lost.
     if (answer.found?.text === sealed) return { kind: 'done', value: done(answer.found.revision) }
@@ -132,7 +132,7 @@ export class SharedVault {
     } catch (error) {
       throw unusable(key, error instanceof Error ? error.message : String(error))
     }
-    if (contents.version !== found.version) throw unusable(key, 'an earlier copy of it was put back')
+    if (contents.writes !== found.version) throw unusable(key, 'an earlier copy of it was put back')
     return { revision: found.revision, version: found.version, cluster, contents }
   }
 
