@@ -60,6 +60,7 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
   const session = await createSandboxSession(
     { environment: { storeKey, storeUser: STORE_USER, storePassword: STORE_PASSWORD } },
     { clock: realClock },
+    { autoApprove: true },
   )
   const context = withEffects(session.context, {})
   const settings = await fakeSettings(

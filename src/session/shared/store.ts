@@ -25,6 +25,8 @@ import {
  * another machine is compared.
  */
 const INTERRUPTED_MS = 60_000
+/** A journal entry that took longer to write is too old to send the token. Far less than others wait for it. */
+const LATE_SECONDS = 20
 /** Between two reads while another machine renews the session. */
 const PAUSES_MS = [100, 2000] as const
 
@@ -134,11 +136,17 @@ class SharedSession implements OpenSession {
   /** Only when etcd has said that the journal is there may the token leave. */
   async #openJournal(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
     const writer = this.#vault.newWriter()
+    const { clock } = this.#context
+    const begun = clock.sinceBoot().seconds
     const journal = { sha256: fingerprint(seen.secret.value), sentAt: next.journal?.sentAt ?? 0 }
     try {
       const replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
       if (replaced.kind === 'lost') return 'lost'
-      return { value: { ...next, journal: own(writer, next), revision: revisionOf(replaced.value) } }
+      const value = { ...next, journal: own(writer, next), revision: revisionOf(replaced.value) }
+      if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
+      // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
+      await this.#settle(value, { ...seen })
+      return 'lost'
     } catch (error) {
       // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
       const { revision } = baseOf(seen)

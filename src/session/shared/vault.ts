@@ -111,11 +111,13 @@ export class SharedVault {
     }
     const sealed = await seal(sharedSessionFormat.text(contents), this.access.key, this.keys)
     const answer = await this.client.replace(this.access.key, base.revision, sealed)
-    const done = (revision: string) => ({ revision, version: contents.writes, cluster, contents })
-    if (answer.succeeded) return { kind: 'done', value: done(answer.revision) }
     // The first answer may have been lost.
-    if (answer.found?.text === sealed) return { kind: 'done', value: done(answer.found.revision) }
-    return { kind: 'lost', current: await this.#open(answer, this.keys) }
+    const isOurs = answer.succeeded || answer.found?.text === sealed
+    if (!isOurs) return { kind: 'lost', current: await this.#open(answer, this.keys) }
+    const { revision } = answer.succeeded ? answer : (answer.found ?? answer)
+    const value = { revision, version: contents.writes, cluster, contents }
+    if (contents.journal === null) await this.#remember(value, answer.revision)
+    return { kind: 'done', value }
   }
 
   newWriter(): string {
