@@ -116,7 +116,7 @@ async function settle(
         const token = accessTokenOf(attempt, outcome.access, secret.generation, received)
         await session.compareAndSwap(journaled, { ...journaled, token })
       }
-      throw outcomeUnknown(record, outcome.why)
+      throw outcomeUnknown(record, outcome.why, attempt.settings)
     case 'not_consumed':
     case 'retry_after': {
       const unused = journaled && (await withdraw(attempt, journaled, outcome.error))

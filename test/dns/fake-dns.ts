@@ -70,7 +70,7 @@ export function createFakeDns(
 }
 
 /** The OPT record of an answer with EDNS and signatures. */
-export const EDNS: packet.Answer = {
+export const EDNS = {
   type: 'OPT',
   name: '.',
   udpPayloadSize: 1232,
@@ -79,7 +79,7 @@ export const EDNS: packet.Answer = {
   flags: 0,
   flag_do: true,
   options: [],
-}
+} as const satisfies packet.Answer
 
 /** Flags for dns-packet; their lower four bits are the rcode. */
 export const AA = packet.AUTHORITATIVE_ANSWER

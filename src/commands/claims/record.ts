@@ -1,5 +1,5 @@
-import { claimWithRecord, warnIfSettled } from '../../claims/known-claim.ts'
-import { asArgument } from '../../claims/lifecycle.ts'
+import { claimWithRecord, warnIfCompleted } from '../../claims/known-claim.ts'
+import { asArgument, endOf } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
@@ -48,7 +48,10 @@ const COLUMNS: readonly Column[] = [
 export const command = defineCommand<Flags>({
   description: `Prints the TXT record that proves ownership, as it has to be added to DNS. On a terminal it shows what to type into a
 provider's "host" field, after finding the zone in DNS; --provider prints what to paste or run instead. If applying that
-replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.`,
+replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.
+
+Of a claim that has ended (expired, superseded, canceled or failed), it prints nothing and ends with exit 9: nobody checks that
+record any more. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.`,
   arguments: [CLAIM_ARGUMENT],
   options: [
     {
@@ -71,10 +74,12 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
     'mailclaim claims record example.com --format zone': 'a line for a zone file',
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
   },
-  exits: [...SERVICE_EXITS, Exit.notYet],
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
-    await warnIfSettled(claim, context, settings)
+    const end = endOf(claim, context.clock.now())
+    if (end !== undefined) throw end
+    await warnIfCompleted(claim, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)

@@ -118,7 +118,7 @@ async function precheck(
     await note(`DNS: the record is visible at ${report.name}.`, context, settings)
     return undefined
   }
-  const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service anyway`
+  const again = `to see the evidence: mailclaim claims check ${nameOf(claim)}; to ask the service anyway, add --force`
   if (report.verdict === 'fix' && !force) {
     return new CliError(failure.code, failure.exit, failure.message, {
       hint: [failure.hint, again].filter((part) => part).join('\n'),

@@ -5,7 +5,13 @@ import { type Message, type Soa, soaOf } from '../wire/message.ts'
 import { ancestors, labelCount } from '../wire/name.ts'
 import { askResolver } from './ask-resolver.ts'
 import { type Delegation, delegationFrom } from './delegation.ts'
-import { type Located, type NoDomain, type WalkProgress, walkDelegations } from './delegation-walk.ts'
+import {
+  type Located,
+  type NoDomain,
+  type RegistryAnswer,
+  type WalkProgress,
+  walkDelegations,
+} from './delegation-walk.ts'
 import { bestOf } from './race.ts'
 import { isListedTopLevel, isRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
@@ -67,22 +73,20 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
     const unseen = parent === undefined ? ({ registryUnseen: true } as const) : {}
     reached = { kind: 'located', delegation, soa: undefined, parent, verified: false, ...unseen }
   }
-  const recursing: { readonly zone: string; readonly server: DnsAddress }[] = []
-  const onRecursion: WalkProgress['onRecursion'] = (zone, server) => {
-    recursing.push({ zone, server })
+  const registryAnswers: RegistryAnswer[] = []
+  const onRegistryAnswer: WalkProgress['onRegistryAnswer'] = (answer) => {
+    registryAnswers.push(answer)
   }
-  const withRecursionAbove = (located: Located): Located => ({
+  const withRegistryAnswers = (located: Located): Located => ({
     ...located,
-    recursionAbove: recursing.flatMap(({ zone, server }) =>
-      zone === located.delegation.zone ? [] : [server],
-    ),
+    registryAnswers: registryAnswers.filter(({ zone }) => zone !== located.delegation.zone),
   })
   try {
     while (clock.monotonic() < context.deadline) {
       const next = levels[0]
       if (next !== undefined && (running.length === 0 || clock.monotonic() >= nextAt)) {
         levels.shift()
-        const attempt = searchFrom(name, next, inner, { replies, onDelegation, onRecursion })
+        const attempt = searchFrom(name, next, inner, { replies, onDelegation, onRegistryAnswer })
         // If it is aborted after the search has ended, nobody else handles that.
         attempt.catch(() => undefined)
         running.push(attempt)
@@ -97,7 +101,7 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
       if (outcome.kind === 'located') {
         if (outcome.standIn === true) candidate = outcome
         // The zone's servers are known then, even if they don't answer.
-        else if (isTopmost) return withRecursionAbove(outcome)
+        else if (isTopmost) return withRegistryAnswers(outcome)
         else fromBelow ??= { located: outcome, until: clock.monotonic() + WAIT_FOR_REGISTRY_MS }
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
@@ -111,7 +115,7 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
     const isConfirmed = reached?.parent !== undefined && reached.delegation.zone === known?.delegation.zone
     const found = isConfirmed ? reached : (known ?? reached)
     return (
-      (found && withRecursionAbove(found)) ??
+      (found && withRegistryAnswers(found)) ??
       candidate ??
       noDomain ?? { kind: 'lost', resolverReplies: replies }
     )
