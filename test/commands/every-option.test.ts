@@ -314,17 +314,20 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 const VALUES: Readonly<Record<string, string>> = {
   address: '192.0.2.53',
   domain: 'example.com',
+  file: '/etc/ssl/openssl.cnf',
   id: 'grant-1',
   label: 'mail',
   list: 'nothing',
   n: '1',
   name: 'default',
+  path: '/mailclaim',
   port: freePort,
   scope: 'emails:send',
   seconds: '1',
   text: 'prefix=token',
   uri: 'http://127.0.0.1/callback',
   url: BASE,
+  urls: BASE,
   zone: 'example.com',
 }
 /** Options that only mean something with another one, beyond what they declare. */

@@ -3,12 +3,16 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { TransportError } from '../../src/context.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { renew } from '../../src/session/refresh.ts'
 import { needs } from '../requirements.ts'
 import { endingOf } from '../session/processes.ts'
+import { endOf, withEffects } from '../session/sandbox-session.ts'
 import { AS_ROOT, type Cluster, startCluster } from './cluster.ts'
 import { createFleet, type Fleet, type MachineOptions } from './fleet.ts'
 import { type Gateway, startGateway } from './gateway.ts'
-import { manyMachines, TROUBLES } from './scenarios.ts'
+import { killedMachines, manyMachines, TROUBLES } from './scenarios.ts'
 
 /** Signs in, the test being the browser. */
 async function login(fleet: Fleet, options: MachineOptions, words: readonly string[] = []) {
@@ -82,6 +86,77 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
       expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
     },
   )
+
+  it('a machine that is killed while it renews leaves a session that works or explains itself', async () => {
+    const fleet = await createFleet(cluster)
+    const counts = await killedMachines(fleet, { kills: 5, seed: 20261122 })
+    expect(counts).toMatchObject({ kills: 5, reuse: 0, revoked: 0 })
+  })
+
+  describe('a renewal whose outcome nobody knows', () => {
+    async function interruptedFleet() {
+      const fleet = await createFleet(cluster)
+      const { context } = fleet
+      const lost = withEffects(context, {
+        http: {
+          ...context.http,
+          async send(request) {
+            const answer = await context.http.send(request)
+            if (!request.url.pathname.endsWith('/oauth/token')) return answer
+            throw new TransportError('reset', 'maybe', 'the connection was closed')
+          },
+        },
+      })
+      await fleet.expire()
+      expect(await endOf(() => renew(lost, fleet.settings, { reason: 'stale' }))).toBe('refresh_unknown')
+      return fleet
+    }
+
+    it('stops every other machine after a minute, as seen by itself, and a new sign-in continues', async () => {
+      const fleet = await interruptedFleet()
+      const { context, settings } = fleet
+      expect(await describeSession(context, settings)).toMatchObject({ state: 'refreshing' })
+      const before = context.clock.monotonic()
+      expect(await endOf(() => renew(context, settings, { reason: 'stale' }))).toBe('refresh_interrupted')
+      const waited = context.clock.monotonic() - before
+      expect(waited).toBeGreaterThanOrEqual(60_000)
+      expect(waited).toBeLessThan(65_000)
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+      await fleet.signIn()
+      expect(endingOf(await fleet.run(['auth', 'token', '--json']))).toBe('0')
+    })
+
+    it('is tried again if a person says so', async () => {
+      const fleet = await interruptedFleet()
+      const { context, settings } = fleet
+      const again = () => renew(context, settings, { reason: 'asked', retryInterrupted: true })
+      // The service had used the token, so it ends the session.
+      expect(await endOf(again)).toBe('session_over')
+      expect((await fleet.value()).contents.record.ended).toMatchObject({ cause: 'interrupted' })
+      expect(endingOf(await fleet.run(['auth', 'token', '--json']))).toBe('4 session_over')
+    })
+  })
+
+  it('a confirmation of the journal that comes too late keeps the token from being sent', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const { context, settings } = fleet
+    const sent: string[] = []
+    const stopped = withEffects(context, {
+      http: {
+        ...context.http,
+        async send(request) {
+          const answer = await context.http.send(request)
+          sent.push(request.url.pathname)
+          if (sent.filter((path) => path === '/v3/kv/txn').length === 1) context.clock.advance(30_000)
+          return answer
+        },
+      },
+    })
+    expect(await endOf(() => renew(stopped, settings, { reason: 'stale' }))).toBe('ok')
+    expect(sent.filter((path) => path === '/v3/kv/txn')).toHaveLength(4)
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
 
   it('without a majority nothing is sent, and the command ends with exit code 7 within 15 seconds', async () => {
     const fleet = await createFleet(cluster)

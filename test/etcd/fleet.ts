@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { replaceShared } from '../../src/session/shared/replace.ts'
 import { isValue, type SharedValue, SharedVault } from '../../src/session/shared/vault.ts'
-import { fakeSettings } from '../fake-context.ts'
+import type { Settings } from '../../src/settings/settings.ts'
+import { createFakeClock, type FakeContext, fakeSettings } from '../fake-context.ts'
 import { realClock } from '../session/processes.ts'
 import { createSandboxSession, type SandboxSession, withEffects } from '../session/sandbox-session.ts'
 import { type Ended, PROGRAM } from '../stories/built-program.ts'
@@ -17,6 +18,9 @@ export interface Fleet {
   readonly session: SandboxSession
   readonly cluster: Cluster
   readonly vault: SharedVault
+  /** What a machine in this process works with: real connections, everything else faked. */
+  readonly context: FakeContext
+  readonly settings: Settings
   /** The key in etcd. */
   readonly key: string
   /** What encrypts. */
@@ -90,6 +94,8 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
     session,
     cluster,
     vault,
+    context: withEffects(context, { clock: createFakeClock() }),
+    settings,
     key: vault.access.key,
     storeKey,
     env,

@@ -1,5 +1,7 @@
 import { expect } from 'vitest'
-import { countEach, endingOf } from '../session/processes.ts'
+import { renew } from '../../src/session/refresh.ts'
+import { countEach, endingOf, seeded } from '../session/processes.ts'
+import { endOf } from '../session/sandbox-session.ts'
 import type { Cluster } from './cluster.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -81,4 +83,51 @@ export async function manyMachines(
     longest_ms: Math.round(longest),
     seconds: Math.round((performance.now() - started) / 1000),
   }
+}
+
+/**
+ * The machine that renews is killed with SIGKILL at a random moment, again and again; the service takes its time, so that every
+ * step gets its share. After each, another machine works, or says that the renewal was interrupted, and then somebody signs in
+ * again.
+ */
+export async function killedMachines(
+  fleet: Fleet,
+  { kills, seed }: { readonly kills: number; readonly seed: number },
+): Promise<Record<string, unknown>> {
+  const random = seeded(seed)
+  const { session } = fleet
+  const delays = () => session.fault({ kind: 'delay', before_ms: random() * 60, after_ms: random() * 60 })
+  await delays()
+  await fleet.expire()
+  const begun = performance.now()
+  expect(endingOf(await fleet.run(['auth', 'token', '--json']))).toBe('0')
+  // From when the program is loaded: before that, nothing can be lost.
+  const span = (performance.now() - begun) * 1.1
+  const killed: string[] = []
+  const found: string[] = []
+  const hits = () => killed.filter((ending) => ending === 'SIGKILL').length
+  for (let kill = 1; hits() < kills && kill <= kills * 3; kill++) {
+    await session.clearFaults()
+    await delays()
+    await fleet.expire()
+    const { refreshes } = await fleet.harm()
+    const running = fleet.start(['auth', 'token', '--json'])
+    const timer = setTimeout(() => running.child.kill('SIGKILL'), span * (0.25 + 0.75 * random()))
+    killed.push(endingOf(await running.ended))
+    clearTimeout(timer)
+    await session.clearFaults()
+    const { journal } = (await fleet.value()).contents
+    const consumed = (await fleet.harm()).refreshes - refreshes
+    if (journal === null) {
+      found.push(`no journal, ${consumed} sent`)
+      expect(endingOf(await fleet.run(['auth', 'token', '--json'])), `after kill ${kill}`).toBe('0')
+    } else {
+      found.push(`a journal, ${consumed} sent`)
+      const { context, settings } = fleet
+      expect(await endOf(() => renew(context, settings, { reason: 'stale' }))).toBe('refresh_interrupted')
+      await fleet.signIn()
+    }
+  }
+  const { reuse, revoked } = await fleet.harm()
+  return { kills: hits(), killed: countEach(killed), found: countEach(found), reuse, revoked, seed }
 }

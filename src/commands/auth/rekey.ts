@@ -1,11 +1,11 @@
 import { keyName } from '../../credentials/etcd/sealed.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { Exit } from '../../errors.ts'
 import { notSignedIn } from '../../session/messages.ts'
 import { sealAgain } from '../../session/shared/replace.ts'
 import { SharedVault } from '../../session/shared/vault.ts'
 import { isShared } from '../../settings/shared-store.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { note } from '../../terminal/notices.ts'
+import { note, warn } from '../../terminal/notices.ts'
 import { writeOutcome } from '../../terminal/output.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
 
@@ -16,17 +16,17 @@ export const command = defineCommand({
 --store-key-file. To rotate the key: add the new one behind the old one on every machine, put it first everywhere, run this
 once, and remove the old one.`,
   examples: {
-    'MAILCLAIM_STORE_KEY="$NEW $OLD" mailclaim auth rekey': 'encrypt with NEW what was encrypted with OLD',
+    'mailclaim auth rekey': 'encrypt with the first of the keys',
+    'mailclaim auth rekey --json --fields key_id': 'which key encrypts now, for a script',
   },
   output: ownOutput(COLUMNS),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   async run(_input, context, settings) {
     const profile = settings.profile.value
     if (!isShared(settings)) {
-      throw usageError(
-        `the session of profile ${profile} is not in etcd, so there is nothing to encrypt`,
-        'see docs/fleet.md',
-      )
+      const what = `the session of profile ${profile} is not in etcd, so there is nothing to encrypt`
+      await warn(what, context, settings)
+      return writeOutcome(context, settings, { profile, key_id: null }, COLUMNS)
     }
     const vault = new SharedVault(context, settings)
     if (!(await sealAgain(vault))) throw notSignedIn(settings)
