@@ -36,14 +36,22 @@ the service stays active until it is revoked there.`,
   exits: [Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'with a warning',
   async run({ options }, context, settings) {
-    if (isShared(settings) && !options.all) await signFleetOut(options.yes === true, context, settings)
+    const isFleet = isShared(settings) && !options.all
+    const wasShared = isFleet && (await signFleetOut(options.yes === true, context, settings))
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]
     const forgotten: Forgotten[] = []
     const limited = { ...context, keychain: limitKeychain(context, settings) }
     for (const profile of profiles) forgotten.push(await forgetSession(limited, settings, profile))
     if (!isToldOnStderr(settings))
-      await printItems(forgotten.map(outcomeOf), COLUMNS, 'No profile is signed in.', context, settings)
-    await announce(forgotten, context, settings)
+      await printItems(
+        forgotten.map((one) => outcomeOf(one, wasShared)),
+        COLUMNS,
+        'No profile is signed in.',
+        context,
+        settings,
+      )
+    if (!isFleet || forgotten.some(({ record }) => record !== undefined))
+      await announce(forgotten, context, settings)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
     throw new CliError(
@@ -60,7 +68,7 @@ the service stays active until it is revoked there.`,
 })
 
 /** The session in etcd is that of every machine, so somebody has to say that all of them are meant. */
-async function signFleetOut(isConfirmed: boolean, context: Context, settings: Settings): Promise<void> {
+async function signFleetOut(isConfirmed: boolean, context: Context, settings: Settings): Promise<boolean> {
   const { forgetShared, needsConsent } = await import('../session/shared/forget.ts')
   const profile = settings.profile.value
   if (!isConfirmed) {
@@ -71,12 +79,13 @@ async function signFleetOut(isConfirmed: boolean, context: Context, settings: Se
   const wasThere = await forgetShared(context, settings)
   const done = wasThere ? 'was removed from etcd, for every machine' : 'was not in etcd'
   await note(`The session of profile ${profile} ${done}.`, context, settings)
+  return wasThere
 }
 
-function outcomeOf({ profile, record, kept }: Forgotten) {
+function outcomeOf({ profile, record, kept }: Forgotten, wasShared: boolean) {
   return {
     profile,
-    was_signed_in: record !== undefined,
+    was_signed_in: wasShared || record !== undefined,
     kept: kept.map(({ location, why }) => ({ store: location.store, name: location.name, why })),
   }
 }

@@ -1,7 +1,18 @@
 import { keyName } from '../credentials/etcd/sealed.ts'
-import { CliError } from '../errors.ts'
+import { CliError, Exit } from '../errors.ts'
 import { isValue, type SharedContext, type SharedSettings, SharedVault } from '../session/shared/vault.ts'
 import { type Diagnosis, ok, problem, warning } from './report.ts'
+
+const READ_MS = 7000
+
+function noMajority(): never {
+  throw new CliError(
+    'store_unavailable',
+    Exit.unavailable,
+    `etcd didn't answer within ${READ_MS / 1000} seconds: is a majority of its members running, and connected?`,
+    { hint: 'start the members that do not answer, and look at their logs' },
+  )
+}
 
 /** Which members of etcd answer, and whether the session can be read: majority, TLS, user, rights, and key. */
 export async function examineShared(
@@ -14,7 +25,8 @@ export async function examineShared(
     const { keys } = vault
     const [members, found] = await Promise.all([
       vault.client.status(),
-      vault.read().catch((error: unknown) => {
+      // Without a majority, the answer takes longer than a check may.
+      Promise.race([vault.read(), context.clock.sleep(READ_MS).then(noMajority)]).catch((error: unknown) => {
         if (error instanceof CliError) return error
         throw error
       }),

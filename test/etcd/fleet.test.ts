@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TransportError } from '../../src/context.ts'
@@ -96,7 +96,7 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
   describe('a renewal whose outcome nobody knows', () => {
     async function interruptedFleet() {
       const fleet = await createFleet(cluster)
-      const { context } = fleet
+      const { context, settings } = await fleet.inProcess()
       const lost = withEffects(context, {
         http: {
           ...context.http,
@@ -108,13 +108,13 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
         },
       })
       await fleet.expire()
-      expect(await endOf(() => renew(lost, fleet.settings, { reason: 'stale' }))).toBe('refresh_unknown')
+      expect(await endOf(() => renew(lost, settings, { reason: 'stale' }))).toBe('refresh_unknown')
       return fleet
     }
 
     it('stops every other machine after a minute, as seen by itself, and a new sign-in continues', async () => {
       const fleet = await interruptedFleet()
-      const { context, settings } = fleet
+      const { context, settings } = await fleet.inProcess()
       expect(await describeSession(context, settings)).toMatchObject({ state: 'refreshing' })
       const before = context.clock.monotonic()
       expect(await endOf(() => renew(context, settings, { reason: 'stale' }))).toBe('refresh_interrupted')
@@ -128,7 +128,7 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
 
     it('is tried again if a person says so', async () => {
       const fleet = await interruptedFleet()
-      const { context, settings } = fleet
+      const { context, settings } = await fleet.inProcess()
       const again = () => renew(context, settings, { reason: 'asked', retryInterrupted: true })
       // The service had used the token, so it ends the session.
       expect(await endOf(again)).toBe('session_over')
@@ -140,7 +140,7 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
   it('a confirmation of the journal that comes too late keeps the token from being sent', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()
-    const { context, settings } = fleet
+    const { context, settings } = await fleet.inProcess()
     const sent: string[] = []
     const stopped = withEffects(context, {
       http: {
@@ -174,65 +174,70 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
     expect(endingOf(await fleet.run(['auth', 'token']))).toBe('0')
   })
 
-  it('etcd that goes away before the journal is written keeps the token from being sent', async () => {
-    const fleet = await createFleet(cluster)
-    await fleet.expire()
-    const home = fleet.machine()
-    const env = await gateways((path) => (path === '/v3/kv/txn' ? 'lost' : 'pass'))
-    const ended = await fleet.run(['auth', 'token', '--json'], { env, home })
-    expect(endingOf(ended)).toBe('7 store_unavailable')
-    expect(ended.stderr).toContain('Nothing was sent')
-    expect(await fleet.harm()).toMatchObject({ refreshes: 0 })
-    expect(endingOf(await fleet.run(['auth', 'token'], { home }))).toBe('0')
-  })
-
-  it('a journal entry of a token that was not sent is removed by the next command on that machine', async () => {
-    const fleet = await createFleet(cluster)
-    await fleet.expire()
-    const home = fleet.machine()
-    let transactions = 0
-    const once = await gateways((path) => {
-      if (path !== '/v3/kv/txn') return 'pass'
-      return transactions++ === 0 ? 'unanswered' : 'lost'
-    })
-    expect(endingOf(await fleet.run(['auth', 'token', '--json'], { env: once, home }))).toBe(
-      '7 store_unavailable',
-    )
-    expect((await fleet.value()).contents.journal).not.toBeNull()
-    expect(endingOf(await fleet.run(['auth', 'token', '--json'], { home }))).toBe('0')
-    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
-  })
-
-  it.each(['a state directory', 'none'])(
-    'a successor that etcd does not take is kept on the machine, and the next command puts it back (%s)',
-    async (where) => {
-      const fleet = await createFleet(cluster)
-      await fleet.expire()
-      const home = where === 'none' ? {} : { home: fleet.machine() }
+  describe('etcd that goes away', () => {
+    /** @param fate of each transaction, by its number from 1. */
+    async function machineOf(fleet: Fleet, fate: (transaction: number) => ReturnType<Gateway['decide']>) {
       let transactions = 0
-      const env = await gateways((path) => {
-        if (path !== '/v3/kv/txn') return 'pass'
-        return ++transactions === 1 ? 'pass' : 'lost'
+      const { MAILCLAIM_STORE_URL: urls } = await gateways((path) =>
+        path === '/v3/kv/txn' ? fate(++transactions) : 'pass',
+      )
+      const home = fleet.machine()
+      const [without, again] = [await fleet.inProcess({ home, urls }), await fleet.inProcess({ home })]
+      return { without, again, home }
+    }
+    type Machine = Awaited<ReturnType<Fleet['inProcess']>>
+    const use = ({ context, settings }: Machine) => endOf(() => renew(context, settings, { reason: 'stale' }))
+
+    it('before the journal is written keeps the token from being sent', async () => {
+      const fleet = await createFleet(cluster)
+      const { without, again } = await machineOf(fleet, () => 'lost')
+      const { context, settings } = without
+      await expect(renew(context, settings, { reason: 'stale' })).rejects.toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: expect.stringContaining('Nothing was sent'),
       })
-      const ended = await fleet.run(['auth', 'token', '--json', '--quiet'], { env, ...home })
-      expect(endingOf(ended)).toBe('0')
-      expect(ended.stderr).toContain('is kept on this machine')
-      const [, path = ''] = /kept on this machine \((.+?)\)/.exec(ended.stderr) ?? []
-      const text = readFileSync(path, 'utf8')
-      expect((await fleet.value()).contents).toMatchObject({ secret: { generation: 1 } })
-      const status = await fleet.run(['auth', 'status', '--json'], { env, ...home })
-      expect(JSON.parse(status.stdout)).toMatchObject({ etcd: { pending: [path] } })
-      expect(endingOf(await fleet.run(['auth', 'token'], home))).toBe('0')
-      const { contents } = await fleet.value()
-      expect(contents).toMatchObject({ journal: null, secret: { generation: 2 } })
-      expect(text).not.toContain(contents.secret.value)
-      expect(() => readFileSync(path)).toThrow()
+      expect(await fleet.harm()).toMatchObject({ refreshes: 0 })
+      expect(await use(again)).toBe('ok')
+    })
+
+    it('while the journal is written leaves an entry that the next command on that machine removes', async () => {
+      const fleet = await createFleet(cluster)
+      const { without, again } = await machineOf(fleet, (at) => (at === 1 ? 'unanswered' : 'lost'))
+      expect(await use(without)).toBe('store_unavailable')
+      expect((await fleet.value()).contents.journal).not.toBeNull()
+      expect(await use(again)).toBe('ok')
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
-      await fleet.expire()
-      expect(endingOf(await fleet.run(['auth', 'token']))).toBe('0')
-      expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
-    },
-  )
+    })
+
+    it.each(['a state directory', 'no directory of its own'])(
+      'after the answer loses nothing: the machine keeps the token, and its next command puts it back (%s)',
+      async (where) => {
+        const fleet = await createFleet(cluster)
+        const { without, again } = await machineOf(fleet, (at) => (at === 1 ? 'pass' : 'lost'))
+        if (where !== 'a state directory') {
+          Object.assign(without.context.directories, (await fleet.inProcess()).context.directories)
+          Object.assign(again.context.directories, (await fleet.inProcess()).context.directories)
+        }
+        expect(await use(without)).toBe('ok')
+        const [, path = ''] = /kept on this machine \((.+?)\)/.exec(without.context.stderr.text) ?? []
+        const text = readFileSync(path, 'utf8')
+        expect(statSync(path).mode & 0o777).toBe(0o600)
+        expect((await fleet.value()).contents).toMatchObject({ secret: { generation: 1 } })
+        const status = await describeSession(without.context, without.settings)
+        expect(status).toMatchObject({ shared: { pending: [path] } })
+        expect(await use(again)).toBe('ok')
+        const { contents } = await fleet.value()
+        expect(contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+        expect(text).not.toContain(contents.secret.value)
+        expect(existsSync(path)).toBe(false)
+        expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+        await fleet.expire()
+        expect(await use(again)).toBe('ok')
+        expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
+      },
+    )
+  })
 
   describe('a value that must not be used', () => {
     const cases: Record<string, (fleet: Fleet) => Promise<Record<string, string>>> = {

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { replaceShared } from '../../src/session/shared/replace.ts'
 import { isValue, type SharedValue, SharedVault } from '../../src/session/shared/vault.ts'
 import type { Settings } from '../../src/settings/settings.ts'
-import { createFakeClock, type FakeContext, fakeSettings } from '../fake-context.ts'
+import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
 import { realClock } from '../session/processes.ts'
 import { createSandboxSession, type SandboxSession, withEffects } from '../session/sandbox-session.ts'
 import { type Ended, PROGRAM } from '../stories/built-program.ts'
@@ -18,9 +18,8 @@ export interface Fleet {
   readonly session: SandboxSession
   readonly cluster: Cluster
   readonly vault: SharedVault
-  /** What a machine in this process works with: real connections, everything else faked. */
-  readonly context: FakeContext
-  readonly settings: Settings
+  /** A machine in this process: real connections, everything else faked, so that no wait takes any time. */
+  inProcess(options?: { home?: string; urls?: string }): Promise<{ context: FakeContext; settings: Settings }>
   /** The key in etcd. */
   readonly key: string
   /** What encrypts. */
@@ -67,9 +66,10 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
     { autoApprove: true },
   )
   const context = withEffects(session.context, {})
+  const given = { baseUrl: session.base.href.replace(/\/$/, ''), clientId: session.clientId }
   const settings = await fakeSettings(
     withEffects(context, { environment: { ...context.environment, settings: store } }),
-    { baseUrl: session.base.href.replace(/\/$/, ''), clientId: session.clientId },
+    given,
   )
   const vault = new SharedVault(context, settings)
   const value = async () => {
@@ -94,8 +94,6 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
     session,
     cluster,
     vault,
-    context: withEffects(context, { clock: createFakeClock() }),
-    settings,
     key: vault.access.key,
     storeKey,
     env,
@@ -142,6 +140,14 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
         const next = { ...current.contents, token: { ...token, received: earlier } }
         if ((await vault.replace(current, next, vault.newWriter())).kind === 'done') return
       }
+    },
+    async inProcess({ home: state = '/proc/nowhere', urls = cluster.urls } = {}) {
+      const own = createFakeContext({ http: context.http, environment: context.environment })
+      const { random } = context
+      const directories = { config: `${state}/config`, state: `${state}/state`, user: `${state}/user` }
+      const environment = { ...context.environment, settings: { ...store, store_url: urls } }
+      const machine = withEffects(own, { random, directories, environment })
+      return { context: machine, settings: await fakeSettings(machine, given) }
     },
     machine() {
       const path = join(home, `machine-${++machines}`)

@@ -123,7 +123,7 @@ export async function killedMachines(
       expect(endingOf(await fleet.run(['auth', 'token', '--json'])), `after kill ${kill}`).toBe('0')
     } else {
       found.push(`a journal, ${consumed} sent`)
-      const { context, settings } = fleet
+      const { context, settings } = await fleet.inProcess()
       expect(await endOf(() => renew(context, settings, { reason: 'stale' }))).toBe('refresh_interrupted')
       await fleet.signIn()
     }

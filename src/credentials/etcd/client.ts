@@ -39,10 +39,13 @@ export interface MemberStatus {
 type EtcdContext = Pick<Context, 'http' | 'clock' | 'random' | 'interrupts'>
 type Json = Readonly<Record<string, unknown>>
 
-/** How long a member may take before the next one is asked: an election takes a second or two. */
-const TRY_MS = 3000
+/**
+ * How long a member may take before the next one is asked: an election takes a second or two. Longer each time, because a
+ * member that is only busy still works on what was given up.
+ */
+const FIRST_TRY_MS = 2000
 /** How long an operation is tried, with all members in turn. */
-const LIMIT_MS = 10_000
+const LIMIT_MS = 12_000
 const PAUSE_MS = 150
 /** Far more than any answer about one key. */
 const MAX_ANSWER_BYTES = 1024 * 1024
@@ -110,7 +113,13 @@ export class EtcdClient {
       this.#access.members.map(async (member) => {
         const url = member.origin
         try {
-          const { status, body } = await this.#post(member, '/v3/maintenance/status', {}, TRY_MS, this.#token)
+          const { status, body } = await this.#post(
+            member,
+            '/v3/maintenance/status',
+            {},
+            FIRST_TRY_MS,
+            this.#token,
+          )
           if (status !== 200)
             return { url, version: undefined, isLeader: false, problem: messageOf(body, status) }
           const { leader, version } = body
@@ -135,7 +144,7 @@ export class EtcdClient {
       if (left <= 0) throw unavailable(members, problem)
       const member = members[this.#current % members.length] as URL
       try {
-        const limit = Math.min(TRY_MS, left)
+        const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
         if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
           this.#token = String((await this.#ask(LOGIN, { name, password }))['token'] ?? '')
@@ -155,7 +164,8 @@ export class EtcdClient {
       this.#current++
       // After each round: a new leader may have to be elected.
       if (++tries % members.length === 0) {
-        await clock.sleep(PAUSE_MS * (0.5 + random.fraction()), interrupts.signal)
+        const rounds = tries / members.length
+        await clock.sleep(PAUSE_MS * rounds * (0.5 + random.fraction()), interrupts.signal)
       }
     }
   }

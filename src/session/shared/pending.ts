@@ -1,11 +1,13 @@
-import { readdirSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { seal, unseal } from '../../credentials/etcd/sealed.ts'
 import { CliError } from '../../errors.ts'
 import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
+import { POSIX } from '../../storage/file-errors.ts'
 import { pendingFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
 import { readJson } from '../../storage/json-file.ts'
+import { ownUser } from '../../storage/private-directory.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { ensureProfileDirectory } from '../paths.ts'
 import {
@@ -67,7 +69,8 @@ export function pendingFiles(vault: Pick<SharedVault, 'paths'>): string[] {
   return directoriesOf(vault).flatMap((directory) =>
     namesIn(directory)
       .filter((name) => NAME.exec(name)?.groups?.['profile'] === vault.paths.profile)
-      .map((name) => join(directory, name)),
+      .map((name) => join(directory, name))
+      .filter(isOwn),
   )
 }
 
@@ -120,6 +123,15 @@ const placeOf = (key: string) => `${key} (pending)`
 
 function directoriesOf({ paths }: Pick<SharedVault, 'paths'>): string[] {
   return [paths.directory, ...paths.fallbackDirectories, tmpdir()]
+}
+
+/** The directory for temporary files belongs to everybody. */
+function isOwn(path: string): boolean {
+  try {
+    return !POSIX || lstatSync(path).uid === ownUser()
+  } catch {
+    return false
+  }
 }
 
 function namesIn(directory: string): string[] {
