@@ -46,6 +46,7 @@ export async function main(): Promise<ExitCode> {
       get host() {
         return hostname()
       },
+      schemas: join(import.meta.dirname, '..', 'docs', 'schemas'),
     },
     environment,
     directories,
@@ -63,6 +64,12 @@ export async function main(): Promise<ExitCode> {
         const { browserElsewhere = false } = environment
         const { state: directory } = directories
         await openBrowser(url, over, { platform, directory, browserElsewhere })
+      },
+    },
+    programs: {
+      run: async (request) => {
+        const { runProgram } = await import('./claims/run-program.ts')
+        return runProgram(request, { environment: process.env, platform })
       },
     },
     prompts: {

@@ -18,10 +18,12 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'claims list': '--refresh',
   'claims get': '',
   'claims record': '--provider --only-new',
+  'claims publish': '--with --publish-timeout --only-new',
   'claims check': '--name --value --wait --interval --timeout --public-resolvers',
   'claims verify': '--no-check --force --wait --interval --timeout --through-blocked --public-resolvers',
   'claims watch': '--interval --timeout --through-blocked',
-  claim: '--interval --timeout --through-blocked --no-check --public-resolvers',
+  claim:
+    '--interval --timeout --through-blocked --no-check --public-resolvers --publish --unpublish --publish-timeout --only-new',
   sandbox: '--auto-approve',
   doctor: '',
   'config list': '',
@@ -30,6 +32,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'config unset': '',
   'config path': '',
   completion: '',
+  commands: '',
 }
 
 /** The options that every command promises. */

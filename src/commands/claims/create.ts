@@ -50,14 +50,15 @@ export const command = defineCommand<CreateFlags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
 The service creates a placeholder domain in your team; the claim is open until it expires. A new claim may end an earlier
 one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead.`,
-  arguments: [{ syntax: '[domain]', description: 'the domain to claim; asked for on a terminal' }],
+  arguments: [{ syntax: '[domain]', description: 'the domain to claim', asked: true }],
   options: CREATE_OPTIONS,
   examples: {
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
   },
-  output: { fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
+  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
   exits: SERVICE_EXITS,
+  account: 'signed_in',
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const known = claimsOf(

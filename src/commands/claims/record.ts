@@ -67,7 +67,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
       needs: '--provider',
     },
   ],
-  output: { fields: RECORD_FIELDS, columns: COLUMNS, formats: RECORD_FORMATS },
+  output: { schema: 'record', fields: RECORD_FIELDS, columns: COLUMNS, formats: RECORD_FORMATS },
   examples: {
     'mailclaim claims record example.com': 'what to type, and where',
     'mailclaim claims record example.com --format value': 'only the value',
@@ -75,6 +75,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'sometimes',
   async run({ arguments: [argument], options }, context, settings) {
     const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
     const end = endOf(claim, context.clock.now())
@@ -98,7 +99,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     await writeObject(context, settings, { ...own, host: hostText(place) }, COLUMNS)
     if (place !== undefined)
       await hint(
-        `type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
+        `${place.dnsHost === undefined ? '' : `add it at ${place.dnsHost}; `}type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
         context,
         settings,
       )

@@ -62,6 +62,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: [argument], options }, context, settings) {
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)

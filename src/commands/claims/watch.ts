@@ -40,6 +40,8 @@ export const WATCH_OPTIONS: readonly OptionDefinition[] = [
 
 /** What `claims watch` prints; `claims verify` prints the same, and with `--wait` the same events. */
 export const WATCH_OUTPUT: OutputDefinition = {
+  schema: 'claim',
+  lineSchema: 'claim-event',
   fields: CLAIM_FIELDS,
   columns: CLAIM_COLUMNS,
   events: eventFields({ claim: CLAIM_FIELDS }),
@@ -58,6 +60,7 @@ renews an expired access token. --format jsonl prints a line for each change and
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: [argument], options }, context, settings) {
     const resolved = await resolveClaim(argument, context, settings)
     await followClaim(resolved, options, connect(context, settings), context, settings)

@@ -53,6 +53,7 @@ export function buildReport(
       }),
     ),
     findings,
+    path: observations.path,
   }
 }
 
@@ -117,6 +118,7 @@ export function zoneNotFoundReport(
         details: { domain: location.domain, said_by: location.saidBy },
       }),
       retry_after_seconds: atMostADay(location.soa?.negativeTtl),
+      path: location.path,
     }
   const replies = location.resolverReplies.map(({ resolver, level, reply }) => ({
     resolver: formatDnsAddress(resolver),
@@ -136,7 +138,7 @@ export function zoneNotFoundReport(
       : isAnswered
         ? `${addresses.join(', ')} gave no usable answer`
         : `${addresses.join(', ')} didn't answer`
-  return emptyReport(asked, name, 'unknown', {
+  const report = emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',
     message:
@@ -150,4 +152,5 @@ export function zoneNotFoundReport(
         : `Check this machine's network connection, or ${otherResolver}`,
     details: { resolvers: addresses, replies },
   })
+  return { ...report, path: location.path }
 }

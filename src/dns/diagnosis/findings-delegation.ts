@@ -8,8 +8,8 @@ import {
 } from '../observation/observations.ts'
 import { isRegistry, listedRegistry } from '../resolution/registry.ts'
 import { isWithin, relativeName } from '../wire/name.ts'
+import { dnsHostsOf } from './dns-hosts.ts'
 import type { Finding } from './finding.ts'
-import { providersOf } from './providers.ts'
 import { text, unquoted } from './text.ts'
 
 /** Where to change the delegation of the zone: at the registrar, or in the parent zone if that isn't a registry's. */
@@ -130,7 +130,7 @@ export function parentChildMismatch(observations: ZoneObservations): Finding | u
     withRecord.length > 0 &&
     withoutRecord.length > 0 &&
     isSplitDelegation(observations, withRecord, withoutRecord)
-  const providers = providersOf([...parent.hosts, ...childHosts])
+  const providers = dnsHostsOf(observations.zone, [...parent.hosts, ...childHosts]).map(({ name }) => name)
   const isUnresolved = (host: string) =>
     observations.servers.some((server) => server.host === host && server.server === undefined)
   const dots = missingDots([...onlyChild, ...onlyParent].filter(isUnresolved), observations.zone)

@@ -150,6 +150,7 @@ export async function gatherObservations<Expected extends string | null>(
     zone,
     servers: await Promise.all(servers.map(finish)),
     parent: located.parent,
+    path: located.path,
     registryUnseen: located.registryUnseen === true,
     recursionAbove: registryAnswers.filter(({ isRecursion }) => isRecursion).map(({ server }) => server),
     childHosts: survey.childHosts(),

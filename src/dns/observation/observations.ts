@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd, AliasPath } from '../resolution/alias.ts'
-import type { ParentDelegation } from '../resolution/delegation-walk.ts'
+import type { ParentDelegation, PathStep } from '../resolution/delegation-walk.ts'
 import type { Message, Soa } from '../wire/message.ts'
 import type { TxtValue } from '../wire/txt-answer.ts'
 import type { DnssecObservation } from './observe-dnssec.ts'
@@ -141,6 +141,8 @@ export interface Observations<Expected extends string | null = string> {
   readonly zone: string
   readonly servers: readonly Observation[]
   readonly parent: Pick<ParentDelegation, 'zone' | 'hosts'> | undefined
+  /** See `Located`. */
+  readonly path?: readonly PathStep[] | undefined
   /** See `Located`. */
   readonly registryUnseen?: boolean
   /** The servers of registries above that answered like recursive resolvers. */

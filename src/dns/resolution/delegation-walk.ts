@@ -25,6 +25,8 @@ export interface Located {
   readonly standIn?: true
   /** The answers of the root's and registries' servers above. */
   readonly registryAnswers?: readonly RegistryAnswer[]
+  /** The zones on the way, the topmost first. */
+  readonly path?: readonly PathStep[]
 }
 
 /** How a server of the root or a registry answered; all of them work, so what is odd comes from this network. */
@@ -35,6 +37,14 @@ export interface RegistryAnswer {
   readonly isRecursion: boolean
   /** It answers only queries without EDNS. */
   readonly rejectsEdns: boolean
+}
+
+/** A zone on the way to the name, and who gave its name servers. */
+export interface PathStep {
+  readonly zone: string
+  readonly hosts: readonly string[]
+  /** A resolver, for the first step, or else a server of the zone before; `host` if its name is known. */
+  readonly givenBy: DnsAddress & { readonly host?: string | undefined }
 }
 
 /** The delegation in the parent zone. */
@@ -59,6 +69,7 @@ export interface NoDomain {
   /** The registry's zone, or `resolver`. */
   readonly saidBy: string
   readonly soa: Soa | undefined
+  readonly path?: readonly PathStep[]
 }
 
 /** A lost datagram must not end the walk: it would miss a zone further down, whose servers would then look lame. */
