@@ -19,7 +19,7 @@ once, and remove the old one.`,
     'mailclaim auth rekey': 'encrypt with the first of the keys',
     'mailclaim auth rekey --json --fields key_id': 'which key encrypts now, for a script',
   },
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'rekey' }),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   async run(_input, context, settings) {
     const profile = settings.profile.value
