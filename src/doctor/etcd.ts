@@ -23,13 +23,16 @@ export async function examineShared(
   try {
     const vault = new SharedVault(context, settings)
     const { keys } = vault
+    const over = new AbortController()
     const [members, found] = await Promise.all([
       vault.client.status(),
       // Without a majority, the answer takes longer than a check may.
-      Promise.race([vault.read(), context.clock.sleep(READ_MS).then(noMajority)]).catch((error: unknown) => {
-        if (error instanceof CliError) return error
-        throw error
-      }),
+      Promise.race([vault.read(), context.clock.sleep(READ_MS, over.signal).then(noMajority)])
+        .catch((error: unknown) => {
+          if (error instanceof CliError) return error
+          throw error
+        })
+        .finally(() => over.abort()),
     ])
     const silent = members.filter(({ version, problem: why }) => version === undefined && !isRights(why))
     const diagnoses = silent.map(({ url, problem: why }) =>
