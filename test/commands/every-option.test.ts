@@ -315,6 +315,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 const VALUES: Readonly<Record<string, string>> = {
   command: 'publish',
   address: '192.0.2.53',
+  days: '30',
   domain: 'example.com',
   file: '/etc/ssl/openssl.cnf',
   id: 'grant-1',

@@ -62,7 +62,7 @@ one of the same domain and has its own TXT record, so continue an open claim wit
   async run({ arguments: [domain], options }, context, settings) {
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const known = claimsOf(
-      await readLedger(context, settings, async () => {}),
+      await readLedger(context, settings, async () => {}, request.name),
       request.name,
       context.clock.now(),
     )
