@@ -22,6 +22,7 @@ import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
+import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
@@ -295,7 +296,11 @@ async function writeReport(
   } else if (settings.format === 'table' && settings.fields === undefined) {
     const palette = await stdoutPalette(context, settings)
     const { renderReport } = await import('../../dns/diagnosis/render.ts')
-    await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+    const pages = report.findings.flatMap(({ code, fix }) =>
+      code === 'wrong_provider_hint' ? addressesIn(plainText(fix)) : [],
+    )
+    const output = withLinks(stdout, pages, context.environment)
+    await output.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
   } else {
     await writeObject(context, settings, reportJson(report), COLUMNS)
   }

@@ -53,6 +53,7 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
     lineSchema: 'claim',
     fields: CLAIM_FIELDS,
     columns: CLAIM_LIST_COLUMNS,
+    paged: true,
     open: true,
   },
   exits: SERVICE_EXITS,
