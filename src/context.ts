@@ -29,6 +29,8 @@ export interface Program {
   /** The executable and the script that this process was started with, to start another of the same. */
   readonly node: string
   readonly script: string
+  /** The name of this machine. */
+  readonly host: string
   /** The directory of the JSON Schemas of what commands print. */
   readonly schemas: string
 }
@@ -46,6 +48,10 @@ export interface Environment {
   /** What variables set: `profile`, and the settings by their keys, as in `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
+  /** For a session in etcd: the key that encrypts it, and who this machine is to etcd. */
+  readonly storeKey?: string
+  readonly storeUser?: string
+  readonly storePassword?: string
   readonly noColor: boolean
   readonly forceColor?: string
   readonly term?: string
@@ -127,9 +133,19 @@ export interface HttpRequest {
   /**
    * Called at most once, when the connection is established (with a proxy: the tunnel; TLS included) and before the
    * first byte of the request is written. What it throws ends the exchange with nothing sent: a `TransportError` with
-   * `sent: 'no'` and that error as its `cause`.
+   * `sent: 'no'` and that error as its `cause`. A request with a body waits until the promise that it returns settles,
+   * and its time limit starts over.
    */
-  readonly beforeSend?: () => void
+  readonly beforeSend?: () => void | Promise<void>
+  /** For a server with an authority or a client certificate of its own: PEM. */
+  readonly tls?: TlsIdentity
+}
+
+/** Which authority vouches for a server, and how this program identifies itself to it: PEM. */
+export interface TlsIdentity {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
 }
 
 export interface HttpResponse {

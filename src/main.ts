@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { uptime } from 'node:os'
+import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
@@ -44,6 +44,9 @@ export async function main(): Promise<ExitCode> {
       version: MAILCLAIM_VERSION,
       node: process.execPath,
       script: process.argv[1] ?? '',
+      get host() {
+        return hostname()
+      },
       schemas: join(import.meta.dirname, '..', 'docs', 'schemas'),
     },
     environment,
@@ -124,6 +127,9 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
       }),
     ),
     ...text('apiKey', 'MAILCLAIM_API_KEY'),
+    ...text('storeKey', 'MAILCLAIM_STORE_KEY'),
+    ...text('storeUser', 'MAILCLAIM_STORE_USER'),
+    ...text('storePassword', 'MAILCLAIM_STORE_PASSWORD'),
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     ...text('colorterm', 'COLORTERM'),

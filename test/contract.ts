@@ -1,11 +1,12 @@
 /** The commands that scripts rely on, with the options that each of them promises. */
 export const COMMANDS: Readonly<Record<string, string>> = {
   login:
-    '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --issuer --with-api-key --no-check',
-  logout: '--all',
+    '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --store-url --store-prefix --store-ca --store-cert --store-key-file --issuer --with-api-key --no-check',
+  logout: '--all --yes',
   'auth status': '--online',
   'auth token': '',
   'auth refresh': '--scope --retry-interrupted',
+  'auth rekey': '',
   'auth list': '',
   'auth switch': '',
   'grants list': '--state --limit --all --after --before',

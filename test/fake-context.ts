@@ -123,7 +123,13 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
     throw new Error(`the test did not expect ${what}`)
   }
   return {
-    program: { version: '0.0.0-test', node: process.execPath, script: 'mailclaim', schemas: '/schemas' },
+    program: {
+      version: '0.0.0-test',
+      node: process.execPath,
+      script: 'mailclaim',
+      host: 'build-1',
+      schemas: '/schemas',
+    },
     environment: { settings: {}, noColor: false, ci: false, ssh: false, ...options.environment },
     directories: { config: join(home, 'config'), state: join(home, 'state'), user: join(home, 'user') },
     platform: 'linux',

@@ -23,6 +23,7 @@ const PARTS = {
   curl: ['curl'],
   jq: ['jq'],
   openssl: ['openssl'],
+  etcd: ['etcd', 'etcdctl', 'openssl'],
   python3: ['python3'],
   cc: ['cc'],
   /** Owners and permissions of files, symbolic links, signals, and a POSIX shell. */

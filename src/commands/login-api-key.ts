@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import { requireApiKey, tryApiKey } from '../session/api-key.ts'
+import { requireApiKey, requireLocalStore, tryApiKey } from '../session/api-key.ts'
 import { storeApiKey } from '../session/replace.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
@@ -24,7 +24,7 @@ export async function signInWithApiKey(
   settings: Settings,
 ): ReturnType<typeof storeApiKey> {
   const base = isTried || settings.baseUrl !== undefined ? requireBaseUrl(settings) : undefined
-  const store = await usableStore(chosenStore, 'api_key', context, settings)
+  const store = await usableStore(requireLocalStore(chosenStore), 'api_key', context, settings)
   const value = await readApiKey(context, settings)
   requireApiKey(value)
   if (isTried) await tryApiKey(context, settings, value)

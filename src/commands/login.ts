@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
 import { parsePort, parseSeconds } from '../settings/parse-value.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
+import { storeToRemember } from '../settings/shared-store.ts'
 import type { Column } from '../terminal/columns.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { writeOutcome } from '../terminal/output.ts'
@@ -90,6 +92,8 @@ An API key is tried with the service before it is stored; if the service refuses
     'mailclaim login': 'sign in with the browser',
     'mailclaim login --no-browser': 'over SSH: open the address elsewhere, then paste that of the last page',
     'mailclaim login --store file': 'on a machine without a keychain',
+    'mailclaim login --store etcd --store-url https://a:2379,https://b:2379,https://c:2379':
+      'for a fleet of machines that share one sign-in (docs/fleet.md)',
     'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
@@ -131,8 +135,9 @@ async function remember(issuer: string | undefined, settings: Settings, context:
   const fields = {
     ...(settings.baseUrl === undefined ? {} : { base_url: issuerOf(parseBaseUrl(settings.baseUrl.value)) }),
     ...(settings.clientId === undefined ? {} : { client_id: settings.clientId.value }),
+    ...storeToRemember(settings),
   }
-  const known = config?.base_url === fields.base_url && config?.client_id === fields.client_id
+  const known = isDeepStrictEqual({ ...config, ...fields }, config)
   if (known && config?.issuer === issuer) return
   try {
     await updateConfig(context, (changed) => {
@@ -158,7 +163,11 @@ async function announce(
 ): Promise<void> {
   for (const { location, why } of kept)
     await warn(`a secret of the previous session is still in ${location.name}: ${why}`, context, settings)
-  const where = record.store === 'keychain' ? "the system's keychain" : 'a file that only you can read'
+  const where = {
+    keychain: "the system's keychain",
+    file: 'a file that only you can read',
+    etcd: 'etcd, encrypted, for every machine with the key',
+  }[record.store]
   const what = record.kind === 'oauth' ? 'Signed in' : 'API key stored'
   await note(
     `${what}${record.issuer === null ? '' : ` at ${record.issuer}`} as profile ${record.profile}; the secret is in ${where}.`,

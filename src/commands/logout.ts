@@ -4,6 +4,7 @@ import { CliError, Exit } from '../errors.ts'
 import { type Forgotten, forgetSession } from '../session/forget.ts'
 import { profilesWithSecrets } from '../session/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
+import { isShared } from '../settings/shared-store.ts'
 import type { Column } from '../terminal/columns.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { isToldOnStderr } from '../terminal/output.ts'
@@ -12,6 +13,7 @@ import { printItems } from './lists.ts'
 
 interface LogoutFlags {
   readonly all?: true
+  readonly yes?: true
 }
 
 const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }, { field: 'kept' }]
@@ -19,7 +21,10 @@ const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_i
 export const command = defineCommand<LogoutFlags>({
   description: `Forgets the session or the API key of the profile: every copy of its secrets on this machine. The grant at
 the service stays active until it is revoked there.`,
-  options: [{ flags: '--all', description: 'for all profiles', conflicts: ['--profile'] }],
+  options: [
+    { flags: '--all', description: 'for all profiles', conflicts: ['--profile'] },
+    { flags: '--yes', description: 'sign every machine out without asking, if the session is in etcd' },
+  ],
   examples: {
     'mailclaim logout': 'sign out of the current profile',
     'mailclaim logout --all': 'remove all secrets of this program from this machine',
@@ -33,13 +38,22 @@ the service stays active until it is revoked there.`,
   exits: [Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'with a warning',
   async run({ options }, context, settings) {
+    const isFleet = isShared(settings) && !options.all
+    const wasShared = isFleet && (await signFleetOut(options.yes === true, context, settings))
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]
     const forgotten: Forgotten[] = []
     const limited = { ...context, keychain: limitKeychain(context, settings) }
     for (const profile of profiles) forgotten.push(await forgetSession(limited, settings, profile))
     if (!isToldOnStderr(settings))
-      await printItems(forgotten.map(outcomeOf), COLUMNS, 'No profile is signed in.', context, settings)
-    await announce(forgotten, context, settings)
+      await printItems(
+        forgotten.map((one) => outcomeOf(one, wasShared)),
+        COLUMNS,
+        'No profile is signed in.',
+        context,
+        settings,
+      )
+    if (!isFleet || forgotten.some(({ record }) => record !== undefined))
+      await announce(forgotten, context, settings)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
     throw new CliError(
@@ -55,10 +69,25 @@ the service stays active until it is revoked there.`,
   },
 })
 
-function outcomeOf({ profile, record, kept }: Forgotten) {
+/** The session in etcd is that of every machine, so somebody has to say that all of them are meant. */
+async function signFleetOut(isConfirmed: boolean, context: Context, settings: Settings): Promise<boolean> {
+  const { forgetShared, needsConsent } = await import('../session/shared/forget.ts')
+  const profile = settings.profile.value
+  if (!isConfirmed) {
+    if (!settings.interactive) throw needsConsent(profile)
+    const message = `Sign out every machine that uses the session of profile ${profile} in etcd?`
+    if (!(await context.prompts.confirm({ message, default: false }))) throw needsConsent(profile)
+  }
+  const wasThere = await forgetShared(context, settings)
+  const done = wasThere ? 'was removed from etcd, for every machine' : 'was not in etcd'
+  await note(`The session of profile ${profile} ${done}.`, context, settings)
+  return wasThere
+}
+
+function outcomeOf({ profile, record, kept }: Forgotten, wasShared: boolean) {
   return {
     profile,
-    was_signed_in: record !== undefined,
+    was_signed_in: wasShared || record !== undefined,
     kept: kept.map(({ location, why }) => ({ store: location.store, name: location.name, why })),
   }
 }

@@ -14,12 +14,12 @@ const NO_KEYCHAIN: readonly string[] = ['keychain_no_module', 'keychain_no_bus',
  *
  * @throws CliError as `proveStore` does.
  */
-export async function usableStore(
-  store: StoreKind,
+export async function usableStore<S extends StoreKind>(
+  store: S,
   secret: 'refresh_token' | 'api_key',
   context: Context,
   settings: Settings,
-): Promise<StoreKind> {
+): Promise<S | 'file'> {
   try {
     await proveStore(context, settings, store, secret)
     return store

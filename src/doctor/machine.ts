@@ -5,8 +5,10 @@ import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
 import { sessionPaths } from '../session/paths.ts'
 import { readRecord } from '../session/record.ts'
+import type { SharedContext } from '../session/shared/vault.ts'
 import { configPath } from '../settings/config.ts'
 import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
+import { isShared } from '../settings/shared-store.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { preallocate, uniqueSuffix } from '../storage/durable-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
@@ -106,10 +108,14 @@ async function accessibleToOthers(paths: readonly string[], depth = 2): Promise<
 
 /** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
 export async function examineStore(
-  context: Pick<Context, 'directories' | 'environment' | 'keychain' | 'random' | 'stdin' | 'stderr'>,
+  context: Pick<Context, 'directories' | 'environment' | 'keychain' | 'stdin'> & SharedContext,
   settings: Pick<Settings, 'profile' | 'chosen'>,
-): Promise<Diagnosis> {
+): Promise<Diagnosis | Diagnosis[]> {
   const check = 'credential store'
+  if (isShared(settings)) {
+    const { examineShared } = await import('./etcd.ts')
+    return examineShared(check, context, settings)
+  }
   try {
     const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
     const store = record?.store ?? settingValue('store', settings)

@@ -47,7 +47,7 @@ export interface RefreshRequest extends TokenRequest {
   /** The scope of the grant, in case the answer names none. */
   readonly grantedScope: string | undefined
   /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
-  readonly beforeSend?: () => void
+  readonly beforeSend?: () => void | Promise<void>
 }
 
 /** An access token from an answer (RFC 6749 section 5.1), with defaults for what the service left out. */
@@ -117,7 +117,11 @@ function serverOf({ base }: TokenRequest): oauth.AuthorizationServer {
   return { issuer: issuerOf(base), token_endpoint: operationUrl(base, '/oauth/token').href }
 }
 
-function requestOptions(context: TokenContext, { base, settings }: TokenRequest, beforeSend?: () => void) {
+function requestOptions(
+  context: TokenContext,
+  { base, settings }: TokenRequest,
+  beforeSend?: RefreshRequest['beforeSend'],
+) {
   return {
     [oauth.allowInsecureRequests]: isLoopback(base.hostname),
     [oauth.customFetch]: transportFetch(

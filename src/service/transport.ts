@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
@@ -28,9 +29,8 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
   const closing = new AbortController()
   // Any number of requests can be in progress.
   setMaxListeners(0, closing.signal)
-  const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS }
-
-  function createDispatcher(proxy: string | undefined, keepAlive: boolean): Dispatcher {
+  function createDispatcher(proxy: string | undefined, keepAlive: boolean, tls: object): Dispatcher {
+    const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls }
     const options = {
       // `timeoutMs` of the request is the limit.
       headersTimeout: 0,
@@ -51,8 +51,9 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
       await readPendingInput()
       const proxy = proxyFor(request.url, proxies)
       const keepAlive = request.freshConnection !== true
-      const name = `${keepAlive} ${proxy}`
-      const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive)
+      const { tls = {} } = request
+      const name = JSON.stringify([keepAlive, proxy, tls])
+      const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive, tls)
       dispatchers.set(name, dispatcher)
       return new Exchange(request, dispatcher, closing.signal).response
     },
@@ -104,8 +105,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   #timer: NodeJS.Timeout | undefined
   readonly #interrupt = () =>
     this.#failWith('aborted', 'the request was canceled', this.#request.signal?.reason)
-  /** Set once a byte of the request can leave this machine. */
   #connection: Dispatcher.DispatchController | undefined
+  /** Whether a byte of the request can have left this machine. */
+  #isSending = false
+  /** What the body waits for. */
+  #gate: Promise<void> | undefined
   /** Receives the response. */
   #reader: Dispatcher.DispatchHandler | undefined
   /** How many parts of the response have arrived. */
@@ -121,18 +125,23 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #start(dispatcher: Dispatcher): void {
-    const { url, method, headers, body, signal, timeoutMs } = this.#request
+    const { url, method, headers, body, signal, beforeSend } = this.#request
     signal?.addEventListener('abort', this.#interrupt, { once: true })
     this.#closing.addEventListener('abort', this.#interrupt, { once: true })
-    this.#timer = setTimeout(() => this.#expire(), timeoutMs)
+    this.#startTimer()
+    const isGated = body !== undefined && beforeSend !== undefined
     try {
       dispatcher.dispatch(
         {
           origin: url.origin,
           path: `${url.pathname}${url.search}`,
           method,
-          headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
-          ...(body === undefined ? {} : { body }),
+          headers: {
+            'accept-encoding': ACCEPTED_ENCODINGS,
+            ...headers,
+            ...(isGated && { 'content-length': String(Buffer.byteLength(body)) }),
+          },
+          ...(isGated ? this.#afterGate(body) : body === undefined ? {} : { body }),
         },
         this,
       )
@@ -141,16 +150,47 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
+  /** undici writes nothing, not even the head, before an iterated body yields its first part. */
+  #afterGate(body: string): Pick<Dispatcher.DispatchOptions, 'body'> {
+    const passGate = () => this.#passGate()
+    const parts = async function* () {
+      await passGate()
+      yield Buffer.from(body)
+    }
+    // undici takes any iterable, but its types don't say so.
+    return { body: parts() as unknown as Readable }
+  }
+
+  async #passGate(): Promise<void> {
+    if (this.#gate === undefined) return
+    await this.#gate
+    if (this.#failure !== undefined) throw this.#failure
+    this.#isSending = true
+    clearTimeout(this.#timer)
+    this.#startTimer()
+  }
+
+  #startTimer(): void {
+    this.#timer = setTimeout(() => this.#expire(), this.#request.timeoutMs)
+  }
+
   /** The connection (through a proxy: the tunnel) is established; nothing is written before this returns. */
   onRequestStart(connection: Dispatcher.DispatchController): void {
-    try {
-      if (!this.#isOver) this.#request.beforeSend?.()
-    } catch (error) {
+    const refuse = (error: unknown) =>
       this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
+    try {
+      const waiting = this.#isOver ? undefined : this.#request.beforeSend?.()
+      if (waiting instanceof Promise) this.#gate = waiting.catch(refuse)
+    } catch (error) {
+      refuse(error)
     }
     // Close it: left open, it could serve a request that asked for a fresh connection.
-    if (this.#failure !== undefined) connection.abort(this.#failure)
-    else this.#connection = connection
+    if (this.#failure !== undefined) {
+      connection.abort(this.#failure)
+      return
+    }
+    this.#connection = connection
+    this.#isSending = this.#gate === undefined
   }
 
   onResponseStart(
@@ -188,7 +228,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_connection: unknown, error: Error): void {
-    this.#fail(classify(error, this.#connection !== undefined))
+    this.#fail(classify(error, this.#isSending))
   }
 
   /**
@@ -206,7 +246,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #failWith(kind: TransportError['kind'], message: string, cause?: unknown): void {
-    this.#fail(new TransportError(kind, this.#connection === undefined ? 'no' : 'maybe', message, cause))
+    this.#fail(new TransportError(kind, this.#isSending ? 'maybe' : 'no', message, cause))
   }
 
   #fail(failure: TransportError): void {

@@ -4,6 +4,7 @@ import { isBearerToken } from '../service/authorizer.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/grants.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { LocalStoreKind, StoreKind } from '../settings/table.ts'
 import { warn } from '../terminal/notices.ts'
 
 /** An API key that is longer is a file that was piped in by mistake. */
@@ -13,6 +14,15 @@ const MAX_API_KEY_LENGTH = 2000
 export function requireApiKey(value: string): void {
   if (isBearerToken(value) && value.length <= MAX_API_KEY_LENGTH) return
   throw usageError('that is not an API key: it has to be one line of printable ASCII without spaces')
+}
+
+/** @throws CliError `usage`, exit 2, if the store is one that machines share. */
+export function requireLocalStore(store: StoreKind): LocalStoreKind {
+  if (store !== 'etcd') return store
+  throw usageError(
+    "an API key isn't kept in etcd: any number of machines can use it as it is",
+    'put it into MAILCLAIM_API_KEY, or add --store file',
+  )
 }
 
 /**

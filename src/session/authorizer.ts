@@ -3,6 +3,7 @@ import { readNewest } from '../credentials/secret-copies.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Authorizer, type Credential, isBearerToken } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
+import { isShared } from '../settings/shared-store.ts'
 import { isThere } from '../storage/durable-file.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
@@ -11,13 +12,29 @@ import { type ApiKeyRecord, readRecord } from './record.ts'
 import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
 import { requireSameService } from './same-service.ts'
 
+/** An access token is good for a minute at least when it is read. */
+const REMEMBERED_MS = 30_000
+
 type CredentialContext = RefreshContext & Pick<Context, 'environment'>
 
 /** The credential of a command: the API key in the environment, else what `login` stored for the profile. */
 export function createAuthorizer(context: CredentialContext, settings: RefreshSettings): Authorizer {
+  // A session in etcd is read once, not before each request.
+  let known: Credential | undefined
+  let until = 0
+  const remember = (credential: Credential | undefined) => {
+    known = isShared(settings) ? credential : undefined
+    until = context.clock.monotonic() + REMEMBERED_MS
+    return credential
+  }
   return {
-    credential: () => currentCredential(context, settings),
-    refused: (credential) => nextCredential(context, settings, credential),
+    async credential() {
+      if (known !== undefined && context.clock.monotonic() < until) return known
+      const credential = await currentCredential(context, settings)
+      remember(credential)
+      return credential
+    },
+    refused: async (credential) => remember(await nextCredential(context, settings, credential)),
   }
 }
 
@@ -34,14 +51,14 @@ export async function currentCredential(
   const fromEnvironment = environmentKey(context)
   if (fromEnvironment !== undefined) return fromEnvironment
   const paths = sessionPaths(context, settings.profile.value)
-  const token = await readAccessToken(paths)
+  const token = isShared(settings) ? undefined : await readAccessToken(paths)
   // A renewal that was running during a logout can leave an access token that belongs to no session.
   if (token !== undefined && isFresh(token, context.clock) && isThere(paths.session)) {
     requireSameService(token, settings)
     return asCredential(token, settings)
   }
   // Only a sign-in leaves an access token. With one, however old, the record needn't be read before the lock is held.
-  if (token === undefined) {
+  if (token === undefined && !isShared(settings)) {
     const record = await readRecord(paths)
     if (record === undefined) throw notSignedIn(settings)
     if (record.kind === 'api_key') return storedKey(context, settings, paths, record)
@@ -62,7 +79,10 @@ async function nextCredential(
   if (credential.kind === 'api_key') return undefined
   const { renew } = await import('./refresh.ts')
   const { token, record } = await renew(context, settings, { reason: 'refused', outdated: credential.value })
-  const { store } = record ?? (await readRecord(sessionPaths(context, settings.profile.value))) ?? {}
+  const stored = isShared(settings)
+    ? { store: 'etcd' as const }
+    : await readRecord(sessionPaths(context, settings.profile.value))
+  const { store } = record ?? stored ?? {}
   return { ...asCredential(token, settings), ...(store === undefined ? {} : { store }) }
 }
 

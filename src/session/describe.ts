@@ -1,8 +1,9 @@
 import type { Context } from '../context.ts'
 import { readNewest, type SecretStorage } from '../credentials/secret-copies.ts'
-import type { SecretLocation } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
+import { isShared } from '../settings/shared-store.ts'
+import type { StoreKind } from '../settings/table.ts'
 import { type FileLocks, locksIfAny, withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
 import { environmentKey } from './authorizer.ts'
@@ -10,11 +11,12 @@ import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, isBeingSent, isJournaled, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
-import { type OAuthRecord, readRecord, type SessionRecord } from './record.ts'
+import { type OAuthRecord, readRecord, type SessionRecord, type SignIn } from './record.ts'
 import { expiryOf, hasExpired } from './refresh-token.ts'
 import { requireSameService } from './same-service.ts'
+import type { SharedDescription } from './shared/describe.ts'
 
-type DescribeContext = SessionContext & Pick<Context, 'environment'>
+type DescribeContext = SessionContext & Pick<Context, 'environment' | 'http' | 'program' | 'stderr'>
 
 /**
  * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process has
@@ -47,9 +49,11 @@ export interface SessionDescription {
   readonly problem: CliError | undefined
   /** Why the next renewal may fail, if the state is `needs_refresh`. */
   readonly doubt: string | undefined
-  readonly record: SessionRecord | undefined
+  readonly record: SessionRecord | SignIn | undefined
   /** Where the secret lives. */
-  readonly location: SecretLocation | undefined
+  readonly location: { readonly store: StoreKind; readonly name: string } | undefined
+  /** What is known about etcd, if the session is there. */
+  readonly shared: SharedDescription | undefined
   readonly accessToken:
     | {
         /** 0 or less if it has expired. */
@@ -76,10 +80,18 @@ export async function describeSession(
 ): Promise<SessionDescription> {
   const profile = settings.profile.value
   const paths = sessionPaths(context, profile)
-  const nothing = {
-    profile,
+  const apiKey = {
     apiKeyActive: context.environment.apiKey !== undefined,
     apiKeyProblem: apiKeyProblem(context),
+  }
+  if (isShared(settings)) {
+    const { describeShared } = await import('./shared/describe.ts')
+    return { ...(await describeShared(context, settings)), ...apiKey }
+  }
+  const nothing = {
+    profile,
+    ...apiKey,
+    shared: undefined,
     record: undefined,
     accessToken: undefined,
     ...UNKNOWN,

@@ -2,10 +2,10 @@ import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
-import type { OAuthRecord, SessionRecord } from './record.ts'
+import type { SessionRecord, SignIn } from './record.ts'
 import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
-type SignedIn = Pick<SessionRecord, 'profile' | 'store'>
+type SignedIn = Pick<SessionRecord | SignIn, 'profile' | 'store'>
 
 /** The command that signs in to the profile again and keeps its store; the settings of the profile give the rest. */
 export function signInAgain({ profile, store }: SignedIn): string {
@@ -71,7 +71,7 @@ export function outcomeUnknown(session: SignedIn, why: string, settings: Pick<Se
 }
 
 /** The service no longer accepts the session. */
-export function sessionOver(record: OAuthRecord): CliError {
+export function sessionOver(record: SignIn): CliError {
   const ended = record.ended
   const said = ended?.description ? ` It says: ${ended.description}` : ''
   const why = {
@@ -100,7 +100,7 @@ function lastRenewed(at: number): string {
 }
 
 /** Somebody signed in to the profile while its previous session was being renewed. */
-export function replacedMeanwhile({ profile }: OAuthRecord): CliError {
+export function replacedMeanwhile({ profile }: SignIn): CliError {
   return new CliError(
     'session_busy',
     Exit.unavailable,

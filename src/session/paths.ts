@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type SecretStorage, secretFile } from '../credentials/secret-copies.ts'
 import { parseProfileName } from '../settings/profiles.ts'
-import type { StoreKind } from '../settings/table.ts'
+import type { LocalStoreKind } from '../settings/table.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 
 /** The files of one profile's session: 0600, in directories of 0700. */
@@ -15,6 +15,8 @@ export interface SessionPaths {
   readonly accessToken: string
   /** The profile's keychain items, so that those of earlier sign-ins can be removed. */
   readonly superseded: string
+  /** What this machine knows about a session in etcd. */
+  readonly shared: string
   /** Locked while the files of the session change. */
   readonly lock: string
   /** Directories for a new refresh token that can't be stored in the profile's. */
@@ -30,6 +32,7 @@ export function sessionPaths(context: Pick<Context, 'directories'>, profile: str
     session: join(directory, 'session.json'),
     accessToken: join(directory, 'access-token.json'),
     superseded: join(directory, 'superseded.json'),
+    shared: join(directory, 'shared.json'),
     lock: join(directory, 'lock'),
     fallbackDirectories: [context.directories.state, context.directories.config],
   }
@@ -42,7 +45,7 @@ export function secretStorage(
     id: session,
     issuer,
     store,
-  }: { readonly id: string; readonly issuer: string | null; readonly store: StoreKind },
+  }: { readonly id: string; readonly issuer: string | null; readonly store: LocalStoreKind },
 ): SecretStorage {
   const name =
     store === 'keychain' ? `${profile} ${issuer ?? 'api-key'} ${session}` : secretFile(directory, session)

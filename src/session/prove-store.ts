@@ -1,3 +1,4 @@
+import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { prepareGuard } from '../credentials/keychain-guard.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -14,11 +15,15 @@ import { ensureProfileDirectory, sessionPaths } from './paths.ts'
  * @throws CliError, exit 1 or 4, with the cause and the alternatives.
  */
 export async function proveStore(
-  context: SessionContext,
-  settings: Pick<Settings, 'profile' | 'httpTimeoutMs'>,
+  context: SessionContext & Pick<Context, 'http' | 'program'>,
+  settings: Pick<Settings, 'profile' | 'chosen' | 'httpTimeoutMs'>,
   store: StoreKind,
   secret: 'refresh_token' | 'api_key' = 'refresh_token',
 ): Promise<void> {
+  if (store === 'etcd') {
+    const { proveShared } = await import('./shared/replace.ts')
+    return proveShared(context, settings)
+  }
   const profile = settings.profile.value
   const paths = sessionPaths(context, profile)
   await ensureProfileDirectory(context, paths)

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import type { StoreKind } from '../settings/table.ts'
 import { moveDurable, writeDurable } from '../storage/durable-file.ts'
 import { isPassing } from '../storage/file-errors.ts'
 import { sessionFormat } from '../storage/file-formats.ts'
@@ -13,6 +14,9 @@ export type SessionRecord = Contents<typeof sessionFormat>
 
 /** What `login` keeps about a sign-in. */
 export type OAuthRecord = Extract<SessionRecord, { kind: 'oauth' }>
+
+/** The same, wherever it is kept. */
+export type SignIn = Omit<OAuthRecord, 'store'> & { readonly store: StoreKind }
 
 /** What `login --with-api-key` keeps. An API key has no client, and the service it goes to is the person's choice. */
 export type ApiKeyRecord = Extract<SessionRecord, { kind: 'api_key' }>

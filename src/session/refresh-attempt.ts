@@ -1,22 +1,33 @@
-import { highestInFiles, reserveSpace, type SecretStorage } from '../credentials/secret-copies.ts'
+import type { Secret } from '../credentials/store.ts'
 import { CliError, Exit } from '../errors.ts'
-import { refresh } from '../oauth/token-endpoint.ts'
+import { scopeDifference } from '../oauth/scopes.ts'
+import { type AccessTokenGrant, type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
-import type { PreallocatedFile } from '../storage/durable-file.ts'
-import { closeQuietly } from '../storage/file-errors.ts'
-import { moment } from '../storage/moment.ts'
-import { withWaitingNote } from '../terminal/notices.ts'
+import { type Moment, moment } from '../storage/moment.ts'
+import { warn, withWaitingNote } from '../terminal/notices.ts'
 import type { AccessToken } from './access-token.ts'
-import { closeJournal, closeJournalQuietly, isJournaled, openJournal, reopenJournal } from './journal.ts'
-import { journalStays, nothingSent, outcomeUnknown } from './messages.ts'
-import { accessTokenOf, cacheAccessToken, endSession, storeRenewed } from './refresh-outcome.ts'
+import {
+  accessTokenUnusable,
+  journalStays,
+  nothingSent,
+  outcomeUnknown,
+  replacedMeanwhile,
+  sessionOver,
+} from './messages.ts'
 import type { RefreshAttempt } from './refresh-task.ts'
+import { hasExpired } from './refresh-token.ts'
+import type { Snapshot, Stored } from './session-store.ts'
 
 type AttemptResult =
   | { readonly kind: 'renewed'; readonly token: AccessToken }
   /** The token is unused. `afterMs` is undefined if nobody says how long to wait. */
-  | { readonly kind: 'again'; readonly afterMs: number | undefined; readonly error: CliError }
-  | { readonly kind: 'lock_replaced' }
+  | {
+      readonly kind: 'again'
+      readonly afterMs: number | undefined
+      readonly error: CliError
+      readonly seen: Snapshot
+    }
+  | { readonly kind: 'lost' }
 
 /**
  * Steps 5 to 9, which no signal interrupts: connection, journal, request, and what follows from the answer.
@@ -24,124 +35,199 @@ type AttemptResult =
  * @throws CliError if the refresh failed and waiting won't help.
  */
 export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> {
-  const entry: OpenEntry = { fd: undefined }
+  const { context, settings, options, session, seen } = attempt
+  const { record, secret } = seen
+  // Step 5.
+  session.prepare()
   try {
-    return await sendAndStore(attempt, entry)
-  } finally {
-    if (entry.fd !== undefined) closeQuietly(entry.fd)
-  }
-}
-
-/** The journal's entry of the token that is being sent; open, it tells other processes that this one is alive. */
-interface OpenEntry {
-  fd: number | undefined
-}
-
-async function sendAndStore(attempt: RefreshAttempt, entry: OpenEntry): Promise<AttemptResult> {
-  const { context, settings, paths, options, record, secret } = attempt
-  // Step 5. What may have to be written after the answer gets its space on the disk before the token leaves.
-  const reserved = reserve(attempt.storage)
-  let received = moment(context.clock)
-  let stopped: { readonly why: unknown } | undefined
-  let sent = false
-  const outcome = await withWaitingNote(
-    'Waiting for the service to renew the session …',
-    context,
-    settings,
-    refresh(context, {
-      base: parseBaseUrl(record.issuer),
-      clientId: record.clientId,
+    let received = moment(context.clock)
+    let journaled: Snapshot | undefined
+    let stopped: { readonly why: unknown } | undefined
+    let entering: Promise<void> | undefined
+    const stop = (why: unknown): never => {
+      stopped = { why }
+      throw new Error('the request is not sent')
+    }
+    const enter = (stored: Stored | 'lost') => {
+      if (stored === 'lost') return stop(stored)
+      journaled = stored.value
+      received = moment(context.clock)
+    }
+    const outcome = await withWaitingNote(
+      'Waiting for the service to renew the session …',
+      context,
       settings,
-      refreshToken: secret.value,
-      scope: options.scope,
-      grantedScope: record.scope ?? undefined,
-      beforeSend() {
-        try {
+      refresh(context, {
+        base: parseBaseUrl(record.issuer),
+        clientId: record.clientId,
+        settings,
+        refreshToken: secret.value,
+        scope: options.scope,
+        grantedScope: record.scope ?? undefined,
+        beforeSend() {
           // Step 6: the connection stands, and no byte has left.
-          stopped = openJournalAsOnlySender(attempt, entry) ? undefined : { why: 'lock_replaced' }
-          received = moment(context.clock)
-        } catch (error) {
-          stopped = { why: error }
-        }
-        if (stopped !== undefined) throw new Error('the request is not sent')
-        sent = true
-      },
-    }),
-  )
-  if (stopped !== undefined) {
-    reserved.discard()
-    if (stopped.why === 'lock_replaced') return { kind: 'lock_replaced' }
-    throw closeJournalOfUnused(attempt, stopped.why) ?? nothingSent(record.profile, stopped.why)
+          const stored = enterJournal(attempt, stop)
+          if (!(stored instanceof Promise)) return enter(stored)
+          entering = stored.then(enter, stop)
+          return entering
+        },
+      }),
+    )
+    // The connection may have failed before the store answered.
+    await entering?.catch(() => undefined)
+    if (stopped !== undefined) {
+      if (stopped.why === 'lost') return { kind: 'lost' }
+      throw stopped.why
+    }
+    return await settle(attempt, outcome, journaled, received)
+  } finally {
+    session.release()
   }
-  // Step 8.
+}
+
+function enterJournal({ context, session, seen }: RefreshAttempt, stop: (why: unknown) => never) {
+  try {
+    const journal = { id: '', sentAt: context.clock.now(), isBeingSent: true }
+    return session.compareAndSwap(seen, { ...seen, journal })
+  } catch (error) {
+    return stop(error)
+  }
+}
+
+/** Steps 8 and 9. @param journaled undefined if the token was certainly not sent. */
+async function settle(
+  attempt: RefreshAttempt,
+  outcome: RefreshOutcome,
+  journaled: Snapshot | undefined,
+  received: Moment,
+): Promise<AttemptResult> {
+  const { session, seen } = attempt
+  const { record, secret } = seen
   switch (outcome.kind) {
     case 'success':
-      return { kind: 'renewed', token: await storeRenewed(attempt, outcome, received, reserved) }
+      return { kind: 'renewed', token: await storeRenewed(attempt, journaled ?? seen, outcome, received) }
     case 'over':
-      reserved.discard()
-      throw await endSession(attempt, outcome.description)
+      throw await endSession(attempt, journaled ?? seen, outcome.description)
     case 'unknown':
-      reserved.discard()
-      if (!sent) throw nothingSent(record.profile, new CliError('refresh_failed', Exit.bug, outcome.why))
+      if (journaled === undefined)
+        throw nothingSent(record.profile, new CliError('refresh_failed', Exit.bug, outcome.why))
       // Good for its lifetime, whatever became of the refresh token.
-      if (outcome.access !== undefined)
-        await cacheAccessToken(paths, accessTokenOf(attempt, outcome.access, secret.generation, received))
-      throw outcomeUnknown(record, outcome.why, settings)
+      if (outcome.access !== undefined) {
+        const token = accessTokenOf(attempt, outcome.access, secret.generation, received)
+        await session.compareAndSwap(journaled, { ...journaled, token })
+      }
+      throw outcomeUnknown(record, outcome.why, attempt.settings)
     case 'not_consumed':
     case 'retry_after': {
-      reserved.discard()
-      const stays = closeJournalOfUnused(attempt, outcome.error)
-      if (stays !== undefined || outcome.kind === 'not_consumed') throw stays ?? outcome.error
-      return { kind: 'again', afterMs: outcome.afterMs, error: outcome.error }
+      const unused = journaled && (await withdraw(attempt, journaled, outcome.error))
+      if (outcome.kind === 'not_consumed') throw outcome.error
+      return { kind: 'again', afterMs: outcome.afterMs, error: outcome.error, seen: unused ?? seen }
     }
   }
-}
-
-function reserve(storage: SecretStorage): PreallocatedFile {
-  try {
-    return reserveSpace(storage)
-  } catch (error) {
-    throw nothingSent(storage.profile, error)
-  }
-}
-
-/**
- * Notes that the token is about to be sent, as its only sender.
- *
- * @returns false if the token must not be sent, because the lock is not ours alone.
- * @throws CliError `cannot_write`, exit 1.
- */
-function openJournalAsOnlySender(
-  { context, guard, storage, secret, sha256, resend }: RefreshAttempt,
-  entry: OpenEntry,
-): boolean {
-  if (!guard.isCurrent() || (resend && !isJournaled(guard.journals, sha256))) return false
-  const now = context.clock.now()
-  entry.fd = (resend ? reopenJournal : openJournal)(guard.journals, sha256, now, guard)
-  if (!resend && entry.fd === undefined) return false
-  // If the lock file was deleted, another process may have taken a new one. If it did so after us, it has found the
-  // journal entry. If it did so before us, the lock is no longer at its path. And if locks exclude nobody, a successor
-  // shows that another process was here: it is stored before its journal entry goes.
-  if (guard.isCurrent() && highestInFiles(storage) <= secret.generation) return true
-  if (!resend) closeJournalQuietly(guard.journals, sha256)
-  return false
 }
 
 /**
  * Removes the journal entry of a token that is unused. An earlier use with no known outcome stays in the journal.
  *
  * @param error why the token is unused.
- * @returns the error to report instead if the entry can't be removed.
+ * @throws CliError to report instead if the entry can't be removed.
  */
-function closeJournalOfUnused(
-  { guard, sha256, resend, record }: RefreshAttempt,
-  error: unknown,
-): CliError | undefined {
-  if (resend || !isJournaled(guard.journals, sha256)) return undefined
+async function withdraw(
+  { session, seen }: RefreshAttempt,
+  journaled: Snapshot,
+  error: CliError,
+): Promise<Snapshot> {
+  if (seen.journal !== undefined) return journaled
   try {
-    closeJournal(guard.journals, sha256)
-    return undefined
+    const stored = await session.compareAndSwap(journaled, { ...journaled, journal: undefined })
+    if (stored !== 'lost') return stored.value
   } catch (failure) {
-    return journalStays(record.profile, error, failure)
+    throw journalStays(seen.record.profile, error, failure)
   }
+  throw replacedMeanwhile(seen.record)
+}
+
+/**
+ * Step 9: stores the tokens and closes the journal.
+ *
+ * @throws CliError `refresh_token_lost`, exit 4; `access_token_unusable`, exit 7.
+ */
+async function storeRenewed(
+  attempt: RefreshAttempt,
+  journaled: Snapshot,
+  outcome: Extract<RefreshOutcome, { kind: 'success' }>,
+  received: Moment,
+): Promise<AccessToken> {
+  const { context, settings, options, session } = attempt
+  const { record } = journaled
+  const secret: Secret = {
+    generation: journaled.secret.generation + 1,
+    issuedAt: received.wall,
+    value: outcome.refreshToken,
+  }
+  const token = outcome.access && accessTokenOf(attempt, outcome.access, secret.generation, received)
+  const stored = await session.compareAndSwap(journaled, { record, secret, token, journal: undefined })
+  if (stored === 'lost') throw replacedMeanwhile(record)
+  // From here on the session is safe: the next command makes up for whatever failed.
+  if (token === undefined) throw accessTokenUnusable(record.profile, outcome.why ?? 'it is missing')
+  const { loss } = stored
+  if (loss === undefined) return token
+  // A person who narrowed the token must not hand out a wider one.
+  if (options.reason === 'asked') throw loss
+  const what =
+    loss.code === 'session_deleted'
+      ? `${loss.message}; ${loss.hint}`
+      : `the new access token could not be stored, so the next command renews it again: ${loss.message}`
+  await warn(what, context, settings)
+  return token
+}
+
+/** @param received when the request left: the answer is no older. */
+function accessTokenOf(
+  { seen: { record }, options }: RefreshAttempt,
+  grant: AccessTokenGrant,
+  generation: number,
+  received: Moment,
+): AccessToken {
+  return {
+    session: record.id,
+    generation,
+    issuer: record.issuer,
+    clientId: record.clientId,
+    value: grant.accessToken,
+    scope: grant.scope ?? null,
+    narrowed: isNarrower(grant.scope, record.scope) ?? options.scope !== undefined,
+    expiresInSeconds: grant.expiresInSeconds,
+    received,
+  }
+}
+
+/** Whether an access token has less than the session was granted; undefined if either is unknown. */
+function isNarrower(scope: string | undefined, granted: string | null): boolean | undefined {
+  if (scope === undefined || granted === null) return undefined
+  return scopeDifference(granted.split(' '), scope).missing.length > 0
+}
+
+/**
+ * `invalid_grant`: keeps what explains the end of the session and removes the tokens.
+ *
+ * @returns the error to report.
+ */
+async function endSession(
+  { context, session, seen }: RefreshAttempt,
+  journaled: Snapshot,
+  description: string | undefined,
+): Promise<CliError> {
+  const { record, secret, token, journal } = seen
+  const expired = hasExpired(record.id, secret, token, context.clock) === true
+  const cause = journal !== undefined ? 'interrupted' : expired ? 'expired' : 'refused'
+  const at = context.clock.now()
+  const ended = {
+    ...record,
+    ended: { at, description: description ?? null, cause, renewedAt: secret.issuedAt },
+  } as const
+  const next = { ...journaled, record: ended, token: undefined, journal: undefined }
+  const stored = await session.compareAndSwap(journaled, next)
+  if (stored === 'lost') return replacedMeanwhile(record)
+  return stored.loss ?? sessionOver(ended)
 }

@@ -1,9 +1,7 @@
 import type { Context } from '../context.ts'
-import type { NewestSecret, SecretStorage } from '../credentials/secret-copies.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Guard, SessionContext } from './guard.ts'
-import type { SessionPaths } from './paths.ts'
-import type { OAuthRecord } from './record.ts'
+import type { SessionContext } from './guard.ts'
+import type { OpenSession, SessionStore, Snapshot } from './session-store.ts'
 
 /** What a refresh takes from the context and the settings. */
 export type RefreshContext = SessionContext &
@@ -38,21 +36,11 @@ export interface RefreshTask {
   readonly context: RefreshContext
   readonly settings: RefreshSettings
   readonly options: RenewOptions
-  readonly paths: SessionPaths
+  readonly store: SessionStore
 }
 
-/** The same, once the session has been read. */
-export interface SessionTask extends RefreshTask {
-  readonly record: OAuthRecord
-  readonly storage: SecretStorage
-}
-
-/** The same, once the token to send has been read. */
-export interface RefreshAttempt extends SessionTask {
-  readonly guard: Guard
-  readonly secret: NewestSecret
-  /** The fingerprint of the secret. */
-  readonly sha256: string
-  /** The journal has the token already, and a person wants it sent once more. */
-  readonly resend: boolean
+/** The same, once the token to send has been read. A journal in what was seen: a person wants it sent once more. */
+export interface RefreshAttempt extends RefreshTask {
+  readonly session: OpenSession
+  readonly seen: Snapshot
 }

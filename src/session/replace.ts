@@ -1,3 +1,4 @@
+import type { Context } from '../context.ts'
 import { limitKeychain } from '../credentials/keychain.ts'
 import { type KeptSecret, locationsOf, removeSecrets } from '../credentials/secret-copies.ts'
 import { type Secret, type SecretLocation, writeSecret } from '../credentials/store.ts'
@@ -5,12 +6,13 @@ import { CliError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { StoreKind } from '../settings/table.ts'
+import type { LocalStoreKind, StoreKind } from '../settings/table.ts'
 import { removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
 import { moment } from '../storage/moment.ts'
 import { type AccessToken, removeAccessToken, writeAccessToken } from './access-token.ts'
 import { requireApiKey } from './api-key.ts'
+import { forgetSession } from './forget.ts'
 import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
 import { ensureProfileDirectory, type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
@@ -20,11 +22,12 @@ import {
   type OAuthRecord,
   readOrMoveAway,
   type SessionRecord,
+  type SignIn,
   writeRecord,
 } from './record.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
-type SessionSettings = Pick<Settings, 'profile' | 'httpTimeoutMs' | 'quiet' | 'colorOption'>
+type SessionSettings = Pick<Settings, 'profile' | 'chosen' | 'httpTimeoutMs' | 'quiet' | 'colorOption'>
 
 export interface NewSession {
   readonly base: URL
@@ -44,12 +47,12 @@ export interface NewSession {
  * @throws CliError, exit 1 or 4: the previous session is untouched.
  */
 export async function replaceSession(
-  context: SessionContext,
+  context: SessionContext & Pick<Context, 'http' | 'program'>,
   settings: SessionSettings,
   { base, clientId, scope, resource, tokens, store }: NewSession,
-): Promise<{ record: OAuthRecord; kept: KeptSecret[] }> {
+): Promise<{ record: SignIn; kept: KeptSecret[] }> {
   const now = context.clock.now()
-  const record: OAuthRecord = {
+  const signIn = {
     kind: 'oauth',
     id: newSessionId(context),
     profile: settings.profile.value,
@@ -57,22 +60,30 @@ export async function replaceSession(
     clientId,
     scope: tokens.scope ?? scope ?? null,
     resource: resource ?? null,
-    store,
     signedInAt: now,
     ended: null,
-  }
+  } as const
   const token: AccessToken = {
-    session: record.id,
+    session: signIn.id,
     generation: 1,
-    issuer: record.issuer,
+    issuer: signIn.issuer,
     clientId,
     value: tokens.accessToken,
-    scope: record.scope,
+    scope: signIn.scope,
     narrowed: false,
     expiresInSeconds: tokens.expiresInSeconds,
     received: moment(context.clock),
   }
   const secret: Secret = { generation: 1, issuedAt: now, value: tokens.refreshToken }
+  if (store === 'etcd') {
+    const { replaceShared } = await import('./shared/replace.ts')
+    const shared = { ...signIn, store }
+    await replaceShared(context, settings, { record: shared, secret, token })
+    // What was signed in on this machine alone is no longer used.
+    const { kept } = await forgetSession(context, settings, signIn.profile)
+    return { record: shared, kept: [...kept] }
+  }
+  const record: OAuthRecord = { ...signIn, store }
   return { record, kept: await replace(context, settings, record, secret, token) }
 }
 
@@ -85,7 +96,7 @@ export async function replaceSession(
 export async function storeApiKey(
   context: SessionContext,
   settings: SessionSettings,
-  key: { readonly value: string; readonly base: URL | undefined; readonly store: StoreKind },
+  key: { readonly value: string; readonly base: URL | undefined; readonly store: LocalStoreKind },
 ): Promise<{ record: ApiKeyRecord; kept: KeptSecret[] }> {
   requireApiKey(key.value)
   const now = context.clock.now()

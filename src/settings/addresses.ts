@@ -43,6 +43,21 @@ export function parseIssuer(text: string): string {
   )
 }
 
+/**
+ * Checks the addresses of servers, separated by spaces or commas. The rules are those of a base URL.
+ *
+ * @returns the addresses without a slash at the end.
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseServiceUrls(text: string, name: string): string[] {
+  const addresses = splitList(text)
+  const example = 'give them as https://a.example.com:2379,https://b.example.com:2379'
+  if (addresses.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} names no server`, example)
+  return addresses.map((address) =>
+    issuerOf(parseServiceUrl(address, (problem, hint = example) => usageError(`${name}: ${problem}`, hint))),
+  )
+}
+
 function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
   // A password in it must not be shown, however the address is mistyped.
   const shown = JSON.stringify(text.replace(/^(https?:\/\/)?.*@/is, '$1…@'))

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { issuerOf, parseBaseUrl, parseIssuer, parseServerAddresses } from './addresses.ts'
+import { issuerOf, parseBaseUrl, parseIssuer, parseServerAddresses, parseServiceUrls } from './addresses.ts'
 import { parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
@@ -33,9 +33,11 @@ export interface Setting<Value> {
   parse(text: string, name: string): Value
 }
 
-const STORES = ['keychain', 'file'] as const
+const STORES = ['keychain', 'file', 'etcd'] as const
 /** Where a login can keep its secret. */
 export type StoreKind = (typeof STORES)[number]
+/** Those on this machine. */
+export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
 const INTERRUPTED = ['stop', 'retry'] as const
 
@@ -89,6 +91,46 @@ export const SETTINGS = {
     default: 'keychain',
     choices: STORES,
     parse: (text, name) => parseChoice(text, name, STORES),
+  },
+  store_url: {
+    flags: '--store-url <urls>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE_URL',
+    description: 'members of etcd, separated by commas, for --store etcd',
+    parse: parseServiceUrls,
+  },
+  store_prefix: {
+    flags: '--store-prefix <path>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE_PREFIX',
+    description: 'where the keys in etcd begin',
+    default: '/mailclaim',
+    parse: (text, name) => {
+      if (/^(\/[\w.-]+)+$/.test(text)) return text
+      throw usageError(`${name}: ${JSON.stringify(text)} is not a path like /mailclaim`)
+    },
+  },
+  store_ca: {
+    flags: '--store-ca <file>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE_CA',
+    description: "certificates of the authorities that vouch for etcd's members (PEM)",
+    unset: "Node's own",
+    parse: (text) => text,
+  },
+  store_cert: {
+    flags: '--store-cert <file>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE_CERT',
+    description: 'client certificate for etcd, with its private key in the same file (PEM)',
+    parse: (text) => text,
+  },
+  store_key_file: {
+    flags: '--store-key-file <file>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE_KEY_FILE',
+    description: 'file with the key that encrypts the session in etcd, unless MAILCLAIM_STORE_KEY has it',
+    parse: (text) => text,
   },
   on_interrupted: {
     description:

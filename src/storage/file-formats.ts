@@ -28,7 +28,7 @@ const sessionId = field('a session id', (value) =>
   typeof value === 'string' && /^[0-9a-f]{12}$/.test(value) ? value : undefined,
 )
 
-const oauthSession = object({
+const oauthFields = <S extends string>(store: Field<S>) => ({
   kind: oneOf('oauth'),
   /** Names this sign-in and its secret: two sign-ins never share a location for their secrets. */
   id: sessionId,
@@ -57,6 +57,8 @@ const oauthSession = object({
     ),
   ),
 })
+
+const oauthSession = object(oauthFields(store))
 
 const storedApiKey = object({
   kind: oneOf('api_key'),
@@ -92,42 +94,82 @@ const moment: Field<Moment> = {
   }),
 }
 
+const accessToken = object({
+  /** The sign-in that it belongs to. */
+  session: text,
+  /** The number of the refresh token that came with it (`Secret.generation`). */
+  generation: number,
+  issuer: text,
+  clientId: text,
+  value: named('access_token', text),
+  scope: nullable(text),
+  /** Whether it was requested with less than the scope of the grant. */
+  narrowed: named(
+    'scope_is',
+    field(
+      'granted or narrowed',
+      (value) => (value === 'narrowed' ? true : value === 'granted' ? false : undefined),
+      (narrowed) => (narrowed ? 'narrowed' : 'granted'),
+    ),
+  ),
+  expiresInSeconds: named('expires_in', number),
+  received: moment,
+})
+
 /** `access-token.json`: an access token with everything that the hot path of scripts needs to know about it. */
-export const accessTokenFormat = file(
+export const accessTokenFormat = file(1, accessToken, 2)
+
+const secret = object({
+  /** Counts the refresh tokens of a session from 1: of two copies, the higher number is the newer one. */
+  generation: number,
+  /** Wall-clock milliseconds of its receipt: a refresh token lives 60 days from then. */
+  issuedAt: time,
+  value: named('secret', text),
+})
+
+/** `secret.….json`: a refresh token or an API key. */
+export const secretFormat = file(1, secret)
+
+/**
+ * A session in etcd, before it is encrypted. Its number of writes, and the cluster that it was written to, show that it was
+ * not put back from a copy.
+ */
+export const sharedSessionFormat = file(
   1,
   object({
-    /** The sign-in that it belongs to. */
-    session: text,
-    /** The number of the refresh token that came with it (`Secret.generation`). */
-    generation: number,
-    issuer: text,
-    clientId: text,
-    value: named('access_token', text),
-    scope: nullable(text),
-    /** Whether it was requested with less than the scope of the grant. */
-    narrowed: named(
-      'scope_is',
-      field(
-        'granted or narrowed',
-        (value) => (value === 'narrowed' ? true : value === 'granted' ? false : undefined),
-        (narrowed) => (narrowed ? 'narrowed' : 'granted'),
-      ),
-    ),
-    expiresInSeconds: named('expires_in', number),
-    received: moment,
+    record: nested(object(oauthFields(oneOf('etcd')))),
+    secret: nested(secret),
+    token: nullable(nested(accessToken)),
+    /** That the refresh token may have been sent. `writer` names the write that said so. */
+    journal: nullable(nested(object({ sha256: text, writer: text, sentAt: time }))),
+    /** A random name of this write, so that its author recognizes it. */
+    writer: text,
+    /** The machine that wrote it. */
+    host: text,
+    writtenAt: time,
+    cluster: text,
+    /** How often the key has been written, this write included. */
+    writes: text,
   }),
+)
+
+/** `shared.json`: the newest session that this machine has seen in etcd. */
+export const sharedMemoryFormat = file(
+  1,
+  object({ session: text, generation: number, cluster: text, revision: text }),
   2,
 )
 
-/** `secret.….json`: a refresh token or an API key. */
-export const secretFormat = file(
+/** `pending.….json`: a session, encrypted, that could not be put into etcd. */
+export const pendingFormat = file(
   1,
   object({
-    /** Counts the refresh tokens of a session from 1: of two copies, the higher number is the newer one. */
-    generation: number,
-    /** Wall-clock milliseconds of its receipt: a refresh token lives 60 days from then. */
-    issuedAt: time,
-    value: named('secret', text),
+    key: text,
+    /** The journal entry that it settles. */
+    writer: text,
+    /** The revision that the entry was written over. */
+    revision: text,
+    sealed: text,
   }),
 )
 

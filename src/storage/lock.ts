@@ -19,6 +19,8 @@ export interface LockOptions<T> {
   readonly onWait?: () => Promise<void>
   /** The error if another process holds the lock until the deadline; `session_busy` by default. */
   readonly busy?: () => CliError
+  /** The first pause, and the longest. */
+  readonly pausesMs?: readonly [number, number]
   /** Loads the locks; only tests replace it. */
   readonly load?: () => Promise<FileLocks>
 }
@@ -37,8 +39,8 @@ export interface HeldLock extends FileLocks {
 /** What the work returns to wait on, because another process is still at it although its lock file was deleted. */
 export const STILL_HELD = Symbol('still held')
 
-const FIRST_PAUSE_MS = 20
-const MAX_PAUSE_MS = 250
+/** The first pause, and the longest: asking the kernel is cheap. */
+const PAUSES_MS = [20, 250] as const
 const SILENT_MS = 2_000
 
 /**
@@ -55,29 +57,45 @@ export async function withLock<T>(
   work: (lock: HeldLock) => Promise<T | typeof STILL_HELD>,
 ): Promise<T> {
   const locks = await loadLocks(options.load ?? loadNative)
-  const start = context.clock.monotonic()
-  let onWait = options.onWait
-  for (let pause = FIRST_PAUSE_MS; ; pause *= 1.5) {
+  const busy = () => options.busy?.() ?? sessionBusy(path, options.deadlineMs)
+  return untilFree(context, { ...options, busy }, async () => {
     const fd = openLockFile(path)
     try {
       // If the file was deleted between opening and locking it, the next process would lock another one.
-      if (take(locks, fd, path) && isAt(fd, path)) {
-        const result = await work({ isCurrent: () => isAt(fd, path), tryLock: locks.tryLock })
-        if (result !== STILL_HELD) return result
-      }
+      if (!take(locks, fd, path) || !isAt(fd, path)) return STILL_HELD
+      return await work({ isCurrent: () => isAt(fd, path), tryLock: locks.tryLock })
     } finally {
       // This releases the lock.
       closeQuietly(fd)
     }
-    const found = await options.meanwhile?.()
+  })
+}
+
+/**
+ * Repeats work, with growing pauses, as long as another process is at it.
+ *
+ * @throws what `busy` says after the deadline; the reason of an interrupt.
+ */
+export async function untilFree<T>(
+  context: LockContext,
+  options: LockOptions<T> & { readonly busy: () => CliError },
+  work: () => Promise<T | typeof STILL_HELD>,
+): Promise<T> {
+  const { deadlineMs, meanwhile, busy, pausesMs: [first, longest] = PAUSES_MS } = options
+  const start = context.clock.monotonic()
+  let { onWait } = options
+  for (let pause = first; ; pause *= 1.5) {
+    const result = await work()
+    if (result !== STILL_HELD) return result
+    const found = await meanwhile?.()
     if (found !== undefined) return found
     const waited = context.clock.monotonic() - start
-    if (waited >= options.deadlineMs) throw options.busy?.() ?? sessionBusy(path, options.deadlineMs)
+    if (waited >= deadlineMs) throw busy()
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
     }
-    const wait = Math.min(pause, MAX_PAUSE_MS, options.deadlineMs - waited)
+    const wait = Math.min(pause, longest, deadlineMs - waited)
     await context.clock.sleep(wait * (0.5 + context.random.fraction() / 2), context.interrupts.signal)
   }
 }

@@ -33,7 +33,7 @@ describe('the words that fit at the cursor', () => {
     ['config get ', keys],
     ['config get base', ['base-url']],
     ['config get base-url ', []],
-    ['config set store ', ['keychain', 'file']],
+    ['config set store ', ['keychain', 'file', 'etcd']],
     ['config set --profile x on-interrupted r', ['retry']],
     ['config set scope ', []],
     ['config set nothing ', []],

@@ -660,6 +660,40 @@ describe('beforeSend', () => {
     expect(called).toBe(false)
   })
 
+  it('a promise of beforeSend holds back every byte until it settles, and the time limit starts over', async () => {
+    const received: string[] = []
+    const url = await listenRaw((socket) => {
+      socket.on('data', (piece) => {
+        received.push(`${piece}`)
+        setTimeout(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'), 150)
+      })
+    })
+    let before = -1
+    const beforeSend = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      before = received.length
+    }
+    const request = get(url, { method: 'POST', body: 'körper', beforeSend, timeoutMs: 250 })
+    expect(await text(await transport().send(request))).toBe('ok')
+    expect(before).toBe(0)
+    expect(received.join('')).toContain('content-length: 7\r\n\r\nkörper')
+  })
+
+  it.each(['rejects', 'never settles'])('a promise of beforeSend that %s sends nothing', async (how) => {
+    const received: Buffer[] = []
+    const closed: Promise<unknown>[] = []
+    const url = await listenRaw((socket) => {
+      closed.push(new Promise((resolve) => socket.once('close', resolve)))
+      socket.on('data', (piece) => received.push(piece))
+    })
+    const beforeSend = () => (how === 'rejects' ? Promise.reject(refused) : new Promise<void>(() => {}))
+    const sending = transport().send(get(url, { method: 'POST', body: 'x', beforeSend, timeoutMs: 100 }))
+    const failure = await failureOf(sending)
+    expect(failure).toMatchObject({ sent: 'no', ...(how === 'rejects' && { cause: refused }) })
+    await Promise.all(closed)
+    expect(received).toEqual([])
+  })
+
   it('after beforeSend every error says that the request may have been sent', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const failure = await failureOf(transport().send(get(url, { method: 'POST', beforeSend: () => {} })))

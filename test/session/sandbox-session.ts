@@ -45,8 +45,9 @@ export interface SandboxSession {
 export async function createSandboxSession(
   options: FakeContextOptions = {},
   effects: Partial<Context> = {},
+  sandboxOptions: Parameters<typeof sandboxForTest>[0] = {},
 ): Promise<SandboxSession> {
-  const sandbox = await sandboxForTest()
+  const sandbox = await sandboxForTest(sandboxOptions)
   const http = createTransport({})
   onTestFinished(() => http.close())
   // Each sign-in needs its own id.

@@ -31,6 +31,11 @@ const EXAMPLES: Readonly<Record<SettingKey, readonly [valid: string, invalid: st
   scope: ['emails:send domains:read', 'emails:"send'],
   resource: ['https://mail.example.com', 'mail'],
   store: ['file', 'cloud'],
+  store_url: ['https://a.example.com:2379 https://b.example.com:2379', 'http://a.example.com:2379'],
+  store_prefix: ['/teams/mail', 'teams'],
+  store_ca: ['/etc/mailclaim/ca.pem', null],
+  store_cert: ['/etc/mailclaim/client.pem', null],
+  store_key_file: ['/etc/mailclaim/key', null],
   on_interrupted: ['retry', 'ask'],
   resolver: ['192.0.2.1 [2001:db8::1]:5353', 'dns.example'],
   authoritative_port: ['5353', '0'],
@@ -118,7 +123,7 @@ describe('every setting', () => {
     expect(await run(['help', setting.command ?? 'options'], context)).toBe(0)
     expect(context.stdout.text).toContain(`  ${setting.flags}`)
     const { candidates } = await complete([...words, `--${name}`], context)
-    expect(candidates).toEqual([{ value: `--${name}`, description: setting.description }])
+    expect(candidates).toContainEqual({ value: `--${name}`, description: setting.description })
     const given = setting.repeatable ? entry.valid.split(' ') : entry.valid
     const option = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
     const resolved = await resolveSettings({ [option]: given } as GlobalOptions, [], context)

@@ -38,7 +38,9 @@ export const command = defineCommand({
       [...names].sort().map(async (profile) => ({
         profile,
         current: profile === settings.profile.value,
-        ...(await credentialOf(context, profile)),
+        ...(settings.config.profiles[profile]?.store === 'etcd'
+          ? { credential: 'session', store: 'etcd' }
+          : await credentialOf(context, profile)),
         base_url: settings.config.profiles[profile]?.base_url ?? null,
       })),
     )

@@ -4,8 +4,10 @@ import { tryCredential } from '../../service/grants.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession, type SessionDescription, type SessionState } from '../../session/describe.ts'
+import type { SharedDescription } from '../../session/shared/describe.ts'
 import { issuerOf } from '../../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../../settings/settings.ts'
+import type { StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { warn } from '../../terminal/notices.ts'
@@ -45,6 +47,14 @@ tries the credential with the service. Exit code 0 means that commands have a cr
       'access_token.scope',
       'access_token.narrowed',
       'online',
+      'etcd.revision',
+      'etcd.written_by',
+      'etcd.written_at',
+      'etcd.pending',
+      'etcd.members.url',
+      'etcd.members.version',
+      'etcd.members.leader',
+      'etcd.members.problem',
     ],
   },
   exits: SERVICE_EXITS,
@@ -85,12 +95,18 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   unusable: 'the session file is damaged',
 }
 
+const STORE_LABELS: Readonly<Record<StoreKind, string>> = {
+  keychain: "the system's keychain",
+  file: 'a file',
+  etcd: 'etcd, for every machine with the key',
+}
+
 function statusOf(
   description: SessionDescription,
   online: 'accepted' | CliError | undefined,
   settings: Settings,
 ) {
-  const { record, accessToken, location } = description
+  const { record, accessToken, location, shared } = description
   const session = record?.kind === 'oauth' ? record : undefined
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   return {
@@ -123,7 +139,24 @@ function statusOf(
             scope: accessToken.scope,
             narrowed: accessToken.narrowed,
           },
+    etcd: shared === undefined ? null : etcdOf(shared, time),
     online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.code,
+  }
+}
+
+/** What is known about a session that machines share. */
+function etcdOf(shared: SharedDescription, time: (ms: number | undefined) => string | null) {
+  return {
+    revision: shared.revision ?? null,
+    written_by: shared.writtenBy ?? null,
+    written_at: time(shared.writtenAt),
+    pending: shared.pending,
+    members: shared.members.map(({ url, version, isLeader, problem }) => ({
+      url,
+      version: version ?? null,
+      leader: isLeader,
+      problem: problem ?? null,
+    })),
   }
 }
 
@@ -157,7 +190,7 @@ function columns(): Column[] {
     { field: 'client_id', title: 'Client', kind: 'id' },
     { field: 'scope' },
     { field: 'resource' },
-    { field: 'store', text: (value) => (value === 'keychain' ? "the system's keychain" : 'a file') },
+    { field: 'store', text: (value) => STORE_LABELS[value as StoreKind] },
     { field: 'secret_at', title: 'Secret at', kind: 'id' },
     { field: 'signed_in_at', title: 'Signed in', text: readableTimestamp },
     { field: 'refreshed_at', title: 'Renewed', text: readableTimestamp },
@@ -169,6 +202,20 @@ function columns(): Column[] {
         const token = value as { expires_in: number; narrowed: boolean; scope: string | null }
         if (token.expires_in <= 0) return 'expired'
         return `valid for ${formatDuration(token.expires_in)}${token.narrowed ? `, narrowed to ${token.scope}` : ''}`
+      },
+    },
+    {
+      field: 'etcd',
+      text: (value) => {
+        const { members, revision, written_by, pending } = value as ReturnType<typeof etcdOf>
+        const answering = members.filter(({ problem }) => problem === null).length
+        const silent = members.flatMap(({ url, problem }) => (problem === null ? [] : [`${url}: ${problem}`]))
+        return [
+          `${answering} of ${members.length} members answer`,
+          ...silent,
+          ...(revision === null ? [] : [`revision ${revision}, written by ${written_by}`]),
+          ...pending.map((path) => `not put into etcd yet: ${path}`),
+        ].join('; ')
       },
     },
     { field: 'message', only: 'programs' },

@@ -1,0 +1,57 @@
+import { keyName } from '../credentials/etcd/sealed.ts'
+import { CliError, Exit } from '../errors.ts'
+import { isValue, type SharedContext, type SharedSettings, SharedVault } from '../session/shared/vault.ts'
+import { type Diagnosis, ok, problem, warning } from './report.ts'
+
+const READ_MS = 7000
+
+function noMajority(): never {
+  throw new CliError(
+    'store_unavailable',
+    Exit.unavailable,
+    `etcd didn't answer within ${READ_MS / 1000} seconds: is a majority of its members running, and connected?`,
+    { hint: 'start the members that do not answer, and look at their logs' },
+  )
+}
+
+/** Which members of etcd answer, and whether the session can be read: majority, TLS, user, rights, and key. */
+export async function examineShared(
+  check: string,
+  context: SharedContext,
+  settings: SharedSettings,
+): Promise<Diagnosis[]> {
+  try {
+    const vault = new SharedVault(context, settings)
+    const { keys } = vault
+    const over = new AbortController()
+    const [members, found] = await Promise.all([
+      vault.client.status(),
+      // Without a majority, the answer takes longer than a check may.
+      Promise.race([vault.read(), context.clock.sleep(READ_MS, over.signal).then(noMajority)])
+        .catch((error: unknown) => {
+          if (error instanceof CliError) return error
+          throw error
+        })
+        .finally(() => over.abort()),
+    ])
+    const silent = members.filter(({ version, problem: why }) => version === undefined && !isRights(why))
+    const diagnoses = silent.map(({ url, problem: why }) =>
+      warning('etcd', `${url} doesn't answer: ${why}`, 'the session works as long as a majority answers'),
+    )
+    if (silent.length === 0) diagnoses.push(ok('etcd', `all ${members.length} members answer`))
+    if (found instanceof CliError) return [...diagnoses, problem(check, found)]
+    const { key } = vault.access
+    const what = isValue(found)
+      ? `the session at ${key} is readable with the key ${keyName(keys[0])}; written by ${found.contents.host}`
+      : `${key} can be read, and nothing is there yet`
+    return [...diagnoses, ok(check, `etcd: ${what}`)]
+  } catch (error) {
+    if (error instanceof CliError) return [problem(check, error)]
+    throw error
+  }
+}
+
+/** Some versions tell their status only to users with more rights: they do answer. */
+function isRights(why: string | undefined): boolean {
+  return why !== undefined && /permission denied|user name is empty|invalid auth token/.test(why)
+}

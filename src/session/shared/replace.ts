@@ -1,0 +1,78 @@
+import { CliError } from '../../errors.ts'
+import { removeDurable } from '../../storage/durable-file.ts'
+import type { SessionValue } from '../session-store.ts'
+import { pendingFiles } from './pending.ts'
+import { contentsOf } from './store.ts'
+import {
+  type Base,
+  isValue,
+  type SharedContext,
+  type SharedSettings,
+  type SharedValue,
+  SharedVault,
+} from './vault.ts'
+
+/**
+ * Proves, before a person is sent to the browser, that etcd answers, takes this user, and that the key decrypts what is there.
+ *
+ * @throws CliError as `SharedVault.read`.
+ */
+export async function proveShared(context: SharedContext, settings: SharedSettings): Promise<void> {
+  const vault = new SharedVault(context, settings)
+  // Before etcd is asked.
+  vault.keys
+  await readReplaceable(vault)
+}
+
+/**
+ * Makes a new sign-in the session of the whole fleet. Of two logins at once, one whole session is left.
+ *
+ * @throws CliError as `SharedVault.replace`.
+ */
+export async function replaceShared(
+  context: SharedContext,
+  settings: SharedSettings,
+  session: Omit<SessionValue, 'journal'>,
+): Promise<void> {
+  const vault = new SharedVault(context, settings)
+  const next = contentsOf({ ...session, journal: undefined })
+  let base: SharedValue | Base = await readReplaceable(vault)
+  for (;;) {
+    const replaced = await vault.replace(base, next, vault.newWriter())
+    if (replaced.kind === 'done') break
+    base = replaced.current ?? (await readReplaceable(vault))
+  }
+  // They belong to the session before.
+  for (const path of pendingFiles(vault)) removeDurable(path)
+}
+
+/** What a sign-in replaces: also a value that must not be used any more, but never one of another key. */
+async function readReplaceable(vault: SharedVault): Promise<Base> {
+  try {
+    return await vault.read()
+  } catch (error) {
+    const isReplaceable =
+      error instanceof CliError && ['store_value_unusable', 'store_restored'].includes(error.code)
+    if (!isReplaceable) throw error
+    const { found, cluster } = await vault.client.read(vault.access.key)
+    return found === undefined
+      ? { revision: '0', version: '0', cluster }
+      : { revision: found.revision, version: found.version, cluster }
+  }
+}
+
+/**
+ * Encrypts the session with the first of the keys.
+ *
+ * @returns false if nobody is signed in.
+ * @throws CliError as `SharedVault.replace`.
+ */
+export async function sealAgain(vault: SharedVault): Promise<boolean> {
+  let current = await vault.read()
+  while (isValue(current)) {
+    const replaced = await vault.replace(current, current.contents, vault.newWriter())
+    if (replaced.kind === 'done') return true
+    current = await vault.read()
+  }
+  return false
+}

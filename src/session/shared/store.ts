@@ -1,0 +1,257 @@
+import type { Clock } from '../../context.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { type LockOptions, STILL_HELD, untilFree } from '../../storage/lock.ts'
+import { type Moment, moment } from '../../storage/moment.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
+import type { AccessToken } from '../access-token.ts'
+import { fingerprint } from '../journal.ts'
+import { nothingSent, notRecorded, replacedMeanwhile, sessionOver, signedOutMeanwhile } from '../messages.ts'
+import type { SessionRecord, SignIn } from '../record.ts'
+import type { OpenSession, SessionStore, SessionValue, Snapshot, Stored } from '../session-store.ts'
+import { keepPending, readAndOffer } from './pending.ts'
+import {
+  type Base,
+  isValue,
+  type NewContents,
+  type Replaced,
+  type SharedContext,
+  type SharedSettings,
+  type SharedValue,
+  SharedVault,
+} from './vault.ts'
+
+/**
+ * How long a journal entry may stay the same, as seen by this process, before its refresh counts as interrupted. No clock of
+ * another machine is compared.
+ */
+const INTERRUPTED_MS = 60_000
+/** A journal entry that took longer to write is too old to send the token. Far less than others wait for it. */
+const LATE_SECONDS = 20
+/** Between two reads while another machine renews the session. */
+const PAUSES_MS = [100, 2000] as const
+
+/** A session that many machines share, in etcd. */
+export class SharedStore implements SessionStore {
+  /** Each time somebody else has got ahead, and has renewed the session. */
+  readonly tries = 100
+  readonly vault: SharedVault
+  readonly #context: SharedContext
+  /** What was read last. */
+  #last: SharedValue | Base | undefined
+  /** The journal entry that was seen last, and since when. */
+  #seen: { readonly writer: string; readonly since: number } | undefined
+
+  /** @throws CliError `store_not_configured`, exit 3. */
+  constructor(context: SharedContext, settings: SharedSettings) {
+    this.#context = context
+    this.vault = new SharedVault(context, settings)
+  }
+
+  overtaken(): CliError {
+    return new CliError(
+      'session_busy',
+      Exit.unavailable,
+      `other machines keep renewing the session of profile ${this.vault.paths.profile}`,
+      { hint: 'run this command again' },
+    )
+  }
+
+  async accessToken(): Promise<AccessToken | undefined> {
+    const found = await this.#read()
+    return isValue(found) ? tokenOf(found, this.#context.clock) : undefined
+  }
+
+  async open<T>(
+    options: LockOptions<T>,
+    usable: (record: SessionRecord | SignIn | undefined) => void,
+    work: (session: OpenSession) => Promise<T | typeof STILL_HELD>,
+  ): Promise<T> {
+    const { meanwhile, ...waiting } = options
+    const busy = () => this.overtaken()
+    return untilFree<T>(this.#context, { ...waiting, busy, pausesMs: PAUSES_MS }, async () => {
+      this.#last = undefined
+      const found = await meanwhile?.()
+      if (found !== undefined) return found
+      const current = this.#last ?? (await this.#read())
+      usable(isValue(current) ? current.contents.record : undefined)
+      if (!isValue(current)) return STILL_HELD
+      const snapshot = this.#snapshot(current)
+      return work(new SharedSession(this.#context, this.vault, snapshot))
+    })
+  }
+
+  async #read(): Promise<SharedValue | Base> {
+    this.#last = await readAndOffer(this.#context, this.vault)
+    return this.#last
+  }
+
+  #snapshot(value: SharedValue): Snapshot {
+    const { record, secret, journal } = value.contents
+    const now = this.#context.clock.monotonic()
+    if (journal !== null && journal.writer !== this.#seen?.writer)
+      this.#seen = { writer: journal.writer, since: now }
+    return {
+      record,
+      secret,
+      token: tokenOf(value, this.#context.clock),
+      journal:
+        journal === null
+          ? undefined
+          : {
+              id: journal.writer,
+              sentAt: journal.sentAt,
+              isBeingSent: now - (this.#seen?.since ?? now) < INTERRUPTED_MS,
+            },
+      revision: revisionOf(value),
+    }
+  }
+}
+
+/** The session as one command sees it. */
+class SharedSession implements OpenSession {
+  readonly #context: SharedContext
+  readonly #vault: SharedVault
+  readonly #found: Snapshot
+
+  constructor(context: SharedContext, vault: SharedVault, found: Snapshot) {
+    this.#context = context
+    this.#vault = vault
+    this.#found = found
+  }
+
+  async read(): Promise<Snapshot> {
+    return this.#found
+  }
+
+  prepare(): void {}
+
+  release(): void {}
+
+  async compareAndSwap(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
+    return next.journal !== undefined && next.journal !== seen.journal
+      ? this.#openJournal(seen, next)
+      : this.#settle(seen, next)
+  }
+
+  /** Only when etcd has said that the journal is there may the token leave. */
+  async #openJournal(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
+    const writer = this.#vault.newWriter()
+    const { clock } = this.#context
+    const begun = clock.sinceBoot().seconds
+    const journal = { sha256: fingerprint(seen.secret.value), sentAt: next.journal?.sentAt ?? 0 }
+    try {
+      const replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
+      if (replaced.kind === 'lost') return 'lost'
+      const value = { ...next, journal: own(writer, next), revision: revisionOf(replaced.value) }
+      if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
+      // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
+      await this.#settle(value, { ...seen })
+      return 'lost'
+    } catch (error) {
+      // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
+      const { revision } = baseOf(seen)
+      await keepPending(this.#context, this.#vault, { writer, revision, next: contentsOf(seen) })
+      throw nothingSent(seen.record.profile, error)
+    }
+  }
+
+  /** The outcome is known: whatever happens to etcd, this machine keeps it until it is stored. */
+  async #settle(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
+    const isRenewed = next.secret !== seen.secret
+    let base = baseOf(seen)
+    for (;;) {
+      let replaced: Replaced
+      try {
+        replaced = await this.#vault.replace(base, contentsOf(next), this.#vault.newWriter())
+      } catch (error) {
+        if (!(error instanceof CliError)) throw error
+        return this.#keep(seen, next, error)
+      }
+      if (replaced.kind === 'done') return { value: { ...next, revision: revisionOf(replaced.value) } }
+      const { current } = replaced
+      if (current === undefined) throw signedOutMeanwhile(seen.record)
+      const { record, secret, journal } = current.contents
+      if (record.id !== seen.record.id) throw replacedMeanwhile(seen.record)
+      // Ours was stored, and a later one after it. Or somebody has sent the token once more meanwhile.
+      const isPast = isRenewed
+        ? secret.generation >= next.secret.generation
+        : journal?.writer !== seen.journal?.id
+      if (isPast) return { value: { ...next, revision: revisionOf(current) } }
+      base = current
+    }
+  }
+
+  async #keep(seen: Snapshot, next: SessionValue, error: CliError): Promise<Stored> {
+    const { record } = next
+    const pending = { writer: seen.journal?.id ?? '', revision: 'any', next: contentsOf(next) }
+    const path = await keepPending(this.#context, this.#vault, pending)
+    const value = { ...next, revision: seen.revision }
+    const kept = `it is kept on this machine (${path}), and the next command here puts it into etcd`
+    if (record.ended !== null) return { value, loss: notRecorded(sessionOver(record), error) }
+    if (next.secret === seen.secret) {
+      throw new CliError(error.code, error.exit, `that could not be stored: ${error.message}; ${kept}`, {
+        hint: error.hint,
+        cause: error,
+      })
+    }
+    if (path === undefined) {
+      throw new CliError(
+        'refresh_token_lost',
+        Exit.notSignedIn,
+        `the service renewed the session of profile ${record.profile}, but the new refresh token could not be stored: ${error.message}. No directory of this machine takes it either, so the session cannot continue`,
+        { hint: error.hint, cause: error },
+      )
+    }
+    // Even with --quiet: until then, no other machine can renew the session.
+    await this.#context.stderr.write(
+      `warning: ${sanitizeLine(`the new refresh token could not be stored in etcd (${error.message}); ${kept}. Until then, no other machine can renew the session`)}\n`,
+    )
+    return { value }
+  }
+}
+
+const own = (writer: string, { journal }: SessionValue) => ({
+  id: writer,
+  sentAt: journal?.sentAt,
+  isBeingSent: true,
+})
+
+/** The value as it is stored. What a session that has ended is worth goes. */
+export function contentsOf({ record, secret, token, journal }: SessionValue): NewContents {
+  return {
+    record: { ...record, store: 'etcd' },
+    secret: record.ended === null ? secret : { ...secret, value: 'ended' },
+    token: token ?? null,
+    journal:
+      journal === undefined
+        ? null
+        : { writer: journal.id, sha256: fingerprint(secret.value), sentAt: journal.sentAt ?? 0 },
+  }
+}
+
+function revisionOf({ revision, version, cluster }: Base): string {
+  return `${revision} ${version} ${cluster}`
+}
+
+function baseOf({ revision: text }: Snapshot): Base {
+  const [revision = '0', version = '0', cluster = ''] = text.split(' ')
+  return { revision, version, cluster }
+}
+
+/** The access token, with its age by this machine's clocks. */
+export function tokenOf({ contents }: SharedValue, clock: Clock): AccessToken | undefined {
+  const { token } = contents
+  if (token === null) return undefined
+  return { ...token, received: asHere(token.received, token.expiresInSeconds, clock) }
+}
+
+/**
+ * A moment of another machine, whose time since boot means nothing here. Clocks that differ by less than the lifetime of the
+ * token make it younger than it is, never unusable; the service has the last word.
+ */
+function asHere(then: Moment, lifetimeSeconds: number, clock: Clock): Moment {
+  const now = moment(clock)
+  if (then.boot !== null && then.boot === now.boot) return then
+  const age = (now.wall - then.wall) / 1000
+  return age < 0 && -age < lifetimeSeconds ? now : { ...now, wall: then.wall, sinceBoot: now.sinceBoot - age }
+}

@@ -1,0 +1,178 @@
+import type { Context } from '../../context.ts'
+import { type EtcdAnswer, EtcdClient } from '../../credentials/etcd/client.ts'
+import { type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { loginCommand } from '../../settings/login-command.ts'
+import type { Settings } from '../../settings/settings.ts'
+import { writeDurable } from '../../storage/durable-file.ts'
+import { sharedMemoryFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
+import { readJson } from '../../storage/json-file.ts'
+import type { Contents } from '../../storage/schema.ts'
+import { ensureProfileDirectory, type SessionPaths, sessionPaths } from '../paths.ts'
+import { type SharedAccess, sealingKeys, sharedAccess } from './access.ts'
+
+/** What a session in etcd takes from the context. */
+export type SharedContext = Pick<
+  Context,
+  'http' | 'clock' | 'random' | 'interrupts' | 'directories' | 'environment' | 'program' | 'stderr'
+>
+export type SharedSettings = Pick<Settings, 'profile' | 'chosen'>
+
+export type SharedContents = Contents<typeof sharedSessionFormat>
+/** What a writer says; the rest says who wrote it where. A journal of `own` is that of this write. */
+export type NewContents = Pick<SharedContents, 'record' | 'secret' | 'token'> & {
+  readonly journal: SharedContents['journal'] | { readonly sha256: string; readonly sentAt: number }
+}
+
+/** What a replacement is compared with. */
+export interface Base {
+  /** Of the key; `0` if nothing is there. */
+  readonly revision: string
+  readonly version: string
+  readonly cluster: string
+}
+
+export interface SharedValue extends Base {
+  readonly contents: SharedContents
+}
+
+export type Replaced =
+  | { readonly kind: 'done'; readonly value: SharedValue }
+  /** Somebody else was faster; undefined if the value is gone. */
+  | { readonly kind: 'lost'; readonly current: SharedValue | undefined }
+
+/** The value of one profile in etcd: encrypted, and checked against copies that are put back. */
+export class SharedVault {
+  readonly access: SharedAccess
+  readonly client: EtcdClient
+  readonly paths: SessionPaths
+  readonly #context: SharedContext
+  readonly #settings: SharedSettings
+  #keys: SealingKeys | undefined
+
+  /** @throws CliError `store_not_configured`, exit 3. */
+  constructor(context: SharedContext, settings: SharedSettings) {
+    this.access = sharedAccess(context, settings)
+    this.client = new EtcdClient(context, this.access.etcd)
+    this.paths = sessionPaths(context, settings.profile.value)
+    this.#context = context
+    this.#settings = settings
+  }
+
+  /** Read when it is needed: removing a session takes no key. */
+  get keys(): SealingKeys {
+    this.#keys ??= sealingKeys(this.#context, this.#settings)
+    return this.#keys
+  }
+
+  /**
+   * Reads the value.
+   *
+   * @returns what to compare a new one with, if nothing is there.
+   * @throws CliError `store_key_wrong`, `store_value_unusable`, `store_restored`, `store_refused`, exit 4;
+   *   `store_not_configured`, exit 3; `store_unavailable`, exit 7.
+   */
+  async read(): Promise<SharedValue | Base> {
+    // Before asking: another process of this machine may see a newer one meanwhile.
+    const known = await this.#remembered()
+    const { keys } = this
+    const answer = await this.client.read(this.access.key)
+    const value = await this.#open(answer, keys)
+    if (value === undefined) return { revision: '0', version: '0', cluster: answer.cluster }
+    const { record, secret, cluster } = value.contents
+    if (cluster !== answer.cluster) throw this.#restored('it was written to another cluster of etcd')
+    if (known?.session !== record.id || secret.generation > known.generation) {
+      await this.#remember(value, answer.revision)
+      return value
+    }
+    const isEarlier = known.cluster === cluster && BigInt(answer.revision) < BigInt(known.revision)
+    if (isEarlier || secret.generation < known.generation)
+      throw this.#restored('it is older than the one that this machine has seen last')
+    return value
+  }
+
+  /**
+   * Replaces the value if it is still what was read.
+   *
+   * @param writer a new random name of this write.
+   * @throws CliError as `read`; `store_unavailable`: it may be replaced all the same, even later.
+   */
+  async replace(base: Base, next: NewContents, writer: string): Promise<Replaced> {
+    const { cluster } = base
+    const { journal } = next
+    const contents: SharedContents = {
+      ...next,
+      journal: journal === null || 'writer' in journal ? journal : { ...journal, writer },
+      writer,
+      host: this.#context.program.host || 'unknown',
+      writtenAt: this.#context.clock.now(),
+      cluster,
+      writes: String(BigInt(base.version) + 1n),
+    }
+    const sealed = await seal(sharedSessionFormat.text(contents), this.access.key, this.keys)
+    const answer = await this.client.replace(this.access.key, base.revision, sealed)
+    // The first answer may have been lost.
+    const isOurs = answer.succeeded || answer.found?.text === sealed
+    if (!isOurs) return { kind: 'lost', current: await this.#open(answer, this.keys) }
+    const { revision } = answer.succeeded ? answer : (answer.found ?? answer)
+    const value = { revision, version: contents.writes, cluster, contents }
+    if (contents.journal === null) await this.#remember(value, answer.revision)
+    return { kind: 'done', value }
+  }
+
+  newWriter(): string {
+    return Buffer.from(this.#context.random.bytes(16)).toString('hex')
+  }
+
+  async #open({ found, cluster }: EtcdAnswer, keys: SealingKeys): Promise<SharedValue | undefined> {
+    if (found === undefined) return undefined
+    const { key } = this.access
+    const text = await unseal(found.text, key, keys)
+    let contents: SharedContents
+    try {
+      contents = sharedSessionFormat.parse(JSON.parse(text))
+    } catch (error) {
+      throw unusable(key, error instanceof Error ? error.message : String(error))
+    }
+    if (contents.writes !== found.version) throw unusable(key, 'an earlier copy of it was put back')
+    return { revision: found.revision, version: found.version, cluster, contents }
+  }
+
+  async #remembered(): Promise<Contents<typeof sharedMemoryFormat> | undefined> {
+    try {
+      return await readJson(this.paths.shared, sharedMemoryFormat.parse)
+    } catch (error) {
+      if (error instanceof CliError) return undefined
+      throw error
+    }
+  }
+
+  /** A machine that can't remember is protected by what is in the value. */
+  async #remember({ contents: { record, secret, cluster } }: SharedValue, revision: string): Promise<void> {
+    try {
+      await ensureProfileDirectory(this.#context, this.paths)
+      const { generation } = secret
+      writeDurable(
+        this.paths.shared,
+        sharedMemoryFormat.text({ session: record.id, generation, cluster, revision }),
+      )
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+    }
+  }
+
+  /** A refresh token from before a restore may have been used since. */
+  #restored(why: string): CliError {
+    return new CliError(
+      'store_restored',
+      Exit.notSignedIn,
+      `the session in etcd (${this.access.key}) is not used: ${why}. It was probably restored from a backup, and its refresh token may have been used since. Nothing was sent`,
+      { hint: `sign in again, for the whole fleet: ${loginCommand({ profile: this.paths.profile })}` },
+    )
+  }
+}
+
+/** Whether there is a value. */
+export function isValue(found: SharedValue | Base): found is SharedValue {
+  return 'contents' in found
+}
