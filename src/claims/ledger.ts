@@ -18,7 +18,15 @@ import { isOpen } from './lifecycle.ts'
 /** Characters; a claim has about a thousand. */
 const MAX_ENTRY_LENGTH = 1024 * 1024
 
-export type LedgerContext = Pick<Context, 'clock' | 'directories' | 'stderr' | 'environment'>
+export type LedgerContext = Pick<Context, 'clock' | 'directories' | 'stderr' | 'environment'> & IndexedLedger
+
+/** A ledger whose files have been read once: a run over many domains looks up each by its name or id. */
+export interface IndexedLedger {
+  readonly ledgerIndex?: LedgerIndex
+}
+
+/** The names of the ledger's files by domain name, in lower case, and by placeholder domain id. */
+export type LedgerIndex = ReadonlyMap<string, readonly string[]>
 export type LedgerSettings = Pick<Settings, 'baseUrl' | 'profile' | 'quiet' | 'colorOption' | 'argv'>
 
 /** A claim created or seen on this machine, as it was then. */
@@ -74,35 +82,64 @@ async function writeEntry(
  * The profile's claims at the active service, the most recently created first.
  *
  * @param onDamaged called for each file that can't be read; the file stays where it is
+ * @param about only the claims that this domain name or placeholder domain id may stand for; with an index, only their files
+ *   are read
  */
 export async function readLedger(
+  context: Pick<Context, 'directories'> & IndexedLedger,
+  settings: Pick<Settings, 'baseUrl' | 'profile'>,
+  onDamaged: (error: CliError) => Promise<void>,
+  about?: string,
+): Promise<LedgerEntry[]> {
+  const indexed = about === undefined ? undefined : context.ledgerIndex
+  const entries: LedgerEntry[] = []
+  const files = indexed ? (indexed.get(about?.toLowerCase() ?? '') ?? []) : undefined
+  for await (const { entry } of ledgerFiles(context, settings, onDamaged, files)) entries.push(entry)
+  return entries.sort((one, other) => createdAt(other) - createdAt(one))
+}
+
+/** Reads the ledger once, and keeps only where each claim is. Damaged files are left out. */
+export async function indexLedger(
+  context: Pick<Context, 'directories'>,
+  settings: Pick<Settings, 'baseUrl' | 'profile'>,
+): Promise<LedgerIndex> {
+  const index = new Map<string, string[]>()
+  for await (const { file, entry } of ledgerFiles(context, settings, async () => {}))
+    for (const key of [entry.claim.name?.toLowerCase(), entry.claim.domain_id?.toLowerCase()])
+      if (key) index.set(key, [...(index.get(key) ?? []), file])
+  return index
+}
+
+/** @param only the names of the files to read; by default all */
+export async function* ledgerFiles(
   context: Pick<Context, 'directories'>,
   settings: Pick<Settings, 'baseUrl' | 'profile'>,
   onDamaged: (error: CliError) => Promise<void>,
-): Promise<LedgerEntry[]> {
+  only?: readonly string[],
+): AsyncGenerator<{ readonly file: string; readonly entry: LedgerEntry }, void, void> {
   const directory = ledgerDirectory(context, settings)
-  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw new CliError(
-      'ledger_unreadable',
-      Exit.bug,
-      `couldn't read the claims known on this machine: ${error.message}`,
-      { hint: `check the directory ${directory}`, cause: error },
-    )
-  })
+  const files =
+    only ??
+    (await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return []
+      throw new CliError(
+        'ledger_unreadable',
+        Exit.bug,
+        `couldn't read the claims known on this machine: ${error.message}`,
+        { hint: `check the directory ${directory}`, cause: error },
+      )
+    }))
   const issuer = settings.baseUrl === undefined ? undefined : issuerOf(parseBaseUrl(settings.baseUrl.value))
-  const entries: LedgerEntry[] = []
-  for (const name of names.filter((candidate) => /^[0-9a-f]{32}\.json$/.test(candidate)).sort()) {
+  for (const file of files.filter((candidate) => /^[0-9a-f]{32}\.json$/.test(candidate)).sort()) {
     try {
-      const entry = await readJson(join(directory, name), claimFormat.parse)
+      const entry = await readJson(join(directory, file), claimFormat.parse)
       if (entry !== undefined && (issuer === undefined || entry.issuer === issuer))
-        entries.push(entry as LedgerEntry)
+        yield { file, entry: entry as LedgerEntry }
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       await onDamaged(error)
     }
   }
-  return entries.sort((one, other) => createdAt(other) - createdAt(one))
 }
 
 /**

@@ -55,8 +55,11 @@ export async function resolveClaimOrDomain(
   settings: ResolveSettings,
   start = '',
 ): Promise<ResolvedClaim | { readonly domain: string }> {
-  const entries = await readLedger(context, settings, (error) =>
-    warn(`${error.message}; skipping it`, context, settings),
+  const entries = await readLedger(
+    context,
+    settings,
+    (error) => warn(`${error.message}; skipping it`, context, settings),
+    argument === undefined ? undefined : asLedgerKey(argument),
   )
   if (argument === undefined) return pick(entries, context, settings, start)
   const byId = entries.find((entry) => entry.claim.domain_id === argument)
@@ -73,6 +76,12 @@ export async function resolveClaimOrDomain(
     throw usageError(name.problem, name.fix)
   }
   return { domainId: argument, entry: undefined }
+}
+
+/** The name in its ASCII form, or a placeholder domain id as it is. */
+function asLedgerKey(argument: string): string {
+  const name = checkName(argument)
+  return name.ok ? name.ascii : argument
 }
 
 async function pick(

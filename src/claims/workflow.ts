@@ -162,7 +162,7 @@ async function startOrResume(
   settings: LedgerSettings,
 ): Promise<{ claim: DomainClaim; origin: string; warning?: string | undefined }> {
   const now = context.clock.now()
-  const entries = await readLedger(context, settings, async () => {})
+  const entries = await readLedger(context, settings, async () => {}, request.name)
   const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
   const open = known.filter((claim) => isOpen(claim, now))
   const { region } = request

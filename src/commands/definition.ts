@@ -164,3 +164,10 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
     'a domain name known on this machine (its newest open claim), or a placeholder domain id; asked for on a terminal',
   completion: 'domains',
 }
+
+/** The same for a command that also takes several. */
+export const CLAIM_ARGUMENTS: ArgumentDefinition = {
+  ...CLAIM_ARGUMENT,
+  syntax: '[claim...]',
+  description: `${CLAIM_ARGUMENT.description}; or several`,
+}

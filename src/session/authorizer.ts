@@ -13,11 +13,32 @@ import { requireSameService } from './same-service.ts'
 
 type CredentialContext = RefreshContext & Pick<Context, 'environment'>
 
-/** The credential of a command: the API key in the environment, else what `login` stored for the profile. */
+/**
+ * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need
+ * it at the same time share one look at it, and one renewal; a key is read once.
+ */
 export function createAuthorizer(context: CredentialContext, settings: RefreshSettings): Authorizer {
+  let known: Credential | undefined
+  let asked: Promise<Credential> | undefined
+  const renewals = new Map<string, Promise<Credential | undefined>>()
   return {
-    credential: () => currentCredential(context, settings),
-    refused: (credential) => nextCredential(context, settings, credential),
+    async credential() {
+      if (known !== undefined) return known
+      asked ??= currentCredential(context, settings).finally(() => {
+        asked = undefined
+      })
+      const credential = await asked
+      if (credential.kind === 'api_key') known = credential
+      return credential
+    },
+    async refused(credential) {
+      const { value } = credential
+      const renewal =
+        renewals.get(value) ??
+        nextCredential(context, settings, credential).finally(() => renewals.delete(value))
+      renewals.set(value, renewal)
+      return await renewal
+    },
   }
 }
 
