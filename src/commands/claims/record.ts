@@ -1,6 +1,5 @@
 import { claimWithRecord, warnIfSettled } from '../../claims/known-claim.ts'
-import { endOf } from '../../claims/lifecycle.ts'
-import { asArgument } from '../../claims/lifecycle.ts'
+import { asArgument, endOf } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
