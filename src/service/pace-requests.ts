@@ -87,9 +87,10 @@ export function paceRequests(
           const response = await sendOnce(request)
           const pauseMs = pauseOf(response, request, clock.now())
           if (pauseMs === undefined) return response
+          // Nobody waits for longer: the requests fail, and say why.
+          if (pauseMs > MAX_RETRY_AFTER_MS) return response
           pausedUntil = Math.max(pausedUntil, clock.monotonic() + pauseMs)
-          const isOver = pauseMs > MAX_RETRY_AFTER_MS || clock.monotonic() - started > MAX_WAIT_MS
-          if (response.status !== 429 || isOver) return response
+          if (response.status !== 429 || clock.monotonic() - started > MAX_WAIT_MS) return response
           for await (const _piece of response.body);
         }
       }),

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { readGivenValue } from '../../dns/diagnosis/given-value.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -103,10 +104,11 @@ export async function* readSubjects(source: SubjectSource): AsyncGenerator<Subje
   }
 }
 
-/** How many domains a list has, roughly: for a bar. Undefined if only reading it would tell. */
+/** How many domains a list has, roughly: for a bar. Undefined if it can be read only once. */
 export async function countLines(path: string): Promise<number | undefined> {
   let count = 0
   try {
+    if (!(await stat(path)).isFile()) return undefined
     for await (const line of readLines(openList(path)))
       if (line.kind === 'unreadable' || (line.text.trim() !== '' && !line.text.startsWith('#'))) count += 1
   } catch {
