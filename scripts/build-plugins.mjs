@@ -103,22 +103,22 @@ export function nativeLocks() {
 
 /**
  * Gives cli-table3 and ora the program's own measure of a text's width: cli-table3's version of string-width doesn't know
- * today's emoji. The measure itself loads string-width and wrap-ansi at the first text that isn't plain ASCII, because
- * compiling their patterns takes 25 ms each.
+ * today's emoji. The measure itself loads string-width at the first text in which characters may combine, because
+ * compiling its patterns takes 25 ms.
  */
 export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
   const measure = join(root, 'src/terminal/measure.ts')
-  const replaced = mustHappen('string-width', 'wrap-ansi', ...packages)
+  const replaced = mustHappen('string-width', ...packages)
   return {
     name: 'current-string-width',
     setup(build) {
-      build.onResolve({ filter: /^(string-width|wrap-ansi)$/ }, ({ path, importer }) => {
+      build.onResolve({ filter: /^string-width$/ }, ({ path, importer }) => {
         if (importer === measure) {
           replaced.add(path)
           return { path, namespace: 'late-package' }
         }
         const user = /.*[\\/]node_modules[\\/]([^\\/]+)/.exec(importer)?.[1]
-        if (path !== 'string-width' || !packages.includes(user)) return undefined
+        if (!packages.includes(user)) return undefined
         replaced.add(user)
         // Relative: source maps are published, and name it.
         return { path: `./${relative(root, measure)}`, namespace: 'measure' }
@@ -145,23 +145,25 @@ export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
 /**
  * Puts the modules that every command needs into one chunk: 5 to 13 ms of a start. Left to itself, esbuild makes a chunk
  * for each set of commands that share a module, and Node takes time to find and load each file. Here every module that is
- * imported dynamically also imports the core, so that all of them form one set.
+ * imported dynamically, a package too, also imports the core, so that all of them form one set.
  *
- * @param core paths below the root
+ * @param core modules, as one imports them from the root
  */
 export function coreChunk(root, core) {
   return {
     name: 'core-chunk',
     setup(build) {
-      build.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) =>
-        kind === 'dynamic-import'
-          ? { path: relative(root, join(resolveDir, path)), namespace: 'with-core' }
-          : undefined,
-      )
+      build.onResolve({ filter: /.*/ }, ({ path, kind, resolveDir }) => {
+        if (kind !== 'dynamic-import') return undefined
+        const own = path.startsWith('.')
+        return { path: own ? `./${relative(root, join(resolveDir, path))}` : path, namespace: 'with-core' }
+      })
       build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
         contents: [
-          ...core.map((file) => `import ${JSON.stringify(`./${file}`)}`),
-          `export * from ${JSON.stringify(`./${path}`)}`,
+          ...core.map((one) => `import ${JSON.stringify(one)}`),
+          `export * from ${JSON.stringify(path)}`,
+          // A package; `export *` leaves out its default.
+          ...(path.startsWith('.') ? [] : [`export { default } from ${JSON.stringify(path)}`]),
         ].join('\n'),
         resolveDir: root,
       }))

@@ -11,15 +11,22 @@ const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const dist = join(root, 'dist')
 const modules = join(dist, 'modules')
 
-/** What every command needs, and what nearly every one adds. */
+/** What every command needs, what nearly every one adds, and what is too small for a file of its own. */
 const CORE = [
-  'src/main.ts',
-  'src/commands/definition.ts',
-  'src/session/authorizer.ts',
-  'src/session/connect.ts',
-  'src/service/imports.ts',
-  'src/imports/columns.ts',
-  'src/commands/lists.ts',
+  './src/main.ts',
+  './src/commands/definition.ts',
+  './src/session/authorizer.ts',
+  './src/session/connect.ts',
+  './src/service/claims.ts',
+  './src/service/grants.ts',
+  './src/service/imports.ts',
+  './src/service/types.ts',
+  './src/imports/columns.ts',
+  './src/commands/lists.ts',
+  'node:async_hooks',
+  'node:buffer',
+  'node:url',
+  'node:util',
 ]
 
 /** Takes its own xdg-open if it has an address, else the system's. */
@@ -41,7 +48,7 @@ const common = {
 await rm(dist, { recursive: true, force: true })
 const { metafile } = await build({
   ...common,
-  entryPoints: { main: 'src/main.ts', 'keychain-helper': 'src/credentials/keychain-helper.ts' },
+  entryPoints: ['src/main.ts'],
   outdir: modules,
   bundle: true,
   splitting: true,
@@ -49,7 +56,6 @@ const { metafile } = await build({
   // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
   chunkNames: '[name]-[hash]',
   define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version) },
-  external: ['keytar'],
   plugins: [leanUndici(), currentStringWidth(root), nodeBuiltins(), nativeLocks(), coreChunk(root, CORE)],
   metafile: true,
 })
@@ -64,11 +70,8 @@ for (const path of Object.keys(metafile.inputs).filter((name) => !/^[\w-]+:/.tes
 // esbuild splits only ES modules, and Node loads CommonJS faster: at once, without its asynchronous loader and thread
 // pool. This file comes first, because esbuild reads it to decide how one chunk imports another's default export.
 await writeFile(join(dist, 'package.json'), '{ "type": "commonjs" }\n')
-await build({
+const commonjs = {
   ...common,
-  entryPoints: (await readdir(modules))
-    .filter((name) => name.endsWith('.js'))
-    .map((name) => join(modules, name)),
   outdir: dist,
   format: 'cjs',
   // `import()` becomes `require`; otherwise it would start the asynchronous loader after all.
@@ -80,6 +83,20 @@ await build({
   },
   // Any other member of import.meta.
   logOverride: { 'empty-import-meta': 'error' },
+}
+await build({
+  ...commonjs,
+  entryPoints: (await readdir(modules))
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => join(modules, name)),
+})
+// A program of its own: a file that it shared with the main one would be one more at every start.
+await build({
+  ...commonjs,
+  entryPoints: ['src/credentials/keychain-helper.ts'],
+  bundle: true,
+  // keytar is installed, and no other package can slip in without its license.
+  packages: 'external',
 })
 await rm(modules, { recursive: true })
 

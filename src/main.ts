@@ -31,6 +31,7 @@ export async function main(): Promise<ExitCode> {
   // Programs that are started from here, such as a browser, must not get our variables, least of all a secret.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
+  const { interrupts } = signals
   const closeLostTerminals = watchTerminals()
   // A promise of the runtime that nobody can await must not end a process whose token is being exchanged.
   process.on('unhandledRejection', (reason) => {
@@ -43,8 +44,8 @@ export async function main(): Promise<ExitCode> {
     directories,
     platform,
     stdin: realInput(),
-    stdout: realOutput(() => process.stdout, 1, platform),
-    stderr: realOutput(() => process.stderr, 2, platform, 'may be lost'),
+    stdout: realOutput(() => process.stdout, 1, platform, interrupts.signal),
+    stderr: realOutput(() => process.stderr, 2, platform, interrupts.signal, 'may be lost'),
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,
@@ -74,7 +75,7 @@ export async function main(): Promise<ExitCode> {
         return keychain.call(request)
       },
     },
-    interrupts: signals.interrupts,
+    interrupts,
   }
   try {
     return await Promise.race([run(process.argv.slice(2), context), signals.abandoned])

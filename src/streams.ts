@@ -1,13 +1,19 @@
-import { fstatSync, writeSync } from 'node:fs'
+import { fstatSync, statSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { type Input, type Output, OutputClosedError } from './context.ts'
 import { CliError, Exit } from './errors.ts'
 import { closeQuietly } from './storage/file-errors.ts'
 
-/** Only a character device can be a terminal: otherwise `node:tty`, and the network with it, need not be loaded. */
+/**
+ * Only a character device other than the null device can be a terminal: for anything else `node:tty`, and the network with
+ * it, need not be loaded. Programs and schedulers that start this one often give it the null device.
+ */
 function isTerminal(fd: number): boolean {
   try {
-    if (!fstatSync(fd).isCharacterDevice()) return false
+    const stats = fstatSync(fd)
+    if (!stats.isCharacterDevice()) return false
+    // Windows has no such path, and therefore no such device.
+    if (stats.rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) return false
   } catch {
     // A closed descriptor, or a system that doesn't say.
   }
@@ -47,11 +53,14 @@ export function realInput(): Input {
 }
 
 /** Every system's pipe takes this much at once if nobody has written to it. */
-const FIRST_PIECE_BYTES = 16 * 1024
+const ROOM_BYTES = 16 * 1024
+/** The most that one unit of a string's length takes in UTF-8. */
+const UTF8_BYTES = 3
 
 /**
  * Standard output or standard error, as a command gets it.
  *
+ * @param interrupt ends the wait for a reader that does not read
  * @param loss `may be lost` for messages beside the data: if a log is full, or its reader went away, the work continues,
  *   and the exit code still says how it ended. To end quietly would say that it was done.
  */
@@ -59,11 +68,12 @@ export function realOutput(
   stream: () => NodeJS.WriteStream,
   fd: number,
   platform: NodeJS.Platform,
+  interrupt: AbortSignal,
   loss?: 'may be lost',
 ): Output {
   let closed = false
   let listening = false
-  let first = true
+  let room = platform === 'win32' ? 0 : ROOM_BYTES
   const throughStream = (data: string | Uint8Array) =>
     new Promise<void>((resolve, reject) => {
       if (!listening) {
@@ -73,7 +83,13 @@ export function realOutput(
           closed = true
         })
       }
-      stream().write(data, (error) => (error ? reject(error) : resolve()))
+      const stop = () => reject(interrupt.reason)
+      interrupt.addEventListener('abort', stop, { once: true })
+      stream().write(data, (error) => {
+        interrupt.removeEventListener('abort', stop)
+        if (error) reject(error)
+        else resolve()
+      })
     })
   return {
     get isTTY() {
@@ -91,12 +107,16 @@ export function realOutput(
       if (closed && loss !== undefined) return
       if (closed) throw new OutputClosedError('the reader went away')
       try {
-        const rest: string | Uint8Array = first && platform !== 'win32' ? writeDirectly(fd, text) : text
-        first = false
-        if (rest.length > 0) await throughStream(rest)
+        // Once a piece has gone through the stream, the others must follow it there.
+        room -= UTF8_BYTES * text.length
+        const rest = room < 0 || isTerminal(fd) ? text : writeDirectly(fd, text)
+        if (rest.length === 0) return
+        room = 0
+        await throughStream(rest)
       } catch (error) {
         closed = true
         if (loss !== undefined) return
+        if (error === interrupt.reason) throw error
         const code = (error as NodeJS.ErrnoException).code
         const gone = code === 'EPIPE' || code === 'EOF'
         throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)
@@ -106,12 +126,11 @@ export function realOutput(
 }
 
 /**
- * Writes to a file or a pipe without a stream, which would load the network with it: most commands write only once.
+ * Writes to a file or a pipe without a stream, which would load the network with it: most commands write little.
  *
  * @returns the rest, which has to go through the stream.
  */
 function writeDirectly(fd: number, text: string): string | Uint8Array {
-  if (text.length > FIRST_PIECE_BYTES / 3 || isTerminal(fd)) return text
   const bytes = Buffer.from(text)
   try {
     return bytes.subarray(writeSync(fd, bytes))

@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,6 +47,42 @@ it('only the topics of help load their texts', () => {
   expect(loaded(['help', 'ci'])).toMatch(/dist[/\\]+topics-/)
   for (const words of [['--help'], ['claim', '--help'], ['help', 'claim'], ['config', 'list']])
     expect(loaded(words)).not.toContain('topics-')
+})
+
+describe('a start', () => {
+  /** What a command has loaded when it ends: files of the program, and Node's own modules. */
+  function loaded(words: readonly string[], stdin: 'ignore' | 'pipe') {
+    const [spy, list] = [join(directory, 'spy.cjs'), join(directory, 'loaded.json')]
+    writeFileSync(
+      spy,
+      `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(list)}, JSON.stringify({
+        files: Object.keys(require.cache).map((path) => require('node:path').basename(path)),
+        modules: process.moduleLoadList,
+      })))`,
+    )
+    const args = ['--require', spy, join(root, 'bin/mailclaim.js'), ...words]
+    spawnSync(process.execPath, args, { stdio: [stdin, 'pipe', 'pipe'], env: {} })
+    return JSON.parse(readFileSync(list, 'utf8')) as { files: string[]; modules: string[] }
+  }
+
+  it('reads the same three files, whatever it is for', () => {
+    for (const words of [['--version'], ['--help'], ['imports', 'lst']])
+      expect(loaded(words, 'ignore').files.filter((name) => name !== 'spy.cjs')).toEqual([
+        'mailclaim.js',
+        'main.js',
+        expect.stringMatching(/^chunk-/),
+      ])
+  })
+
+  it.each(['ignore', 'pipe'] as const)(
+    'loads neither streams nor the network without a terminal (standard input: %s)',
+    (stdin) => {
+      for (const words of [['--version'], ['--help'], ['imports', 'lst']]) {
+        const { modules } = loaded(words, stdin)
+        expect(modules.filter((name) => /^NativeModule (stream|net|tty)$/.test(name))).toEqual([])
+      }
+    },
+  )
 })
 
 describe.runIf(needs('posix'))('keeping what was compiled', () => {

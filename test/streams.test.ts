@@ -1,12 +1,12 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { realOutput } from '../src/streams.ts'
 
-/** What reaches the file descriptor directly, and what goes through the stream, after two writes. */
-async function written(platform: NodeJS.Platform) {
+/** What reaches the file descriptor directly, and what goes through the stream. */
+async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-streams-'))
   const file = join(directory, 'output')
   const fd = openSync(file, 'w')
@@ -15,16 +15,42 @@ async function written(platform: NodeJS.Platform) {
     rmSync(directory, { recursive: true })
   })
   const stream = new PassThrough()
-  const output = realOutput(() => stream as unknown as NodeJS.WriteStream, fd, platform)
-  await output.write('one ')
-  await output.write('two')
+  const output = realOutput(
+    () => stream as unknown as NodeJS.WriteStream,
+    fd,
+    platform,
+    new AbortController().signal,
+  )
+  for (const piece of pieces) await output.write(piece)
   return { direct: readFileSync(file, 'utf8'), streamed: String(stream.read() ?? '') }
 }
 
-test('the first write goes directly to a file, and later ones through the stream', async () => {
-  expect(await written('linux')).toEqual({ direct: 'one ', streamed: 'two' })
+test('what any pipe has room for goes directly to a file, and everything after that through the stream', async () => {
+  const long = 'x'.repeat(8 * 1024)
+  expect(await written('linux', ['one ', 'two'])).toEqual({ direct: 'one two', streamed: '' })
+  expect(await written('linux', ['one ', long, 'two'])).toEqual({ direct: 'one ', streamed: `${long}two` })
 })
 
 test('on Windows every write goes through the stream', async () => {
-  expect(await written('win32')).toEqual({ direct: '', streamed: 'one two' })
+  expect(await written('win32', ['one ', 'two'])).toEqual({ direct: '', streamed: 'one two' })
+})
+
+test.each([
+  ['standard output', undefined],
+  ['a log, which may be lost,', 'may be lost'],
+] as const)('%s that nobody reads does not hold up an interrupt', async (_, loss) => {
+  const stuck = new Writable({ write() {} })
+  const interrupts = new AbortController()
+  const output = realOutput(
+    () => stuck as unknown as NodeJS.WriteStream,
+    -1,
+    'win32',
+    interrupts.signal,
+    loss,
+  )
+  const written = output.write('never read')
+  const reason = new Error('interrupted')
+  interrupts.abort(reason)
+  if (loss === undefined) await expect(written).rejects.toBe(reason)
+  else await written
 })

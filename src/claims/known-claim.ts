@@ -5,7 +5,7 @@ import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type NoticeSettings, warn } from '../terminal/notices.ts'
 import { recordClaim } from './ledger.ts'
-import { endOf, nameOf, stateOf } from './lifecycle.ts'
+import { nameOf, stateOf } from './lifecycle.ts'
 import type { ResolvedClaim } from './resolve.ts'
 
 /**
@@ -24,14 +24,12 @@ export async function claimWithRecord(
   return claim
 }
 
-/** Warns if the claim no longer needs its record, so that nobody works on DNS for it. */
-export async function warnIfSettled(
+/** Warns if the claim is completed and no longer needs its record, so that nobody works on DNS for it. */
+export async function warnIfCompleted(
   claim: DomainClaim,
-  context: Pick<Context, 'clock' | 'stderr' | 'environment'>,
+  context: Pick<Context, 'stderr' | 'environment'>,
   settings: NoticeSettings,
 ): Promise<void> {
-  const end = endOf(claim, context.clock.now())
-  if (end !== undefined) await warn(`${end.message}; ${end.hint}`, context, settings)
-  else if (stateOf(claim).phase === 'completed')
+  if (stateOf(claim).phase === 'completed')
     await warn(`the claim is completed: ${nameOf(claim)} no longer needs this record`, context, settings)
 }

@@ -72,9 +72,7 @@ export async function resolveClaimOrDomain(
     const others = older.filter(({ claim }) => isOpen(claim, now)).map((entry) => found(entry).domainId)
     return { ...found(byName), others }
   }
-  if (!/^[\w-]{1,128}$/.test(argument)) {
-    throw usageError(name.problem, name.fix)
-  }
+  if (!/^[\w-]{1,128}$/.test(argument)) throw usageError(name.problem, name.fix)
   return { domainId: argument, entry: undefined }
 }
 

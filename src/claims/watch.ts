@@ -46,6 +46,8 @@ export interface WatchResult {
 
 /** Milliseconds between polls. */
 const DELAYS = { first: 2000, max: 30_000 } as const
+/** The same right after a verification request, which often takes no longer than a second or two. */
+const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 
 /** How long to watch a claim that had already expired by this machine's clock, in milliseconds: clocks differ. */
 const SKEW_MS = 30_000
@@ -73,7 +75,8 @@ export async function* watchClaim(
     claim,
   })
 
-  for await (const polled of poll(fetch, { ...options, delays: DELAYS }, context)) {
+  const delays = options.isVerifying ? VERIFYING_DELAYS : DELAYS
+  for await (const polled of poll(fetch, { ...options, delays }, context)) {
     if (polled.kind === 'timeout') break
     if (polled.kind === 'failure') {
       const text = retryMessage(polled)

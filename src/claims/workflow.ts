@@ -180,7 +180,7 @@ async function startOrResume(
     if (found !== undefined) await recordClaim(found.claim, context, settings)
     if (found !== undefined && stateOf(found.claim).phase !== 'ended') {
       const unapplied = unappliedWarning(request, found.claim)
-      const create = `mailclaim claims create${asArgument(found.claim)} with these options starts another, with its own TXT record`
+      const create = `to start another, with its own TXT record, use these options with: mailclaim claims create${asArgument(found.claim)}`
       return {
         claim: found.claim,
         origin: `resumed: ${stateOf(found.claim).description}`,

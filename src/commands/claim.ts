@@ -23,6 +23,7 @@ import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
+import { withGivenOptions } from '../settings/suggested-commands.ts'
 import { commandLine } from '../shell-quote.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
@@ -256,7 +257,10 @@ async function asChecklist(
   const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
   const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette, progress)
   try {
-    return await drain(events, (event) => list && show(event, list, placeOf))
+    return await drain(events, (event) => {
+      const message = withGivenOptions(event.message, settings.argv)
+      return list && show({ ...event, message }, list, placeOf)
+    })
   } finally {
     await list?.end()
   }

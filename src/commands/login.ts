@@ -1,43 +1,29 @@
 import type { Context } from '../context.ts'
-import { type CliError, usageError } from '../errors.ts'
-import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
-import { redirectTarget } from '../oauth/redirect-uri.ts'
-import { scopeDifference } from '../oauth/scopes.ts'
-import { exchangeCode } from '../oauth/token-endpoint.ts'
-import { requireApiKey, tryApiKey } from '../session/api-key.ts'
-import { replaceSession, storeApiKey } from '../session/replace.ts'
+import { CliError } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
-import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import { parsePort, parseSeconds } from '../settings/parse-value.ts'
-import {
-  isProgramFormat,
-  requireBaseUrl,
-  requireClientId,
-  type Settings,
-  settingValue,
-} from '../settings/settings.ts'
-import { SETTINGS, type StoreKind } from '../settings/table.ts'
+import { type Settings, settingValue } from '../settings/settings.ts'
 import type { Column } from '../terminal/columns.ts'
-import { hint, note, warn } from '../terminal/notices.ts'
-import { writeJsonLine, writeOutcome } from '../terminal/output.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
-import { readApiKey } from './api-key-input.ts'
+import { note, warn } from '../terminal/notices.ts'
+import { writeOutcome } from '../terminal/output.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
+import { signInWithApiKey } from './login-api-key.ts'
+import {
+  type BrowserFlags,
+  compareScopes,
+  DEFAULT_TIMEOUT_SECONDS,
+  needsPerson,
+  signInWithBrowser,
+} from './login-browser.ts'
+import { askForMissing } from './login-questions.ts'
 import { settingOptions } from './program.ts'
-import { usableStore } from './usable-store.ts'
 
-interface LoginFlags {
-  readonly port?: number
-  readonly redirectUri?: string
-  readonly browser?: boolean
-  readonly timeout?: number
-  readonly authorizationEndpoint?: string
+interface LoginFlags extends BrowserFlags {
   readonly withApiKey?: true
   readonly check?: boolean
 }
 
-const DEFAULT_TIMEOUT_SECONDS = 300
 /** What `--json` and `--format jsonl` write before the result. */
 const LOGIN_EVENTS = {
   authorization: 'the address (url) that a person has to open and approve; the command waits for that',
@@ -112,39 +98,14 @@ An API key is tried with the service before it is stored; if the service refuses
   async run({ options }, context, given) {
     if (given.noInput && !options.withApiKey) throw needsPerson(given)
     const settings = await askForMissing(given, options.withApiKey === true, context)
-    const chosenStore = settingValue('store', settings)
+    const store = settingValue('store', settings)
     const issuer = issuerOfLogin(settings)
-    if (options.withApiKey) return storeKey(chosenStore, issuer, options.check !== false, context, settings)
-    const scopes = settingValue('scope', settings) ?? []
-    const resource = settingValue('resource', settings)
-    const target = redirectTarget(options.redirectUri, options.port)
-    // What could fail after the browser's part is tried before it.
-    requireBaseUrl(settings)
-    requireClientId(settings)
-    const store = await usableStore(chosenStore, 'refresh_token', context, settings)
-    const again = loginOptions(store, issuer, settings)
-
-    const session = await login(
-      {
-        scopes,
-        resource,
-        target,
-        openBrowser: opensBrowser(options, settings) && !context.environment.ssh,
-        readInput: canPaste(options, context, settings),
-        timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
-        issuer,
-        authorizationEndpoint: options.authorizationEndpoint,
-        again: { ...again, typed: settings.argv },
-      },
-      // A hint of the exchange may add --with-api-key, which most options conflict with.
-      (code) => storeSession(code, scopes, resource, store, loginCommand(again), context, settings),
-      reporter(context, settings),
-      context,
-      settings,
-    )
+    const session = options.withApiKey
+      ? await signInWithApiKey(store, options.check !== false, context, settings)
+      : await signInWithBrowser(options, store, issuer, context, settings)
     await remember(issuer, settings, context)
     await announce(session, context, settings)
-    await compareScopes(scopes, session.record.scope, context, settings)
+    if (session.record.kind === 'oauth') await compareScopes(session.record.scope, context, settings)
   },
 })
 
@@ -162,138 +123,6 @@ function issuerOfLogin(settings: Settings): string | undefined {
   return issuer === base ? undefined : issuer
 }
 
-/** The options that have to be typed again, because the profile remembers them only after a successful login. */
-function loginOptions(
-  store: StoreKind,
-  issuer: string | undefined,
-  { profile, profileConfig, baseUrl, clientId }: Settings,
-): LoginCommandOptions {
-  return {
-    profile: profile.value,
-    store: store === profileConfig.store ? undefined : store,
-    baseUrl: baseUrl?.source === 'flag' ? baseUrl.value : undefined,
-    clientId: clientId?.source === 'flag' ? clientId.value : undefined,
-    issuer: issuer === profileConfig.issuer ? undefined : issuer,
-  }
-}
-
-/** Reports scopes that differ from those requested: otherwise a command would be refused, much later. */
-async function compareScopes(
-  requested: readonly string[],
-  granted: string | null,
-  context: Context,
-  settings: Settings,
-): Promise<void> {
-  if (requested.length === 0 || granted === null) return
-  const { missing, extra } = scopeDifference(requested, granted)
-  if (missing.length > 0) await warn(`requested but not granted: ${missing.join(' ')}`, context, settings)
-  if (extra.length > 0) await note(`Granted without being requested: ${extra.join(' ')}`, context, settings)
-}
-
-/** A program that asks for JSON decides itself where the address is opened. */
-function opensBrowser(options: LoginFlags, settings: Settings): boolean {
-  return options.browser !== false && !isProgramFormat(settings)
-}
-
-/** Whether the redirect can be pasted: on a terminal that allows questions, or in a pipe where no browser is opened. */
-function canPaste(options: LoginFlags, context: Context, settings: Settings): boolean {
-  return settings.interactive || (!opensBrowser(options, settings) && !context.stdin.isTTY)
-}
-
-function needsPerson(settings: Settings): CliError {
-  const again = loginCommand(loginOptions(settingValue('store', settings), undefined, settings))
-  return usageError(
-    'a sign-in with the browser needs a person, which --no-input or MAILCLAIM_NO_INPUT rules out',
-    `pipe in an API key: ${again} --with-api-key < key.txt, or set MAILCLAIM_API_KEY; if a person can approve, allow input`,
-  )
-}
-
-/** Asks a person for what is not configured; a script gets an error later. */
-async function askForMissing(settings: Settings, withApiKey: boolean, context: Context): Promise<Settings> {
-  if (!settings.interactive) return settings
-  let { baseUrl, clientId } = settings
-  if (baseUrl === undefined) {
-    await note(
-      'Nothing is configured yet. To try it without an account, run mailclaim sandbox in another terminal.',
-      context,
-      settings,
-    )
-    const value = await context.prompts.input({
-      message: 'Base URL of the service:',
-      validate: (text) => validate(() => parseBaseUrl(text)),
-    })
-    baseUrl = { value, source: 'flag' }
-  }
-  if (clientId === undefined && !withApiKey) {
-    const value = await context.prompts.input({
-      message: 'OAuth client id:',
-      validate: (text) => validate(() => SETTINGS.client_id.parse(text, 'client-id')),
-    })
-    clientId = { value, source: 'flag' }
-  }
-  return { ...settings, baseUrl, clientId }
-}
-
-function validate(check: () => unknown): true | string {
-  try {
-    check()
-    return true
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
-
-/** Exchanges the code and stores the tokens; this replaces the old session. */
-async function storeSession(
-  code: ReceivedCode,
-  scopes: readonly string[],
-  resource: string | undefined,
-  store: StoreKind,
-  again: string,
-  context: Context,
-  settings: Settings,
-): Promise<StoredOAuthSession> {
-  const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
-  const tokens = await exchangeCode(context, {
-    base: code.base,
-    clientId: code.clientId,
-    settings,
-    callback: code.parameters,
-    redirectUri: code.redirectUri,
-    codeVerifier: code.codeVerifier,
-    requestedScope,
-    login: again,
-  })
-  return replaceSession(context, settings, {
-    base: code.base,
-    clientId: code.clientId,
-    scope: requestedScope,
-    resource,
-    tokens,
-    store,
-  })
-}
-
-type StoredOAuthSession = Awaited<ReturnType<typeof replaceSession>>
-type StoredSession = StoredOAuthSession | Awaited<ReturnType<typeof storeApiKey>>
-
-async function storeKey(
-  chosenStore: StoreKind,
-  issuer: string | undefined,
-  isTried: boolean,
-  context: Context,
-  settings: Settings,
-): Promise<void> {
-  const base = isTried || settings.baseUrl !== undefined ? requireBaseUrl(settings) : undefined
-  const store = await usableStore(chosenStore, 'api_key', context, settings)
-  const value = await readApiKey(context, settings)
-  requireApiKey(value)
-  if (isTried) await tryApiKey(context, settings, value)
-  const session = await storeApiKey(context, settings, { value, base, store })
-  await remember(issuer, settings, context)
-  await announce(session, context, settings)
-}
-
 /** Saves where the profile signed in, so that the next command needs no options. */
 async function remember(issuer: string | undefined, settings: Settings, context: Context): Promise<void> {
   const profile = settings.profile.value
@@ -304,14 +133,25 @@ async function remember(issuer: string | undefined, settings: Settings, context:
   }
   const known = config?.base_url === fields.base_url && config?.client_id === fields.client_id
   if (known && config?.issuer === issuer) return
-  await updateConfig(context, (changed) => {
-    const { issuer: _replaced, ...others } = changed.profiles[profile] ?? {}
-    changed.profiles[profile] = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
-  })
+  try {
+    await updateConfig(context, (changed) => {
+      const { issuer: _replaced, ...others } = changed.profiles[profile] ?? {}
+      changed.profiles[profile] = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
+    })
+  } catch (error) {
+    // The sign-in is stored and works without it.
+    if (!(error instanceof CliError)) throw error
+    await warn(
+      `where you signed in could not be saved, so later commands need --base-url or MAILCLAIM_BASE_URL: ${error.message}`,
+      context,
+      settings,
+    )
+  }
 }
 
+/** Says what was stored and where, and prints the result. */
 async function announce(
-  { record, kept }: StoredSession,
+  { record, kept }: Awaited<ReturnType<typeof signInWithApiKey | typeof signInWithBrowser>>,
   context: Context,
   settings: Settings,
 ): Promise<void> {
@@ -345,36 +185,4 @@ async function announce(
     },
     COLUMNS,
   )
-}
-
-/** Everything here is needed to continue, so --quiet doesn't silence it. */
-function reporter(context: Context, settings: Settings): LoginReporter {
-  const always = { ...settings, quiet: false }
-  const say = (text: string) => note(text, context, always)
-  return {
-    async ready(url, browser, readsInput) {
-      if (isProgramFormat(settings)) {
-        const at = new Date(context.clock.now()).toISOString()
-        // Whole: --fields selects from the result.
-        const event = { event: 'authorization', at, message: 'open this address', url }
-        await writeJsonLine(context, { fields: undefined }, event)
-      }
-      await say(
-        browser === 'opening'
-          ? 'Opening the browser. If nothing opens, go to:'
-          : 'Open this address in a browser:',
-      )
-      await say(`\n  ${sanitizeLine(url)}\n`)
-      if (readsInput)
-        await say('If the browser runs on another machine, paste the address of its last page here.')
-      await say('Waiting for your approval …')
-    },
-    async browserFailed() {
-      await say('No browser could be opened. Open the address above yourself.')
-    },
-    async ignored(why, next) {
-      await warn(`an answer was ignored: ${why}`, context, always)
-      if (next !== undefined) await hint(next, context, always)
-    },
-  }
 }

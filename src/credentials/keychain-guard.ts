@@ -33,7 +33,7 @@ export async function prepareGuard(
       Exit.notSignedIn,
       `the keychain cannot be used: its lock belongs in the home directory that the system knows for this user, and ${why}`,
       {
-        hint: `keep the secret in a file that only you can read (${loginCommand({ profile: profileOf(location.name), store: 'file' })}), or use an API key (MAILCLAIM_API_KEY)`,
+        hint: `use an API key (MAILCLAIM_API_KEY), or keep the secret in a file that only you can read: ${loginCommand({ profile: profileOf(location.name), store: 'file' })}`,
         cause,
       },
     )

@@ -104,7 +104,7 @@ function alternatives(reason: Failure['reason'], profile: string): string {
       : reason === 'no_bus' || reason === 'no_service'
         ? 'start one'
         : 'unlock it'
-  return `${first}, or keep the secret in a file that only you can read (${loginCommand({ profile, store: 'file' })}), or use an API key (MAILCLAIM_API_KEY)`
+  return `${first}, or use an API key (MAILCLAIM_API_KEY), or keep the secret in a file that only you can read: ${loginCommand({ profile, store: 'file' })}`
 }
 
 /** The error for an item that should exist and that the keychain doesn't return. */

@@ -99,7 +99,7 @@ async function fetchMetadata(
         {
           hint:
             issuer === undefined
-              ? 'check the base URL and the network; mailclaim doctor checks both'
+              ? 'check the base URL and the network: mailclaim doctor'
               : 'check --issuer and the network; with --authorization-endpoint, this machine need not reach it',
           cause: error,
         },

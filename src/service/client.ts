@@ -3,7 +3,7 @@ import { CliError, Exit, usageError } from '../errors.ts'
 import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
 import { formatDuration } from '../terminal/duration.ts'
-import { note } from '../terminal/notices.ts'
+import { note, withWaitingNote } from '../terminal/notices.ts'
 import {
   describeCredential,
   MAX_BODY_BYTES,
@@ -14,7 +14,16 @@ import {
 } from './answers.ts'
 import { type Authorizer, type Credential, isBearerToken } from './authorizer.ts'
 import { logExchanges } from './exchange-log.ts'
-import { backoff, isTemporary, MAX_ATTEMPTS, MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
+import {
+  backoff,
+  DEADLINE_MS,
+  isTemporary,
+  MAX_ATTEMPTS,
+  MAX_CONNECTS,
+  MAX_RETRY_AFTER_MS,
+  parseRetryAfter,
+  RECONNECT_MS,
+} from './retry.ts'
 
 export interface ServiceAnswer {
   /** 2xx. */
@@ -44,7 +53,7 @@ export interface ServiceClient {
 export interface ServiceClientOptions {
   readonly context: Pick<
     Context,
-    'http' | 'clock' | 'random' | 'interrupts' | 'stderr' | 'program' | 'platform'
+    'http' | 'clock' | 'random' | 'interrupts' | 'stderr' | 'environment' | 'program' | 'platform'
   >
   readonly settings: Pick<Settings, 'baseUrl' | 'httpTimeoutMs' | 'profile' | 'verbose' | 'quiet'>
   readonly authorizer: Authorizer
@@ -54,8 +63,9 @@ export interface ServiceClientOptions {
  * A client for the operations of section 4 that need a credential.
  *
  * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can
- * have been sent, or after a 429 or 503 with `Retry-After`. After a 401 the authorizer is asked for another credential,
- * once. Redirects are not followed.
+ * have been sent, or after a 429 or 503 with `Retry-After`. All of it takes 45 seconds at most (or one timeout, if that
+ * is longer) and as long as the service asks to wait; after two seconds of silence stderr says what it waits for. After
+ * a 401 the authorizer is asked for another credential, once. Redirects are not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
@@ -68,12 +78,21 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
     const signal = options.signal ?? interrupts.signal
     let credential = requireSendable(await authorizer.credential())
     let isRenewed = false
+    let end = clock.monotonic() + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
 
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
-      const outcome = await attempt({ ...request, namesItem: options.namesItem ?? true }, credential, signal)
+      const timeoutMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
+      const prepared = { ...request, namesItem: options.namesItem ?? true, timeoutMs }
+      const outcome = await withWaitingNote(
+        `Waiting for ${base.host} …`,
+        context,
+        // Who polls says itself what it waits for.
+        { quiet: settings.quiet || options.maxAttempts === 1 },
+        attempt(prepared, credential, signal),
+      )
       if ('answer' in outcome) return outcome.answer
-      const { failure, isRetryable } = outcome
+      const { failure, isRetryable, isUnconnected } = outcome
       if (failure.status === 401 && !isRenewed) {
         isRenewed = true
         const other = await authorizer.refused(credential)
@@ -84,9 +103,11 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
         }
       }
       const { message, retryAfterMs = 0 } = failure
-      const isLast = attempts >= (options.maxAttempts ?? MAX_ATTEMPTS)
-      if (!isRetryable || isLast || retryAfterMs > MAX_RETRY_AFTER_MS) throw failure
-      const delay = Math.max(retryAfterMs, backoff(attempts, random))
+      const most = Math.min(options.maxAttempts ?? MAX_ATTEMPTS, isUnconnected ? MAX_CONNECTS : MAX_ATTEMPTS)
+      if (!isRetryable || attempts >= most || retryAfterMs > MAX_RETRY_AFTER_MS) throw failure
+      end += retryAfterMs
+      const delay = isUnconnected ? RECONNECT_MS : Math.max(retryAfterMs, backoff(attempts, random))
+      if (clock.monotonic() + delay + SHORTEST_ATTEMPT_MS > end) throw failure
       if (delay >= MIN_NOTICED_DELAY_MS) {
         await note(`${message}; retrying in ${formatDuration(delay / 1000)}`, context, settings)
       }
@@ -95,7 +116,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   }
 
   async function attempt(
-    { method, path, query = {}, body, namesItem }: ServiceRequest & { readonly namesItem: boolean },
+    { method, path, query = {}, body, namesItem, timeoutMs }: PreparedRequest,
     credential: Credential,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
@@ -115,7 +136,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        timeoutMs: settings.httpTimeoutMs,
+        timeoutMs,
         signal,
       })
       const { status } = response
@@ -149,6 +170,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       return {
         failure: transportFailure(error, url, method),
         isRetryable: isRetryableError(error, isIdempotent),
+        isUnconnected: error.kind === 'connect' || error.kind === 'lookup',
       }
     }
   }
@@ -161,6 +183,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
 
 /** A shorter delay needs no explanation. */
 const MIN_NOTICED_DELAY_MS = 3000
+/** With less time left, a request is not sent again. */
+const SHORTEST_ATTEMPT_MS = 1000
 
 interface ServiceRequest {
   readonly method: 'GET' | 'POST'
@@ -169,9 +193,19 @@ interface ServiceRequest {
   readonly body?: object | undefined
 }
 
+interface PreparedRequest extends ServiceRequest {
+  readonly namesItem: boolean
+  readonly timeoutMs: number
+}
+
 type AttemptResult =
   | { readonly answer: ServiceAnswer }
-  | { readonly failure: CliError; readonly isRetryable: boolean }
+  | {
+      readonly failure: CliError
+      readonly isRetryable: boolean
+      /** Whether not even a connection was made. */
+      readonly isUnconnected?: boolean
+    }
 
 /**
  * An id as one segment of a path.

@@ -45,11 +45,12 @@ export interface Page<T> {
  * two pages at a time, whatever the length of the list.
  *
  * Backwards (`before`) a page holds the items right in front of the cursor, so the pages arrive from the cursor towards
- * the start. They are handed out in the order of the list: a range of more than one page is collected first.
+ * the start. They are handed out in the order of the list: with a limit, a range of more than one page is collected
+ * first; without, the list is read forward up to the cursor.
  *
  * @param interrupt cancels the requests
- * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't; `usage`, exit 2, if a backward range is
- *   too long to be collected.
+ * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't, or ends without the cursor; `usage`,
+ *   exit 2, if a backward range is too long to be collected.
  */
 export async function* pages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
@@ -58,6 +59,10 @@ export async function* pages<T extends { readonly id?: string | null }>(
 ): AsyncGenerator<Page<T>, void, undefined> {
   if (range.before === undefined) {
     yield* consecutive(fetchPage, range, interrupt)
+    return
+  }
+  if (range.limit === undefined) {
+    yield* upTo(range.before, fetchPage, range, interrupt)
     return
   }
   const collected: Page<T>[] = []
@@ -75,6 +80,32 @@ export async function* pages<T extends { readonly id?: string | null }>(
   for (let at = collected.length - 1; at >= 0; at--) {
     yield { ...(collected[at] as Page<T>), hasMore, last: at === 0, finalHasMore: hasMore }
   }
+}
+
+/** All items in front of a cursor, from the start of the list. */
+async function* upTo<T extends { readonly id?: string | null }>(
+  before: string,
+  fetchPage: PageFetcher<T>,
+  { choose = () => true }: Range<T>,
+  interrupt: AbortSignal,
+): AsyncGenerator<Page<T>, void, undefined> {
+  // Refuses an unknown cursor before anything is printed, and tells where to stop even if that item is removed meanwhile.
+  const envelope = await fetchPage({ limit: 1, before }, interrupt)
+  const nearest = envelope.data.at(-1)
+  if (nearest === undefined) {
+    yield { items: [], envelope, hasMore: false, last: true, finalHasMore: false }
+    return
+  }
+  for await (const page of consecutive(fetchPage, {}, interrupt)) {
+    const { data } = page.envelope
+    const edge = data.findIndex(({ id }) => id === before || id === nearest.id)
+    const last = edge >= 0
+    const items = last ? data.slice(0, data[edge]?.id === before ? edge : edge + 1) : data
+    const more = { hasMore: false, last, finalHasMore: false }
+    yield { items: items.filter(choose), envelope: page.envelope, ...more }
+    if (last) return
+  }
+  throw noProgress(`${sanitizeLine(before)} never came`)
 }
 
 async function* consecutive<T extends { readonly id?: string | null }>(
@@ -134,10 +165,6 @@ function nextCursor(
   backwards: boolean,
   seen: Set<string>,
 ): string | CliError {
-  const noProgress = (what: string) =>
-    new CliError('no_progress', Exit.unavailable, `the list says that it goes on, but ${what}`, {
-      hint: 'this is a fault of the service; what was printed so far is not the whole list',
-    })
   const edge = backwards ? data[0] : data.at(-1)
   if (edge === undefined) return noProgress('sent an empty page')
   const id = idOf(edge)
@@ -145,6 +172,12 @@ function nextCursor(
   if (seen.has(id)) return noProgress(`came back to ${sanitizeLine(id)}`)
   seen.add(id)
   return id
+}
+
+function noProgress(what: string): CliError {
+  return new CliError('no_progress', Exit.unavailable, `the list says that it goes on, but ${what}`, {
+    hint: 'this is a fault of the service; what was printed so far is not the whole list',
+  })
 }
 
 /** The id of an item that a list can go on from; undefined where the service sent none, or something else there. */

@@ -16,8 +16,11 @@ export interface PollTimes {
 }
 
 export interface PollOptions extends PollTimes {
-  /** The delays between polls, in milliseconds, unless there is an interval: each is 1.5 times the previous one. */
-  readonly delays: { readonly first: number; readonly max: number }
+  /**
+   * The delays between polls, in milliseconds, unless there is an interval: each is 1.5 times the previous one, after as many
+   * polls as `steady` says.
+   */
+  readonly delays: { readonly first: number; readonly max: number; readonly steady?: number }
 }
 
 /** After this long without a response, an error is final. */
@@ -60,7 +63,7 @@ export async function* poll<T>(
   let lastResponse: number | undefined
   let delay = intervalMs ?? delays.first
 
-  for (;;) {
+  for (let polls = 1; ; polls++) {
     let retryAfterMs = 0
     try {
       const value = await fetch()
@@ -82,7 +85,7 @@ export async function* poll<T>(
     // 75 to 100% of the delay: never longer than announced.
     const jittered = delay * (0.75 + 0.25 * random.fraction())
     await clock.sleep(Math.min(Math.max(jittered, retryAfterMs), left), interrupts.signal)
-    delay = intervalMs ?? Math.min(delay * 1.5, delays.max)
+    if (polls >= (delays.steady ?? 0)) delay = intervalMs ?? Math.min(delay * 1.5, delays.max)
   }
 }
 

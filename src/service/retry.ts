@@ -2,6 +2,12 @@ import type { Context } from '../context.ts'
 
 /** How many times an idempotent request is sent at most. */
 export const MAX_ATTEMPTS = 4
+/** How many times a connection is tried that is refused, or a name that cannot be resolved: it rarely helps to insist. */
+export const MAX_CONNECTS = 2
+/** The pause between the two, in milliseconds. */
+export const RECONNECT_MS = 200
+/** How long a request with its repetitions may take, in milliseconds, without the waits that the service asks for. */
+export const DEADLINE_MS = 45_000
 const BASE_DELAY_MS = 500
 const MAX_DELAY_MS = 8000
 /** With a longer `Retry-After` the request fails right away, and the error names the delay. */

@@ -3,7 +3,7 @@ import { readNewest, type SecretStorage } from '../credentials/secret-copies.ts'
 import type { SecretLocation } from '../credentials/store.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type FileLocks, withLock } from '../storage/lock.ts'
+import { type FileLocks, locksIfAny, withLock } from '../storage/lock.ts'
 import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
 import { environmentKey } from './authorizer.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
@@ -17,8 +17,8 @@ import { requireSameService } from './same-service.ts'
 type DescribeContext = SessionContext & Pick<Context, 'environment'>
 
 /**
- * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process is
- * renewing it. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is certainly older than 60 days. `ended`:
+ * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process has
+ * sent the refresh token and waits for the answer. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is certainly older than 60 days. `ended`:
  * the service refused the session. `other_service`, `other_client`: the settings name another one than the session's, so it isn't
  * used. `store_unavailable`: the secret can't be read. `unusable`: the record is damaged.
  */
@@ -66,7 +66,7 @@ export interface SessionDescription {
   readonly interruptedAt: number | undefined
 }
 
-/** How long to wait for a refresh by another process. */
+/** How long to wait for another process that holds the lock. */
 const LOCK_WAIT_MS = 1_500
 
 /** Describes the session of the profile. Reads the secret from its store, with the store's time limits; no network. */
@@ -154,27 +154,28 @@ async function classify(
       await readNewest(context, secretStorage(paths, record))
       return { ...UNKNOWN, record, state: 'fine', problem: undefined }
     }
-    // Under the lock, because a refresh in progress looks like an interrupted one.
+    // Under the lock if possible, so that nothing changes meanwhile.
     const storage = secretStorage(paths, record)
-    const classifyNow = (locks?: FileLocks) => classifyUnderLock(context, storage, record, token, locks)
+    const classifyNow = (locks?: FileLocks) => classifyOAuth(context, settings, storage, record, token, locks)
     const options = { deadlineMs: LOCK_WAIT_MS }
     return await withLock(paths.lock, context, options, (lock) =>
       withGuard(context, storage, lock, options, classifyNow),
-    ).catch((error: unknown) => {
-      // On a read-only disk nobody can refresh.
-      if (error instanceof CliError && error.code === 'lock_unavailable') return classifyNow()
+    ).catch(async (error: unknown) => {
+      // On a read-only disk, or while another command has the lock for whatever reason, the journal says what is known.
+      if (error instanceof CliError && ['lock_unavailable', 'session_busy'].includes(error.code))
+        return classifyNow(await locksIfAny())
       throw error
     })
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    if (error.code === 'session_busy') return { ...UNKNOWN, record, state: 'refreshing', problem: undefined }
     const state = STATE_BY_CODE[error.code] ?? 'store_unavailable'
     return { ...UNKNOWN, record, state, problem: error }
   }
 }
 
-async function classifyUnderLock(
+async function classifyOAuth(
   context: DescribeContext,
+  settings: Pick<Settings, 'chosen'>,
   storage: SecretStorage,
   record: OAuthRecord,
   token: AccessToken | undefined,
@@ -189,13 +190,13 @@ async function classifyUnderLock(
     if (locks !== undefined && isBeingSent(journals, sha256, locks))
       return { ...common, state: 'refreshing', problem: undefined }
     // Its sender has ended since the journal was read, with a known outcome.
-    if (!isJournaled(journals, sha256)) return classifyUnderLock(context, storage, record, token, locks)
+    if (!isJournaled(journals, sha256)) return classifyOAuth(context, settings, storage, record, token, locks)
     const interruptedAt = await journaledAt(journals, sha256)
     return {
       ...common,
       interruptedAt,
       state: 'interrupted',
-      problem: interrupted(record, interruptedAt),
+      problem: interrupted(record, interruptedAt, settings),
     }
   }
   if (token !== undefined && isFresh(token, context.clock))

@@ -61,34 +61,34 @@ export function reopenJournal(
   locks: FileLocks,
 ): number | undefined {
   writeDurable(pathOf(directory, sha256), journalFormat.text({ sentAt: now }))
-  const fd = openEntry(directory, sha256)
+  const fd = openEntry(directory, sha256, constants.O_WRONLY)
   if (fd !== undefined) isFree(fd, locks)
   return fd
 }
 
 /** Whether a process that is alive is sending a token of the journal, or has not dealt with the answer yet. */
 export function isBeingSent(directory: string, sha256: string, locks: FileLocks): boolean {
-  const fd = openEntry(directory, sha256)
+  const fd = openEntry(directory, sha256, constants.O_RDONLY)
   if (fd === undefined) return false
   try {
-    return !isFree(fd, locks)
+    return !isFree(fd, locks, { shared: true })
   } finally {
     closeQuietly(fd)
   }
 }
 
 /** Locks an entry, if no other process has. An entry that can't be locked counts as free: the lock is only a hint. */
-function isFree(fd: number, locks: FileLocks): boolean {
+function isFree(fd: number, locks: FileLocks, options: { readonly shared?: boolean } = {}): boolean {
   try {
-    return locks.tryLock(fd)
+    return locks.tryLock(fd, options)
   } catch {
     return true
   }
 }
 
-function openEntry(directory: string, sha256: string): number | undefined {
+function openEntry(directory: string, sha256: string, access: number): number | undefined {
   try {
-    return openSync(pathOf(directory, sha256), constants.O_WRONLY | (constants.O_NOFOLLOW ?? 0))
+    return openSync(pathOf(directory, sha256), access | (constants.O_NOFOLLOW ?? 0))
   } catch {
     return undefined
   }

@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
-import type { Settings } from '../settings/settings.ts'
+import { type Settings, settingValue } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import type { OAuthRecord, SessionRecord } from './record.ts'
 import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
@@ -27,11 +27,15 @@ export function notSignedIn({ profile, chosen }: Pick<Settings, 'profile' | 'cho
 }
 
 /** Step 4 of a refresh: the token may have been sent, with no known outcome. */
-export function interrupted(session: SignedIn, sentAt: number | undefined): CliError {
+export function interrupted(
+  session: SignedIn,
+  sentAt: number | undefined,
+  settings: Pick<Settings, 'chosen'>,
+): CliError {
   return new CliError(
     'refresh_interrupted',
     Exit.notSignedIn,
-    `the last refresh of profile ${session.profile}${at(sentAt)} has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept and not sent again`,
+    `the last refresh of profile ${session.profile}${at(sentAt)} has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept${sentAgain(settings)}`,
     { hint: signInOrRetry(session) },
   )
 }
@@ -49,12 +53,19 @@ function signInOrRetry(session: SignedIn): string {
   return `sign in again, which is always safe: ${signInAgain(session)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', session.profile)}; if the service did take it, that ends this session everywhere`
 }
 
+/** What the next command does with a token that may have been sent. */
+function sentAgain(settings: Pick<Settings, 'chosen'>): string {
+  return settingValue('on_interrupted', settings) === 'retry'
+    ? '; the next command that needs it sends it once more, because on-interrupted is set to retry'
+    : ' and not sent again'
+}
+
 /** The refresh that was just sent has no known outcome. */
-export function outcomeUnknown(session: SignedIn, why: string): CliError {
+export function outcomeUnknown(session: SignedIn, why: string, settings: Pick<Settings, 'chosen'>): CliError {
   return new CliError(
     'refresh_unknown',
     Exit.unavailable,
-    `the service gave no usable answer to the refresh of profile ${session.profile} (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept and not sent again`,
+    `the service gave no usable answer to the refresh of profile ${session.profile} (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept${sentAgain(settings)}`,
     { hint: signInOrRetry(session) },
   )
 }
@@ -122,7 +133,7 @@ export function lockReplaced(profile: string, path: string): CliError {
 export function journalStays(profile: string, cause: unknown, failure: unknown): CliError {
   const error = cause instanceof CliError ? cause : new CliError('cannot_write', Exit.bug, String(cause))
   const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  const hint = `once that file can be removed, ${retry} is safe here and continues the session`
+  const hint = `once that file can be removed, this is safe and continues the session: ${retry}`
   return withSentence(
     error,
     `The service has not used the refresh token, but ${messageOf(failure)}`,

@@ -25,7 +25,7 @@ export type ApiKeyRecord = Extract<SessionRecord, { kind: 'api_key' }>
 export async function readRecord(paths: SessionPaths): Promise<SessionRecord | undefined> {
   const record = await readJson(paths.session, sessionFormat.parse, {
     exit: Exit.notSignedIn,
-    remedy: `it was left as it is; ${loginCommand({ profile: paths.profile })} makes a new session and keeps the old file beside it, or move it away: ${moveAway(paths.session)}`,
+    remedy: `it was left as it is; to make a new session and keep the old file beside it: ${loginCommand({ profile: paths.profile })}, or move it away: ${moveAway(paths.session)}`,
   })
   // With two holders of one refresh token, the second one to use it would revoke the grant.
   if (record !== undefined && record.profile !== paths.profile) {

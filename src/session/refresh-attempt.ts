@@ -86,7 +86,7 @@ async function sendAndStore(attempt: RefreshAttempt, entry: OpenEntry): Promise<
       // Good for its lifetime, whatever became of the refresh token.
       if (outcome.access !== undefined)
         await cacheAccessToken(paths, accessTokenOf(attempt, outcome.access, secret.generation, received))
-      throw outcomeUnknown(record, outcome.why)
+      throw outcomeUnknown(record, outcome.why, settings)
     case 'not_consumed':
     case 'retry_after': {
       reserved.discard()

@@ -87,7 +87,7 @@ function lockOptions(task: RefreshTask): LockOptions<Result> {
   return {
     deadlineMs: lockDeadline(settings),
     meanwhile: () => adopt(task),
-    onWait: () => note('Waiting for another mailclaim, which is renewing this session …', context, settings),
+    onWait: () => note('Waiting for another mailclaim, which is using this session …', context, settings),
   }
 }
 
@@ -169,7 +169,7 @@ async function requireConsent(
     const message = interruptedQuestion(paths.profile, sentAt)
     if (await context.prompts.confirm({ message, default: false })) return
   }
-  throw interrupted(record, sentAt)
+  throw interrupted(record, sentAt, settings)
 }
 
 /** Steps 5 to 9, and again while the service refuses in a way that passes. */

@@ -222,7 +222,7 @@ function parseFields(text: string): string[] {
 export function requireBaseUrl({ baseUrl }: Pick<Settings, 'baseUrl'>): URL {
   if (baseUrl !== undefined) return parseBaseUrl(baseUrl.value)
   throw new CliError('base_url_missing', Exit.notConfigured, 'the address of the service is not configured', {
-    hint: 'give --base-url, set MAILCLAIM_BASE_URL, or run: mailclaim config set base-url https://… (to try it without an account: mailclaim sandbox)',
+    hint: 'give --base-url, set MAILCLAIM_BASE_URL, or run: mailclaim config set base-url https://…; to try it without an account: mailclaim sandbox',
   })
 }
 

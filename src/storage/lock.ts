@@ -6,8 +6,8 @@ import { closeQuietly, reason, remedy } from './file-errors.ts'
 
 /** The operating system's locks on open files. A lock is released when its process ends, however that happens. */
 export interface FileLocks {
-  /** False if another process holds the lock. */
-  tryLock(fd: number): boolean
+  /** False if another process holds the lock. A shared lock, which others can share, works on a read-only disk too. */
+  tryLock(fd: number, options?: { readonly shared?: boolean }): boolean
 }
 
 export interface LockOptions<T> {
@@ -142,6 +142,11 @@ function take(locks: FileLocks, fd: number, path: string): boolean {
       },
     )
   }
+}
+
+/** The locks of this system, for whoever only looks whether others hold one; undefined if it has none. */
+export async function locksIfAny(): Promise<FileLocks | undefined> {
+  return loadNative().catch(() => undefined)
 }
 
 async function loadNative(): Promise<FileLocks> {

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Palette } from './color.ts'
 import { truncate, widthOf, wrap } from './measure.ts'
+import { fitted } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 import { canAnimate, startSpinner } from './spinner.ts'
 
@@ -24,6 +25,7 @@ export interface Checklist {
 }
 
 const FRAME_MS = 120
+const WARNING = 'warning:'
 
 /**
  * A checklist on stderr, with a text next to the step in progress, which is read again whenever the list is drawn. On a terminal it is redrawn in place by the spinner; elsewhere, and if the terminal can't move
@@ -128,7 +130,8 @@ async function liveChecklist(
       stream.write(lines.map((text) => `${sanitizeLine(text)}\n`).join(''))
     },
     async warn(text) {
-      stream.write(`${palette.strong(palette.warning('warning:'))} ${sanitizeLine(text)}\n`)
+      const lines = await fitted(`${WARNING} ${sanitizeLine(text)}`, width())
+      stream.write(`${palette.strong(palette.warning(WARNING))}${lines.slice(WARNING.length)}\n`)
     },
     async end() {
       if (ended) return

@@ -78,7 +78,8 @@ export async function writeLabeled(
 }
 
 /** A command with its arguments, up to where prose goes on, or a word. */
-const PIECE = /\(?\bmailclaim(?: (?:\\.|'[^']*'|"[^"]*"|[.:;,()'"](?=[^\s.:;,()'"])|[^\s.:;,()'"])+)+\S*|\S+/g
+const PIECE =
+  /\(?\bmailclaim(?: (?!\()(?:\\.|'[^']*'|"[^"]*"|[.:;,()'"](?=[^\s.:;,()'"])|[^\s.:;,()'"])+)+\S*|\S+/g
 
 /** What someone pastes as a whole: the terminal wraps it, without a line break in it. */
 const PASTED = /^\(?(?:mailclaim |https?:)/
@@ -86,8 +87,11 @@ const PASTED = /^\(?(?:mailclaim |https?:)/
 /** The indent of a line that continues: no text from outside may look like a line of our own. */
 const INDENT = '  '
 
-/** The lines of a text, each wrapped at words, but never inside a command or an address; what is indented is one already. */
-async function fitted(text: string, width?: number): Promise<string> {
+/**
+ * The lines of a text, each wrapped at words, but never inside a command or an address: what doesn't fit beside other words gets a
+ * line of its own, which can be copied. What is indented is a line already.
+ */
+export async function fitted(text: string, width?: number): Promise<string> {
   const lines: string[] = []
   for (const line of text.split('\n')) lines.push(...(await fittedLine(line, width)))
   return lines.join('\n')
@@ -100,16 +104,17 @@ async function fittedLine(line: string, width = Number.POSITIVE_INFINITY): Promi
   const lines: string[] = []
   let current = ''
   for (const piece of line.match(PIECE) ?? []) {
-    const longer = current === '' ? piece : `${current} ${piece}`
+    const start = lines.length === 0 ? '' : INDENT
+    const longer = current === '' ? start + piece : `${current} ${piece}`
     if (widthOf(longer) <= width) {
       current = longer
       continue
     }
     if (current !== '') lines.push(current)
-    const parts = PASTED.test(piece) ? [piece] : wrap(piece, width - INDENT.length)
-    const indented = parts.map((part) => INDENT + part)
-    current = indented.pop() ?? ''
-    lines.push(...indented)
+    const isPasted = PASTED.test(piece)
+    const parts = isPasted ? [piece.replace(/[.,;]$/, '')] : wrap(piece, width - INDENT.length)
+    lines.push(...parts.map((part) => INDENT + part))
+    current = isPasted ? '' : (lines.pop() ?? '')
   }
-  return [...lines, current]
+  return current === '' ? lines : [...lines, current]
 }

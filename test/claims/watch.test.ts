@@ -52,6 +52,14 @@ describe('watching a claim', () => {
     expect(asked).toBe(5)
   })
 
+  it('right after a verification request it polls every second', async () => {
+    const { slept } = await watch(
+      [...Array.from({ length: 5 }, () => claim()), claim({ status: 'completed' })],
+      { isVerifying: true },
+    )
+    expect(slept).toEqual([1000, 1000, 1000, 1500, 2250])
+  })
+
   it('the delay between polls grows by half from 2 to 30 seconds', async () => {
     const { slept } = await watch([
       ...Array.from({ length: 10 }, () => claim()),

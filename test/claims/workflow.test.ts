@@ -107,7 +107,7 @@ describe('the workflow', () => {
     expect(events[1]).toMatchObject({
       event: 'warning',
       message:
-        '--no-open-tracking, --tracking-subdomain have no effect on a claim that already exists: it keeps what it was created with; mailclaim claims create example.com with these options starts another, with its own TXT record',
+        '--no-open-tracking, --tracking-subdomain have no effect on a claim that already exists: it keeps what it was created with; to start another, with its own TXT record, use these options with: mailclaim claims create example.com',
     })
     const unknownRegion = await run({}, {}, claim(), { region: 'eu-west-1' })
     expect(unknownRegion.events[1]?.message).toContain('--region has no effect')

@@ -3,7 +3,13 @@ import { everyCommand } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
 import { withGivenOptions } from '../../src/settings/suggested-commands.ts'
 import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
-import { createFakeClock, createFakeContext, type FakeContextOptions, jsonResponse } from '../fake-context.ts'
+import {
+  createFakeClock,
+  createFakeContext,
+  createFakeKeychain,
+  type FakeContextOptions,
+  jsonResponse,
+} from '../fake-context.ts'
 
 const DOMAIN_ID = 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11'
 const GIVEN = ['--profile', 'ci', '--resolver', '127.0.0.1:1', '--authoritative-port', '5353']
@@ -87,6 +93,18 @@ describe('the commands that messages suggest', () => {
     }
   })
 
+  it('keep them in a warning of claim, above its steps', async () => {
+    const options = '--profile ci --timeout 1'
+    const { stderr } = await say(
+      [
+        'claims create example.com --profile ci',
+        `claim example.com --tracking-subdomain t --no-check ${options}`,
+      ],
+      { respond: service() },
+    )
+    expect(stderr).toContain('use these options with: mailclaim claims create --profile ci example.com\n')
+  })
+
   it('keep them in errors as JSON', async () => {
     const { stderr } = await say(['claims get unknown.example --profile=ci --json'], { respond: service() })
     expect(JSON.parse(stderr).error.hint).toContain('mailclaim claims check --profile ci unknown.example')
@@ -126,6 +144,37 @@ describe('the commands that messages suggest', () => {
     const given = ['--resolver', '192.0.2.1', '--resolver=192.0.2.2 192.0.2.3']
     expect(withGivenOptions('mailclaim doctor', given, 'linux')).toBe(
       "mailclaim doctor --resolver 192.0.2.1 --resolver '192.0.2.2 192.0.2.3'",
+    )
+  })
+
+  it.each([
+    ['login --no-browser', 'mailclaim login --issuer https://id.example --scope emails:send'],
+    ['login --store file', 'mailclaim login --issuer https://id.example --scope emails:send --store file'],
+    [
+      'login --with-api-key < key.txt',
+      'mailclaim login --issuer https://id.example --with-api-key < key.txt',
+    ],
+    ['auth status', 'mailclaim auth status'],
+  ])('sign in with the options of the sign-in that failed: %s', (command, expected) => {
+    const given = ['login', '--scope=emails:send', '--issuer', 'https://id.example']
+    const rest = command.endsWith('--no-browser') ? ' --no-browser' : ''
+    expect(withGivenOptions(`run mailclaim ${command}`, given, 'linux')).toBe(`run ${expected}${rest}`)
+  })
+
+  it('keep the options of a sign-in where there is no keychain', async () => {
+    const keychain = createFakeKeychain()
+    keychain.trouble = 'no_bus'
+    const line = 'login --base-url http://127.0.0.1:1 --client-id c1 --scope a --profile ci'
+    const { stderr } = await say([line], { keychain, environment: {} })
+    expect(stderr).toContain(
+      'mailclaim login --base-url http://127.0.0.1:1 --client-id c1 --scope a --profile ci --store file\n',
+    )
+    const withKey = await say(['login --with-api-key --profile ci --base-url http://127.0.0.1:1'], {
+      keychain,
+      environment: {},
+    })
+    expect(withKey.stderr).toContain(
+      'mailclaim login --with-api-key --base-url http://127.0.0.1:1 --profile ci --store file\n',
     )
   })
 

@@ -5,6 +5,7 @@ import type { KeychainAnswer, KeychainRequest } from '../../src/context.ts'
 import { InterruptedError } from '../../src/errors.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { storeApiKey } from '../../src/session/replace.ts'
+import { withLock } from '../../src/storage/lock.ts'
 import {
   createFakeClock,
   createFakeKeychain,
@@ -138,6 +139,55 @@ describe('auth status', () => {
       exit: 4,
       message: expect.stringContaining(world.paths.session),
     })
+  })
+
+  it('auth status says only what is known while another command has the lock, for whatever reason', async () => {
+    const world = await signedIn()
+    const locked = () => withLock(world.paths.lock, world.context, { deadlineMs: 10 }, () => state(world))
+    expect(await locked()).toEqual({ exit: 0, state: 'fine', message: null })
+    world.expire()
+    expect(await locked()).toEqual({ exit: 0, state: 'needs_refresh', message: null })
+    await interrupt(world)
+    expect(await locked()).toMatchObject({ exit: 4, state: 'interrupted' })
+  })
+
+  it('auth status sees on a read-only disk that another command has sent the refresh token', async () => {
+    const world = await signedIn()
+    world.expire()
+    const { http } = world.context
+    const seen: unknown[] = []
+    const sending = withEffects(world.context, {
+      http: {
+        ...http,
+        async send(request) {
+          const response = await http.send(request)
+          if (request.url.pathname !== '/oauth/token') return response
+          const lock = readFileSync(world.paths.lock)
+          // No lock can be taken here, as on a read-only disk.
+          rmSync(world.paths.lock)
+          symlinkSync('nowhere', world.paths.lock)
+          seen.push(await state(world))
+          rmSync(world.paths.lock)
+          writeFileSync(world.paths.lock, lock)
+          return response
+        },
+      },
+    })
+    await mailclaim({ ...world, context: sending }, 'auth', 'token')
+    expect(seen).toEqual([{ exit: 0, state: 'refreshing', message: null }])
+  })
+
+  it('auth status and the refresh say that the token is sent once more if on-interrupted is set to retry', async () => {
+    const world = await signedIn()
+    await mailclaim(world, 'config', 'set', 'on-interrupted', 'retry')
+    world.expire()
+    await world.fault({ kind: 'drop', count: 1 })
+    const { stderr } = await mailclaim(world, 'auth', 'token')
+    const { message } = await state(world)
+    for (const text of [stderr, message]) {
+      expect(text).toContain('sends it once more, because on-interrupted is set to retry')
+      expect(text).not.toContain('not sent again')
+    }
   })
 
   it('auth status distinguishes a locked or missing store from a profile that is not signed in', async () => {

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { command } from '../../src/commands/login.ts'
 import type { HttpRequest } from '../../src/context.ts'
@@ -135,6 +137,19 @@ describe('login', () => {
     )
     await expect(run).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
     expect(context.requests).toEqual([])
+  })
+
+  it('login succeeds with a warning if only the configuration cannot be written', async () => {
+    const context = contextWith()
+    const settings = await fakeSettings(context, { store: 'file' })
+    mkdirSync(dirname(context.directories.config), { recursive: true })
+    writeFileSync(context.directories.config, '')
+    await (await signIn(context, { store: 'file' }, settings)).ended
+    expect(await readRecord(sessionPaths(context, 'default'))).toMatchObject({ kind: 'oauth' })
+    expect(context.stderr.text).toContain(
+      'warning: where you signed in could not be saved, so later commands need --base-url or MAILCLAIM_BASE_URL: ',
+    )
+    expect(context.stderr.text).toContain('Signed in at http://127.0.0.1:1 as profile default')
   })
 
   it('login asks a person for what is not configured, and offers the sandbox', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
 import { createFakeClock } from '../fake-context.ts'
-import { createFakeDns, smallWorld } from './fake-dns.ts'
+import { AA, createFakeDns, smallWorld } from './fake-dns.ts'
 
 const resolver = { address: '192.0.2.53', port: 53 }
 
@@ -34,6 +34,53 @@ describe('waiting for a record', () => {
     const { report, delays } = await waiting(90_000, 3_600_000)
     expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
     expect(report.verdict).toBe('ready')
+  })
+
+  test('sees the record within three seconds of its appearance, however late that is', async () => {
+    for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
+      const { report, clock } = await waiting(appears, 3_600_000)
+      expect(report.verdict).toBe('ready')
+      expect(clock.monotonic() - appears).toBeLessThanOrEqual(3000)
+    }
+  })
+
+  test('asks one server one question between two checks, and no resolver', async () => {
+    const { asked } = await waiting(Number.POSITIVE_INFINITY, 20_000)
+    const perCheck = (await waiting(Number.POSITIVE_INFINITY, 5000, 5000)).asked.length / 2
+    const between = asked.length - 4 * perCheck
+    // Of 5, 10 and 5 seconds: after 3; after 3, 6 and 9; after 3.
+    expect(between).toBe(5)
+  })
+
+  test('asks nothing between two checks at a fixed delay', async () => {
+    const one = await waiting(Number.POSITIVE_INFINITY, 0)
+    const two = await waiting(Number.POSITIVE_INFINITY, 60_000, 60_000)
+    expect(two.asked.length).toBe(2 * one.asked.length)
+  })
+
+  test('an alias, which leads elsewhere, is not taken for news', async () => {
+    const clock = createFakeClock()
+    const world = smallWorld(() => [])
+    const dns = createFakeDns((asked) => {
+      if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
+        return {
+          flags: AA,
+          answers: [{ name: 'example.com', type: 'CNAME', ttl: 60, data: 'x.example.com' }],
+        }
+      return world(asked)
+    }, clock)
+    const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
+    const effects = { clock, dns, random, signal: new AbortController().signal }
+    const request = {
+      name: 'example.com',
+      expected: 'prefix=token',
+      resolvers: [resolver],
+      authoritativePort: 53,
+      publicResolvers: false,
+    }
+    let checks = 0
+    for await (const _ of waitForRecord(request, 35_000, effects)) checks++
+    expect(checks).toBe(4)
   })
 
   test('checks again after the given delay each time', async () => {

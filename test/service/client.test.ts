@@ -163,6 +163,53 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(answers.length)
   })
 
+  it.each(['connect', 'lookup'] as const)(
+    'without a connection (%s) a request is repeated once, after 200 milliseconds',
+    async (kind) => {
+      const { client, context } = await clientWith([new TransportError(kind, 'no', 'nobody is there')])
+      expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+      expect(context.requests).toHaveLength(2)
+      expect(context.clock.slept).toEqual([200])
+    },
+  )
+
+  it('a service that never answers is given up after 45 seconds, repetitions included', async () => {
+    const { client, context } = await clientWith([
+      () => {
+        const { timeoutMs } = context.requests.at(-1) as HttpRequest
+        context.clock.advance(timeoutMs)
+        throw new TransportError('timeout', 'maybe', 'late')
+      },
+    ])
+    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+    expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 14_500])
+    expect(context.clock.monotonic()).toBe(45_000)
+  })
+
+  it('the waits that the service asks for do not count against the time limit', async () => {
+    const slow = jsonResponse(503, {}, { 'retry-after': '40' })
+    const { client, context } = await clientWith([slow, slow, ok()])
+    expect(await getImport(client, 'i-1')).toEqual(good)
+    expect(context.clock.slept).toEqual([40_000, 40_000])
+  })
+
+  it('after two seconds of silence stderr says what the command waits for, once for each request sent', async () => {
+    const { client, context } = await clientWith([], {
+      http: {
+        send: async () => {
+          await new Promise((resolve) => setImmediate(resolve))
+          context.clock.ring()
+          return ok()
+        },
+        close: async () => {},
+      },
+    })
+    await getImport(client, 'i-1')
+    expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
+    await getClaim(client, 'd-1', { maxAttempts: 1 })
+    expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
+  })
+
   it('a canceled GET is not retried', async () => {
     const { client, context } = await clientWith([new TransportError('aborted', 'maybe', 'abandoned')])
     expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)

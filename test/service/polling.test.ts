@@ -34,6 +34,19 @@ describe('polling', () => {
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
   })
 
+  it('the first delays can stay the same', async () => {
+    const context = createFakeContext()
+    let polls = 0
+    const delays = { first: 1000, steady: 3, max: 30_000 }
+    for await (const _ of poll(
+      async () => polls++,
+      { delays, intervalMs: undefined, timeoutMs: undefined },
+      context,
+    ))
+      if (polls === 6) break
+    expect(context.clock.slept).toEqual([1000, 1000, 1000, 1500, 2250])
+  })
+
   it('polling survives network errors', async () => {
     expect((await take(['on', down(), down(), 'end'], undefined)).seen).toEqual([
       'on',

@@ -835,9 +835,7 @@ describe('a wait', () => {
     await withLock(world.paths.lock, world.context, { deadlineMs: 10 }, async () => {
       expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('session_busy')
     })
-    expect(world.context.stderr.text).toBe(
-      'Waiting for another mailclaim, which is renewing this session …\n',
-    )
+    expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
   })
 
   it('waiting for the service prints one message, after two seconds', async () => {

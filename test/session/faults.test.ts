@@ -460,7 +460,7 @@ describe('a store that fails', () => {
       'invalid_client',
       3,
       /no longer knows the client id.*The service has not used the refresh token, but .*journal\.[0-9a-f]{64}\.json cannot be removed/,
-      /mailclaim auth refresh --retry-interrupted is safe here/,
+      /this is safe and continues the session: mailclaim auth refresh --retry-interrupted/,
     ],
   ])(
     'a store that fails as well does not hide %s: the error names both',

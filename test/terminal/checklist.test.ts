@@ -37,6 +37,16 @@ describe('a checklist on a terminal', () => {
     await list.end()
   })
 
+  it('wraps a warning at words, and gives a command in it a line of its own', async () => {
+    const { output, takeWritten } = fakeOutput(true)
+    const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)
+    await list.warn('--region has no effect on it; to start another: mailclaim claims create example.com')
+    await list.end()
+    expect(takeWritten()).toContain(
+      'warning: --region has no effect on it; to start another:\n  mailclaim claims create example.com\n',
+    )
+  })
+
   it('wraps what a finished step says at words, and cuts nothing off', async () => {
     const { output, takeWritten } = fakeOutput(true)
     const list = await createChecklist(STEPS, { stderr: output, environment }, PLAIN_PALETTE)

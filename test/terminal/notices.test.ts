@@ -37,7 +37,33 @@ describe('what the program says on stderr', () => {
     const settings = await fakeSettings(context)
     await hint('give --base-url, or run: mailclaim config set base-url, and then go on', context, settings)
     expect(context.stderr.text).toBe(
-      'hint: give --base-url, or run:\n  mailclaim config set base-url, and\n  then go on\n',
+      'hint: give --base-url, or run:\n  mailclaim config set base-url\n  and then go on\n',
+    )
+  })
+
+  it('a command that does not fit beside the words gets a line of its own, without their punctuation', async () => {
+    const context = at(60)
+    await run(['grants', 'list', '--profile', 'ci'], context)
+    expect(context.stderr.text).toBe(
+      [
+        'error: the address of the service is not configured',
+        'hint: give --base-url, set MAILCLAIM_BASE_URL, or run:',
+        '  mailclaim config set --profile ci base-url https://…',
+        '  to try it without an account: mailclaim sandbox',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('words in parentheses after a command are not part of it', async () => {
+    const context = at(40)
+    await hint(
+      'to go on, run: mailclaim config set base-url (or do without)',
+      context,
+      await fakeSettings(context),
+    )
+    expect(context.stderr.text).toBe(
+      'hint: to go on, run:\n  mailclaim config set base-url\n  (or do without)\n',
     )
   })
 
@@ -97,7 +123,8 @@ describe('what the program says on stderr', () => {
         const [first = '', ...others] = context.stderr.text.trimEnd().split('\n')
         expect(first).toMatch(/^error:/)
         for (const line of others) expect(line).toMatch(/^ {2}\S/)
-        expect(context.stderr.text.replaceAll('\n  ', ' ')).toBe(`error: ${words.join(' ')}\n`)
+        const text = context.stderr.text.replaceAll('\n  ', ' ')
+        expect(text.replaceAll(';', '')).toBe(`error: ${words.join(' ')}\n`.replaceAll(';', ''))
       }),
     )
   })

@@ -73,7 +73,7 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
   fine: 'active',
   needs_refresh: 'active; the next command renews the access token',
-  refreshing: 'another command is renewing it',
+  refreshing: 'active; another command is renewing the access token',
   interrupted: 'interrupted: the last refresh has no known outcome',
   expired: 'expired: the refresh token was not renewed for 60 days',
   ended: 'ended by the service',
@@ -147,7 +147,8 @@ function columns(): Column[] {
     {
       field: 'state',
       text: (value) => STATE_LABELS[value as SessionState],
-      paint: (value, palette) => (value === 'fine' || value === 'needs_refresh' ? palette.good : palette.bad),
+      paint: (value, palette) =>
+        /^(fine|needs_refresh|refreshing)$/.test(String(value)) ? palette.good : palette.bad,
     },
     { field: 'in_force', title: 'Using' },
     { field: 'base_url', title: 'Service' },

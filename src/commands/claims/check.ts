@@ -248,15 +248,16 @@ async function recordToCheck(
     if (value === null) await hintAtOtherProfiles(target.domain, context, settings)
     return { name: target.domain, value }
   }
-  // With a value, nothing else is needed from a claim that only the service might know, so this is a mistyped domain.
+  // With a value nothing is needed from the service, and without a base URL nobody can ask it: a mistyped domain, not an id.
   const domain = checkName(argument ?? '')
-  if (value !== null && target.entry === undefined && !domain.ok) throw usageError(domain.problem, domain.fix)
-  const { claimWithRecord, warnIfSettled } = await import('../../claims/known-claim.ts')
+  if (target.entry === undefined && !domain.ok && (value !== null || settings.baseUrl === undefined))
+    throw usageError(domain.problem, domain.fix)
+  const { claimWithRecord, warnIfCompleted } = await import('../../claims/known-claim.ts')
   const claim = await claimWithRecord(target, context, settings)
   const record = recordOf(claim)
   if (value !== null) return { name: record.name, value }
   const end = endOf(claim, context.clock.now())
-  if (end === undefined) await warnIfSettled(claim, context, settings)
+  if (end === undefined) await warnIfCompleted(claim, context, settings)
   return { ...record, end }
 }
 

@@ -1,4 +1,4 @@
-import { claimWithRecord, warnIfSettled } from '../../claims/known-claim.ts'
+import { claimWithRecord, warnIfCompleted } from '../../claims/known-claim.ts'
 import { asArgument, endOf } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
@@ -49,7 +49,10 @@ const COLUMNS: readonly Column[] = [
 export const command = defineCommand<Flags>({
   description: `Prints the TXT record that proves ownership, as it has to be added to DNS. On a terminal it shows what to type into a
 provider's "host" field, after finding the zone in DNS; --provider prints what to paste or run instead. If applying that
-replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.`,
+replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.
+
+Of a claim that has ended (expired, superseded, canceled or failed), it prints nothing and ends with exit 9: nobody checks that
+record any more. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.`,
   arguments: [CLAIM_ARGUMENTS],
   options: [
     {
@@ -74,12 +77,12 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
     'mailclaim claims record --all --format zone': 'of all open claims, for zone files',
   },
-  exits: [...SERVICE_EXITS, Exit.notYet],
+  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return recordMany(domains, options, context, settings)
     const [argument] = domains
-    const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
-    await warnIfSettled(claim, context, settings)
+    const claim = await claimToRecord(argument, context, settings)
+    await warnIfCompleted(claim, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
@@ -98,6 +101,18 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
       )
   },
 })
+
+/** The claim whose record is asked for. @throws CliError exit 9 if nobody checks that record any more */
+async function claimToRecord(
+  argument: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<DomainClaim> {
+  const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
+  const end = endOf(claim, context.clock.now())
+  if (end !== undefined) throw end
+  return claim
+}
 
 /** Prints the records of several claims. */
 async function recordMany(
@@ -123,10 +138,16 @@ async function recordMany(
       takesIds: true,
       notDone: 'have no record to print',
       async perform({ domain }, { context, settings }) {
-        const claim = await claimWithRecord(await resolveClaim(domain, context, settings), context, settings)
-        const end = endOf(claim, context.clock.now())
-        if (end !== undefined) throw end
-        const done = { label: claim.status ?? 'no status', item: { ...claim.record } }
+        const claim = await claimToRecord(domain, context, settings)
+        const deletes =
+          options.onlyNew && options.provider !== undefined && replacesRecordSet(options.provider)
+        const done = {
+          label: claim.status ?? 'no status',
+          item: { ...claim.record },
+          warning: deletes
+            ? 'applying this may delete the other TXT values at these names, such as SPF: add them first'
+            : undefined,
+        }
         const text = await textOf(claim, options, context, settings)
         if (text !== undefined) return { ...done, text }
         if (settings.format !== 'table') return done

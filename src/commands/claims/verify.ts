@@ -164,7 +164,7 @@ async function precheck(
     await note(`DNS: the record is visible at ${report.name}.`, context, settings)
     return { report }
   }
-  const again = `mailclaim claims check ${nameOf(claim)} shows the evidence; --force asks the service anyway`
+  const again = `to see the evidence: mailclaim claims check ${nameOf(claim)}; to ask the service anyway, add --force`
   if (report.verdict === 'fix' && !force) {
     const hint = [failure.hint, again].filter((part) => part).join('\n')
     return { report, mistake: new CliError(failure.code, failure.exit, failure.message, { hint }) }

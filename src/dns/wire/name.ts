@@ -61,11 +61,12 @@ export function checkName(input: string): NameCheck {
   if (ascii === '' || isIP(ascii) !== 0 || /(^|\.)xn--/.test(unicode))
     return refuse(`"${text}" is not a valid domain name`, 'Give a domain name such as example.com')
   const labels = ascii.split('.')
+  const typed = (label: string): string => bare.split(LABEL_SEPARATOR)[labels.indexOf(label)] ?? label
   const long = labels.find((label) => label.length > 63)
   if (long !== undefined) {
-    const shown = bare.split(LABEL_SEPARATOR)[labels.indexOf(long)] ?? long
+    const shown = typed(long)
     return refuse(
-      `The label "${[...shown].slice(0, 20).join('')}…" has ${long.length} characters${shown === long ? '' : ' in its ASCII form'}; DNS allows 63`,
+      `The label "${[...shown].slice(0, 20).join('')}…" has ${long.length} characters${shown.toLowerCase() === long ? '' : ' in its ASCII form'}; DNS allows 63`,
       'Check the name for a missing dot',
     )
   }
@@ -74,7 +75,7 @@ export function checkName(input: string): NameCheck {
   const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))
   if (odd !== undefined)
     return refuse(
-      `The label "${odd}" has characters that aren't allowed in a domain name`,
+      `The label "${typed(odd)}" has characters that aren't allowed in a domain name`,
       'Use letters, digits, underscores, and hyphens (not at the start or end of a label)',
     )
   if (labels.length < 2)

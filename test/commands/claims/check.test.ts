@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { recordClaim } from '../../../src/claims/ledger.ts'
+import { run } from '../../../src/cli.ts'
 import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
 import { type GlobalOptions, resolveSettings } from '../../../src/settings/settings.ts'
@@ -263,7 +264,7 @@ describe('claims check --wait', () => {
     expect(JSON.parse(stdout)).toMatchObject({ ready: true })
     expect(stderr).toContain('waiting for the TXT record at example.com for up to 15 minutes')
     expect(stderr).toContain('next check in 5 seconds')
-    expect(clock.slept).toContain(5000)
+    expect(clock.slept).toContain(3000)
   })
 
   test('--wait ends with exit 8 at the timeout', async () => {
@@ -345,6 +346,14 @@ describe('a domain without a claim on this machine', () => {
   test('a word that is not a domain is refused if a value is given, as by claims create', async () => {
     const { failure } = await check(right, { value: 'prefix=token' }, { arguments: ['none'] })
     expect(failure).toMatchObject({ exit: 2, message: '"none" is a single label' })
+  })
+
+  test('with nothing configured, a single label is a mistyped domain, not an id to ask the service about', async () => {
+    const context = createFakeContext({})
+    expect(await run(['claims', 'check', 'Example'], context)).toBe(2)
+    expect(context.stderr.text).toBe(
+      'error: "Example" is a single label\nhint: Give the whole name, such as example.com\n',
+    )
   })
 
   test('the check says that there is no TXT record, and sends nobody to create a claim', async () => {

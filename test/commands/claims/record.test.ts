@@ -48,17 +48,40 @@ describe('--zone', () => {
   )
 })
 
+const EVERY_FORMAT = [
+  '--json',
+  '--format value',
+  '--format zone',
+  '--format tsv',
+  '--provider terraform --zone example.com --only-new',
+  '--provider route53 --quiet',
+]
+
 test.each([
   [{ status: 'superseded' }, 'a newer claim replaced this one'],
-  [{ status: 'completed' }, 'no longer needs this record'],
+  [{ status: 'expired' }, 'the claim expired before it was verified'],
+  [{ status: 'canceled' }, 'the claim was canceled'],
+  [{ status: 'failed' }, 'the claim failed'],
   [{ expires_at: '2026-11-20 11:00:00+00' }, "by this machine's clock the claim of App.Example.COM expired"],
-])('the record of a claim that is over (%j) comes with a warning, in every format', async (over, why) => {
-  for (const line of ['--json', '--format value', '--provider terraform --zone example.com --only-new']) {
-    const { code, stderr } = await record(line, undefined, over)
-    expect(code).toBe(0)
+])('the record of a claim that has ended (%j) is printed in no format: exit 9', async (over, why) => {
+  for (const line of EVERY_FORMAT) {
+    const { code, stdout, stderr } = await record(line, undefined, over)
+    expect({ code, stdout }, line).toEqual({ code: 9, stdout: '' })
     expect(stderr).toContain(why)
   }
-  expect((await record('--json')).stderr).toBe('')
+  expect(await record('--no-color', { columns: 80 }, over)).toMatchObject({ code: 9, stdout: '' })
+})
+
+test('the record of a completed claim comes with a warning, and that of a blocked one, which can go on, without', async () => {
+  for (const line of EVERY_FORMAT.slice(0, 5)) {
+    const completed = await record(line, undefined, { status: 'completed' })
+    expect(completed.code).toBe(0)
+    expect(completed.stderr).toContain('no longer needs this record')
+    const blocked = await record(line, undefined, { status: 'blocked', blocked_reason: 'grace_period' })
+    expect(blocked.code).toBe(0)
+    expect(blocked.stdout).toContain('prefix=token')
+    expect(blocked.stderr).not.toContain('blocked')
+  }
 })
 
 test('the claim in JSON is as the service wrote it', async () => {

@@ -78,6 +78,19 @@ describe('a name that people type', () => {
     expect(checkName(`${'a'.repeat(64)}.example`)).toMatchObject({
       problem: 'The label "aaaaaaaaaaaaaaaaaaaa…" has 64 characters; DNS allows 63',
     })
+    expect(checkName(`${'Ab'.repeat(32)}.example`)).toMatchObject({
+      problem: 'The label "AbAbAbAbAbAbAbAbAbAb…" has 64 characters; DNS allows 63',
+    })
+  })
+
+  test('a label with characters that are not allowed is named as it was typed', () => {
+    for (const [input, label] of [
+      ['www.-Shop.Example', '-Shop'],
+      ['My!Shop。Example.com', 'My!Shop'],
+    ] as const)
+      expect(checkName(input)).toMatchObject({
+        problem: `The label "${label}" has characters that aren't allowed in a domain name`,
+      })
   })
 
   test.each(['https://user@www.example.com:8443/x', 'http://www.example.com', 'me@www.example.com'])(

@@ -1,13 +1,38 @@
 import type { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import type { Settings } from '../settings/settings.ts'
+import { requireApiKey, tryApiKey } from '../session/api-key.ts'
+import { storeApiKey } from '../session/replace.ts'
+import { requireBaseUrl, type Settings } from '../settings/settings.ts'
+import type { StoreKind } from '../settings/table.ts'
+import { usableStore } from './usable-store.ts'
 
 /** Bytes; longer than any key. */
 const LONGEST_KEY = 64 * 1024
 
+/**
+ * Reads an API key and stores it in place of the profile's old session.
+ *
+ * @param chosenStore where the key belongs, if that works here
+ * @param isTried whether the service is asked first; if it refuses the key, nothing changes
+ * @throws CliError exit 2 or 3 for what is missing, or as `usableStore`, `requireApiKey`, `tryApiKey` and `storeApiKey`.
+ */
+export async function signInWithApiKey(
+  chosenStore: StoreKind,
+  isTried: boolean,
+  context: Context,
+  settings: Settings,
+): ReturnType<typeof storeApiKey> {
+  const base = isTried || settings.baseUrl !== undefined ? requireBaseUrl(settings) : undefined
+  const store = await usableStore(chosenStore, 'api_key', context, settings)
+  const value = await readApiKey(context, settings)
+  requireApiKey(value)
+  if (isTried) await tryApiKey(context, settings, value)
+  return storeApiKey(context, settings, { value, base, store })
+}
+
 /** Reads an API key from standard input, or asks for it on a terminal. @throws CliError exit 2. */
-export async function readApiKey(
+async function readApiKey(
   context: Pick<Context, 'stdin' | 'prompts'>,
   settings: Pick<Settings, 'interactive'>,
 ): Promise<string> {
