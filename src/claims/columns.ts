@@ -48,7 +48,7 @@ export const MANY_CLAIM_COLUMNS: readonly Column[] = [
     return column.only === 'people' ? [] : [{ ...column, only: 'programs' }]
   }),
   { field: 'error.code', title: 'Error', only: 'programs' },
-  { field: 'error.message', title: 'Problem' },
+  { field: 'error.message', title: 'Problem', only: 'programs' },
 ]
 
 /** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */

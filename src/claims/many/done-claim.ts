@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { plainText } from '../../dns/diagnosis/text.ts'
+import { relativeName } from '../../dns/wire/name.ts'
 import { type CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
@@ -46,6 +47,11 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
     message: plainText(finding.message),
     fix: plainText(finding.fix),
     hosts: nameservers.map(({ host }) => host),
-    particulars: { DOMAIN: name, VALUE: expected, ZONE: zone },
+    particulars: {
+      DOMAIN: name,
+      VALUE: expected,
+      ZONE: zone,
+      'host HOST': zone === null || zone === name ? undefined : `host ${relativeName(name, zone)}`,
+    },
   }
 }

@@ -16,16 +16,21 @@ export interface LiveView {
   end(): void
 }
 
+export interface LiveRun {
+  readonly total: number | undefined
+  readonly waits: boolean
+}
+
 const MAX_CAUSES = 5
 
 /**
  * Starts a live view.
  *
- * @param total how many domains there are, as far as is known
+ * @param run how many domains there are, if that is known, and whether they mostly wait
  */
 export async function startLiveView(
   tally: Tally,
-  total: () => number | undefined,
+  run: LiveRun,
   context: Pick<Context, 'stderr' | 'environment' | 'clock'>,
   settings: Pick<Settings, 'colorOption'>,
 ): Promise<LiveView> {
@@ -35,7 +40,7 @@ export async function startLiveView(
   const started = clock.monotonic()
   const draw = () => {
     const columns = Math.max(20, (stderr.columns ?? 80) - 3)
-    return liveLines(tally, total(), (clock.monotonic() - started) / 1000, columns, palette).join('\n')
+    return liveLines(tally, run, (clock.monotonic() - started) / 1000, columns, palette).join('\n')
   }
   const { spinner } = await startSpinner(stderr, {
     text: '',
@@ -58,7 +63,7 @@ export async function startLiveView(
 /** @param seconds since the start */
 export function liveLines(
   tally: Tally,
-  total: number | undefined,
+  { total, waits }: LiveRun,
   seconds: number,
   columns: number,
   palette: Palette,
@@ -66,12 +71,18 @@ export function liveLines(
   const handled = tally.done + tally.problems + tally.repeated
   const isKnown = total !== undefined && total > 0
   const label = isKnown ? `${formatCount(handled)} of ${domainsOf(total)}` : domainsOf(handled)
-  const left = isKnown && handled > 0 ? ((total - handled) * seconds) / handled : 0
+  // How long others take to add a record can't be foreseen.
+  const left = isKnown && !waits && handled > 0 ? ((total - handled) * seconds) / handled : 0
   const details = left >= 2 ? [`${formatDuration(left, 'short')} left`] : []
   const fit = (text: string, width = columns) => truncate(sanitizeLine(text), width)
   const lines = [renderBar(label, isKnown ? handled / total : undefined, details, columns)]
   const indent = (text: string, width: number) => `${' '.repeat(width)}${fit(text, columns - width)}`
-  if (tally.counts.size > 0) lines.push(indent(countsText(tally, '   '), 2))
+  const inProgress = tally.begun - tally.done
+  const counts = [
+    countsText(tally, '   '),
+    waits && inProgress > 0 ? `in progress ${formatCount(inProgress)}` : '',
+  ]
+  if (tally.begun > 0) lines.push(indent(counts.filter(Boolean).join('   '), 2))
   const causes = tally.causes().filter(({ needsPerson }) => needsPerson)
   const needy = causes.reduce((sum, { count }) => sum + count, 0)
   if (needy === 0) return lines

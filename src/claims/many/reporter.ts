@@ -16,6 +16,8 @@ export interface Report {
   readonly columns: readonly Column[]
   /** Whether people at a terminal see a row for each domain: it holds something to copy. */
   readonly rowsForPeople: boolean
+  /** Whether a domain mostly waits: then far more of them than `jobs` can be in progress. */
+  readonly waits: boolean
   /** Whether a second run skips what is done. */
   readonly resumes: boolean
   /** Whether a line of `--format jsonl` is an event, as it is for one domain. */
@@ -62,7 +64,7 @@ export async function createReporter(
     settings.quiet || !canAnimate(context)
       ? undefined
       : await import('./live-view.ts').then(({ startLiveView }) =>
-          startLiveView(tally, () => total, context, settings),
+          startLiveView(tally, { total, waits: report.waits }, context, settings),
         )
   const inTurn = createTurns(1)
   const write = (work: () => Promise<void>) => inTurn(() => live?.above(work) ?? work())
@@ -80,7 +82,8 @@ export async function createReporter(
     stopHeartbeat()
   }
 
-  async function summarize(): Promise<void> {
+  async function summarize(isCut: boolean): Promise<void> {
+    if (isCut && tally.done + tally.problems === 0) return
     const causes = tally.causes()
     if (isDocument) {
       const { renderRunMarkdown } = await import('./report-markdown.ts')
@@ -104,7 +107,8 @@ export async function createReporter(
       tally.add(domain, done)
       const { text, warning } = done
       if (report.isText && text !== undefined) await write(() => stdout.write(text))
-      if (hasRows) {
+      // People read in the summary what went wrong.
+      if (hasRows && !(isForPeople && done.error !== undefined)) {
         const item = done.error === undefined ? done.item : { ...done.item, ...done.error.toJSON() }
         await write(() =>
           rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: false }),
@@ -125,7 +129,7 @@ export async function createReporter(
       stopMoving()
       // An unfinished JSON document must not be taken for a complete one.
       if (hasRows && !(isCut && settings.format === 'json')) await rows.end(false)
-      await summarize()
+      await summarize(isCut)
     },
     abandon: stopMoving,
   }

@@ -24,8 +24,6 @@ export interface ManyWork extends Report {
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
   /** What of a domain that isn't done: `aren't ready`. */
   readonly notDone: string
-  /** Whether a domain mostly waits: then far more of them than `jobs` can be in progress. */
-  readonly waits: boolean
 }
 
 /** What the work on one domain uses, most of it shared with the others. */
@@ -87,6 +85,7 @@ export async function runMany(
       await reporter.problem(reading.where, reading.why)
       if (failFast) throw new FirstFailure()
     } else {
+      tally.begun += 1
       const done = await work.perform(reading.subject, run).catch((error: unknown) => {
         // What was begun and not finished is neither done nor failed.
         if (stop.signal.aborted || error instanceof InterruptedError) throw error
@@ -191,7 +190,7 @@ function notAllDone(tally: RunTally, { notDone, resumes }: ManyWork, settings: S
       ? 'run the same command again for the rest: what is done is not done again'
       : '',
     tally.failed > 0 && !resumes && cause
-      ? `to see more about one: mailclaim claims check ${cause.names[0]}`
+      ? `more about one: mailclaim claims check ${cause.names[0]}; a line for each: --format tsv`
       : '',
   ]
   return new CliError('domains_failed', tally.exit, parts.filter(Boolean).join('; '), {

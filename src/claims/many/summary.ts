@@ -35,8 +35,14 @@ export const CAUSE_COLUMNS: readonly Column[] = [
   { field: 'title', title: 'Cause', paint: (_value, palette) => palette.strong },
   { field: 'host', title: 'DNS host' },
   { field: 'fix', title: 'Fix', value: (cause) => firstLine((cause as CauseCount).fix) },
-  { field: 'names', title: 'Such as', value: (cause) => (cause as CauseCount).names[0] },
+  { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, 2) },
 ]
+
+/** The first domains, and how many there are besides. */
+function namesText({ names, count }: CauseCount, most: number): string {
+  const rest = count - Math.min(most, names.length)
+  return `${names.slice(0, most).join(', ')}${rest > 0 ? ` and ${formatCount(rest)} more` : ''}`
+}
 
 function firstLine(text: string | undefined): string | undefined {
   return text?.split('\n', 1)[0]
@@ -48,7 +54,7 @@ export function summaryLines(tally: Tally): string[] {
     headline(tally),
     ...tally.causes().flatMap((cause) => {
       const fix = firstLine(cause.fix)
-      return [`  ${causeLine(cause)} (such as ${cause.names[0]})`, ...(fix ? [`    fix: ${fix}`] : [])]
+      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, ...(fix ? [`    fix: ${fix}`] : [])]
     }),
   ]
 }

@@ -48,6 +48,8 @@ export interface CauseCount {
 
 /** What is known of a run while it goes on; its size doesn't grow with the number of domains. */
 export interface Tally {
+  /** Whose work has begun. */
+  readonly begun: number
   readonly done: number
   readonly failed: number
   readonly repeated: number
@@ -82,6 +84,7 @@ const MAX_NEEDY = 3
 const MAX_PROBLEMS = 3
 
 export class RunTally implements Tally {
+  begun = 0
   done = 0
   failed = 0
   repeated = 0
@@ -183,7 +186,10 @@ const TITLES: Readonly<Record<string, string>> = {
 
 /** A few words for a cause, from its code. */
 export function titleOf(code: string): string {
-  return Object.hasOwn(TITLES, code) ? (TITLES[code] ?? code) : code.replaceAll('_', ' ')
+  if (Object.hasOwn(TITLES, code)) return TITLES[code] ?? code
+  return code
+    .replaceAll('_', ' ')
+    .replaceAll(/\b(?:cname|txt|dns|dnssec|tcp|udp|edns)\b/g, (word) => word.toUpperCase())
 }
 
 /** Who hosts these name servers: the provider's name if it's known, else what the hosts have in common. */

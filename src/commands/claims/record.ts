@@ -130,7 +130,7 @@ async function recordMany(
     options,
     {
       command: 'claims record',
-      columns: [...COLUMNS, { field: 'error.message', title: 'Problem' }],
+      columns: [...COLUMNS, { field: 'error.message', title: 'Problem', only: 'programs' }],
       rowsForPeople: true,
       isText: options.provider !== undefined || settings.format === 'zone',
       resumes: false,
