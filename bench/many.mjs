@@ -104,8 +104,7 @@ export async function many({ program, startSandbox, show, directory }) {
   const service = await startSandbox(['--auto-publish', '--rate-limit', String(RATE)])
   const env = envOf(service, 'state')
   const path = await list('domains.txt', domainsIn(DOMAINS, ZONES, 'zone'))
-  // The first requests are sent at once, and after the last ones nobody waits.
-  const idealMs = (DOMAINS / RATE - 1) * 1000
+  const idealMs = (DOMAINS / RATE) * 1000
   const created = await lines([program, 'claims', 'create', '--from', path, '--format', 'jsonl'], env)
   expectDone(created, 'claims create')
   const refused = async () => (await service.control('GET', 'state')).requests.rate_limited
