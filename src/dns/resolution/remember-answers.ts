@@ -17,7 +17,7 @@ const MAX_MS = 5 * 60_000
 const MAX_NEGATIVE_MS = 60_000
 /** A resolver that failed or stayed silent is asked again after this (RFC 9520 section 3.2). */
 const FAILURE_MS = 30_000
-/** A shorter silence is no failure: the caller just had no more time. */
+/** A shorter silence says nothing: the caller just had no more time. */
 const MIN_SILENCE_MS = 1400
 /** Answers and referrals; an entry has about a kilobyte. */
 const MAX_ENTRIES = 4000
