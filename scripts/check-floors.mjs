@@ -18,7 +18,7 @@ const FLOORS = [
   ['context.ts', 'errors.ts', 'shell-quote.ts', 'turns.ts', 'undici.d.ts'],
 ]
 /** Inside dns/, from the top down; what lies beside the directories uses all of them. */
-const DNS_DIRECTORIES = ['dns/diagnosis', 'dns/observation', 'dns/resolution', 'dns/wire']
+const DNS_DIRECTORIES = ['dns/html-report', 'dns/diagnosis', 'dns/observation', 'dns/resolution', 'dns/wire']
 /** Beside the floors: takes at most types from service/, and only the sandbox command starts it. */
 const SANDBOX = 'sandbox'
 

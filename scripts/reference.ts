@@ -1,6 +1,5 @@
 // The manual page and docs/commands.md, from the same definitions as help.
 import { everyCommand } from '../src/cli/line.ts'
-import { ENVIRONMENT, PRECEDENCE } from '../src/cli/topics.ts'
 import {
   type ArgumentDefinition,
   type CommandDefinition,
@@ -9,6 +8,7 @@ import {
   type OptionDefinition,
 } from '../src/commands/definition.ts'
 import {
+  argumentText,
   EVENTS_TITLE,
   EXIT_MEANINGS,
   GLOBAL_OPTIONS,
@@ -16,6 +16,7 @@ import {
   PROGRAM,
   shownOptions,
 } from '../src/commands/program.ts'
+import { ENVIRONMENT, PRECEDENCE } from '../src/commands/reference.ts'
 import { Exit } from '../src/errors.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../src/settings/table.ts'
 
@@ -55,12 +56,20 @@ function paragraphs(text: string): string[] {
 }
 
 function describe(item: ArgumentDefinition | OptionDefinition): string {
-  return 'flags' in item ? optionText(item) : item.description
+  return 'flags' in item ? optionText(item) : argumentText(item)
 }
 
 /** The fields that `--fields` can name, a sentence for each list. */
 function fields({ definition }: Documented, mark: (name: string) => string): string[] {
   return fieldLists(definition.output).map(([title, names]) => `${title}: ${names.map(mark).join(', ')}.`)
+}
+
+/** Links to the JSON Schemas of what a command prints. */
+function schemas({ definition }: Documented): string {
+  const { schema, lineSchema = schema } = definition.output
+  const link = (name: string) => `[${name}.json](schemas/${name}.json)`
+  const lines = lineSchema === schema ? '' : `, and of a line of \`--format jsonl\`: ${link(lineSchema)}`
+  return `JSON Schema: ${link(schema)}${lines}.`
 }
 
 /** docs/commands.md. */
@@ -92,6 +101,8 @@ export async function commandsPage(): Promise<string> {
       '```',
       '',
       fields(command, (name) => `\`${name}\``).join('\n\n'),
+      '',
+      schemas(command),
       '',
       ...(definition.events === undefined
         ? []

@@ -17,6 +17,7 @@ export interface Context {
   readonly http: HttpTransport
   readonly dns: DnsNetwork
   readonly browser: Browser
+  readonly programs: Programs
   readonly prompts: Prompts
   readonly keychain: Keychain
   readonly interrupts: Interrupts
@@ -27,6 +28,8 @@ export interface Program {
   /** The executable and the script that this process was started with, to start another of the same. */
   readonly node: string
   readonly script: string
+  /** The directory of the JSON Schemas of what commands print. */
+  readonly schemas: string
 }
 
 /** Where the platform keeps a program's files, unless `MAILCLAIM_CONFIG_DIR` or `MAILCLAIM_STATE_DIR` says otherwise. */
@@ -222,6 +225,33 @@ export interface Browser {
    */
   open(url: string, over: AbortSignal): Promise<void>
 }
+
+/** Programs of the person's, such as one that changes DNS. */
+export interface Programs {
+  /**
+   * Runs one to its end, without a shell and without any of our own variables. Rejects with the signal's reason if that
+   * aborts, after the program has ended.
+   */
+  run(request: ProgramRequest): Promise<ProgramEnd>
+}
+
+export interface ProgramRequest {
+  /** The file, which is looked for in PATH if it has no slash, and its arguments. */
+  readonly command: readonly [file: string, ...args: string[]]
+  /** Added to the environment. */
+  readonly variables: Readonly<Record<string, string>>
+  /** Then the program is ended, with what it has started. */
+  readonly timeoutMs: number
+  /** Gets each line of its output, without the line break, as it is. The program waits meanwhile. */
+  readonly onLine: (line: string) => Promise<void>
+  readonly signal?: AbortSignal
+}
+
+export type ProgramEnd =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'killed'; readonly signal: string }
+  | { readonly kind: 'timed_out' }
+  | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException }
 
 /** Questions to a person, asked only if `Settings.interactive` allows it. */
 export interface Prompts {

@@ -39,7 +39,12 @@ export async function main(): Promise<ExitCode> {
   })
   const http = lazyTransport(environment)
   const context: Context = {
-    program: { version: MAILCLAIM_VERSION, node: process.execPath, script: process.argv[1] ?? '' },
+    program: {
+      version: MAILCLAIM_VERSION,
+      node: process.execPath,
+      script: process.argv[1] ?? '',
+      schemas: join(import.meta.dirname, '..', 'docs', 'schemas'),
+    },
     environment,
     directories,
     platform,
@@ -56,6 +61,12 @@ export async function main(): Promise<ExitCode> {
         const { browserElsewhere = false } = environment
         const { state: directory } = directories
         await openBrowser(url, over, { platform, directory, browserElsewhere })
+      },
+    },
+    programs: {
+      run: async (request) => {
+        const { runProgram } = await import('./claims/run-program.ts')
+        return runProgram(request, { environment: process.env, platform })
       },
     },
     prompts: {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
@@ -19,6 +20,8 @@ type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>
  */
 export function watchSignals(source: SignalSource): Signals {
   const controller = new AbortController()
+  // Any number of requests and writes follow it.
+  setMaxListeners(0, controller.signal)
   let shields = 0
   const onShielded = new Set<() => void>()
   let pending: NodeJS.Signals | undefined

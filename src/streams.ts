@@ -114,9 +114,10 @@ export function realOutput(
         room = 0
         await throughStream(rest)
       } catch (error) {
-        closed = true
+        const isInterrupted = interrupt.aborted && error === interrupt.reason
+        closed = !isInterrupted
         if (loss !== undefined) return
-        if (error === interrupt.reason) throw error
+        if (isInterrupted) throw error
         const code = (error as NodeJS.ErrnoException).code
         const gone = code === 'EPIPE' || code === 'EOF'
         throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)

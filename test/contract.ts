@@ -17,13 +17,14 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'claims list': '--refresh',
   'claims get': '',
   'claims record': '--provider --only-new --from --all --jobs --fail-fast',
+  'claims publish': '--with --publish-timeout --only-new',
   'claims check':
     '--name --value --wait --interval --timeout --public-resolvers --from --all --jobs --fail-fast',
   'claims verify':
     '--no-check --force --wait --interval --timeout --through-blocked --public-resolvers --from --all --jobs --fail-fast',
   'claims watch': '--interval --timeout --through-blocked --from --all --jobs --fail-fast',
   claim:
-    '--interval --timeout --through-blocked --no-check --public-resolvers --from --all --jobs --fail-fast',
+    '--interval --timeout --through-blocked --no-check --public-resolvers --publish --unpublish --publish-timeout --only-new --from --all --jobs --fail-fast',
   sandbox: '--auto-approve --auto-publish --rate-limit',
   doctor: '',
   'config list': '',
@@ -32,6 +33,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'config unset': '',
   'config path': '',
   completion: '',
+  commands: '',
 }
 
 /** The options that every command promises. */

@@ -7,7 +7,7 @@ import { needs } from './requirements.ts'
 import { createServedWorld, install, program, type ServedWorld } from './stories/built-program.ts'
 
 /**
- * Every command block of README and docs is run, from the top of a page to its end, against a sandbox of the page's own:
+ * Every command block of README, AGENTS and docs is run, from the top of a page to its end, against a sandbox of the page's own:
  *
  * - `sh` blocks are scripts: bash, `set -euo pipefail`, and they have to end with 0, or with N where `exit=N` follows the word.
  * - `console` blocks are transcripts: what stands after `$` is run on a terminal of 80 columns, and what it prints has to be
@@ -156,7 +156,7 @@ async function createReader(): Promise<ServedWorld> {
 }
 
 const PAGES = [
-  ...(existsSync(join(ROOT, 'README.md')) ? ['README.md'] : []),
+  ...['README.md', 'AGENTS.md'].filter((page) => existsSync(join(ROOT, page))),
   ...readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),

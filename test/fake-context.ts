@@ -106,6 +106,7 @@ export interface FakeContextOptions {
   http?: Context['http']
   dns?: Context['dns']
   prompts?: Partial<Context['prompts']>
+  programs?: Context['programs']
   keychain?: Context['keychain']
   clock?: FakeClock
 }
@@ -121,7 +122,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
     throw new Error(`the test did not expect ${what}`)
   }
   return {
-    program: { version: '0.0.0-test', node: process.execPath, script: 'mailclaim' },
+    program: { version: '0.0.0-test', node: process.execPath, script: 'mailclaim', schemas: '/schemas' },
     environment: { settings: {}, noColor: false, ci: false, ssh: false, ...options.environment },
     directories: { config: join(home, 'config'), state: join(home, 'state'), user: join(home, 'user') },
     platform: 'linux',
@@ -149,6 +150,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
         opened.push(url)
       },
     },
+    programs: options.programs ?? { run: unexpected('a program') },
     prompts: {
       input: unexpected('a question'),
       password: unexpected('a question for a secret'),

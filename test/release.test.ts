@@ -30,6 +30,9 @@ describe('what is published', () => {
         'README.md',
         'LICENSE',
         'CHANGELOG.md',
+        'AGENTS.md',
+        'docs/schemas/command-list.json',
+        'docs/schemas/error.json',
         'bin/mailclaim.js',
         'bin/package.json',
         'dist/package.json',
@@ -44,7 +47,7 @@ describe('what is published', () => {
       expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
       const strangers = files.filter(
         (path) =>
-          !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|docs\/[\w-]+\.(md|svg)|man\/[\w./-]+\.\d)$/.test(
+          !/^(package\.json|[A-Z_-]+(\.md|\.txt)?|bin\/mailclaim\.js|(bin|dist)\/package\.json|dist\/[\w-]+\.js(\.map)?|dist\/native\/[\w-]+\/[\w.-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.cdx\.json|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json|man\/[\w./-]+\.\d)$/.test(
             path,
           ),
       )

@@ -6,6 +6,7 @@ const PARTS = {
   chromium: ['chromium'],
   'gnome-keyring': ['gnome-keyring-daemon', 'dbus-run-session'],
   knotd: ['knotd'],
+  nsupdate: ['nsupdate'],
   nsd: ['nsd'],
   unbound: ['unbound'],
   named: ['named'],

@@ -54,3 +54,26 @@ test.each([
   if (loss === undefined) await expect(written).rejects.toBe(reason)
   else await written
 })
+
+test('what is written after an interrupt still arrives', async () => {
+  const pending: (() => void)[] = []
+  const arrived: string[] = []
+  const slow = new Writable({
+    write(chunk, _encoding, done) {
+      arrived.push(String(chunk))
+      pending.push(done)
+    },
+  })
+  const interrupts = new AbortController()
+  const stream = () => slow as unknown as NodeJS.WriteStream
+  const output = realOutput(stream, -1, 'win32', interrupts.signal, 'may be lost')
+  const progress = output.write('working')
+  interrupts.abort(new Error('interrupted'))
+  await progress
+  const error = output.write('interrupted')
+  for (let done = pending.shift(); done !== undefined; done = pending.shift()) done()
+  await new Promise((resolve) => setImmediate(resolve))
+  pending.shift()?.()
+  await error
+  expect(arrived).toEqual(['working', 'interrupted'])
+})

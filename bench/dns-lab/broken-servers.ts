@@ -164,6 +164,12 @@ function faulty(id: string, what: string, behavior: Behavior, truth: Truth, reco
   }
 }
 
+function withoutAuthority(answer: Buffer): Buffer {
+  const copy = Buffer.from(answer)
+  copy.writeUInt16BE(copy.readUInt16BE(2) & ~0x0400, 2)
+  return copy
+}
+
 const asksForSignatures = (record: Answer) => record.type === 'OPT' && record.flag_do
 
 /**
@@ -205,6 +211,18 @@ export const SERVERS: readonly Broken[] = [
     'drops queries for signatures',
     { own: ({ packet: { additionals } }) => (additionals?.some(asksForSignatures) ? 'drop' : undefined) },
     { verdicts: ['fix', 'ready_with_warning'], codes: ['edns_dropped'], firstMentions: /signature|DO bit/ },
+  ),
+  faulty(
+    's-failsedns',
+    'answers questions with EDNS with SERVFAIL',
+    { own: (query) => (query.edns ? rcode(query, 'SERVFAIL') : undefined) },
+    { verdicts: ['fix'], codes: ['edns_rejected'], firstMentions: /EDNS/ },
+  ),
+  faulty(
+    's-noaa',
+    'answers without the AA bit',
+    { change: withoutAuthority },
+    { verdicts: ['fix', ...WARNED], codes: ['not_authoritative'], firstMentions: /AA/ },
   ),
   openBind('s-gone', ''),
   openBind('s-gonecached', RIGHT),

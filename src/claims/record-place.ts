@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
-import { findZone } from '../dns/resolution/find-zone.ts'
+import { dnsHostsOf, dnsHostText } from '../dns/diagnosis/dns-hosts.ts'
+import { type FoundZone, findZone } from '../dns/resolution/find-zone.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import type { DnsSettings } from './precheck.ts'
@@ -9,6 +10,8 @@ export interface RecordPlace {
   readonly zone: string
   /** The name relative to the zone; `@` if it is the zone itself. */
   readonly host: string
+  /** Who hosts the zone and where to edit it, `Cloudflare (https://…)`, if its name servers tell. */
+  readonly dnsHost?: string | undefined
 }
 
 export type PlaceContext = Pick<Context, 'clock' | 'dns' | 'interrupts' | 'random'>
@@ -30,14 +33,20 @@ export async function findPlace(
   const checked = checkName(name)
   if (!checked.ok) return undefined
   const { resolvers = 'system', authoritativePort } = settings
-  const found =
-    zone ??
-    (await findZone(
-      checked.ascii,
-      { resolvers, authoritativePort, timeoutMs: TIMEOUT_MS },
-      dnsEffects(context),
-    ))
-  return found === undefined ? undefined : { zone: found, host: relativeName(checked.ascii, found) }
+  const found: FoundZone | undefined =
+    zone === undefined
+      ? await findZone(
+          checked.ascii,
+          { resolvers, authoritativePort, timeoutMs: TIMEOUT_MS },
+          dnsEffects(context),
+        )
+      : { zone, nameservers: [] }
+  if (found === undefined) return undefined
+  return {
+    zone: found.zone,
+    host: relativeName(checked.ascii, found.zone),
+    dnsHost: dnsHostText(dnsHostsOf(found.zone, found.nameservers)),
+  }
 }
 
 /** What to type into a provider's "host" field. */

@@ -155,7 +155,10 @@ export function providerSnippet(
 }
 
 /** The existing values exactly as they are, and the new one unless it is among them. */
-function recordSetWith({ name, value, ttl }: TxtRecord, existing: ExistingTxtSet | undefined): RecordSet {
+export function recordSetWith(
+  { name, value, ttl }: TxtRecord,
+  existing: ExistingTxtSet | undefined,
+): RecordSet {
   const kept = existing?.values ?? []
   return {
     name,

@@ -4,7 +4,7 @@ import type { CheckReport, CheckReportJson } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { newsOnly } from '../service/polling.ts'
@@ -14,22 +14,25 @@ import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordCl
 import { asArgument, besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from './lifecycle.ts'
 import { startClaim } from './other-machines.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
-import { recordOf } from './record.ts'
+import type { Publication } from './publish.ts'
+import { recordOf, type TxtRecord } from './record.ts'
 import { watchClaim } from './watch.ts'
 
 /** The steps, in order. */
-export type Step = 'created' | 'record' | 'dns' | 'verification' | 'completed'
+export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' | 'completed'
 
 /** The events of `claim --format jsonl`. */
 export const WORKFLOW_EVENTS = {
   created: 'the claim exists: a new one, or the one in progress',
   record: 'the TXT record to add to DNS',
+  published: 'the program of --publish has added the record, or it was in DNS already',
   waiting:
     'what the program waits for, when that changes or a minute has passed; while it waits for DNS, with the report of the check',
   warning: 'a problem that does not stop it, such as a failed poll, which is repeated',
   dns: 'the record is visible in DNS',
   verification: 'the service was asked to verify, or is already past that',
   completed: 'the domain is yours',
+  unpublished: 'after completion: the program of --unpublish has removed the record, or it was gone already',
   ended: 'the claim is blocked or ended unsuccessfully: exit code 9',
 } as const
 
@@ -56,13 +59,22 @@ export interface WorkflowOptions {
   readonly publicResolvers?: boolean
   /** Called after each check of DNS with the milliseconds until the next one. */
   readonly onCheck?: (nextInMs: number) => void
+  /** Adds the record to DNS. */
+  readonly publish?: ChangeDns | undefined
+  /** Removes the record after completion. */
+  readonly unpublish?: ChangeDns | undefined
 }
+
+/** @throws CliError if DNS wasn't changed */
+type ChangeDns = (record: TxtRecord) => Promise<Publication>
 
 /** The claim at the end of the workflow. */
 export interface WorkflowResult {
   readonly claim: DomainClaim
   /** Why the claim isn't completed: exit 8 when the time is up, exit 9 if it ended unsuccessfully. */
   readonly error?: CliError | undefined
+  /** Whether the record is no longer in DNS. */
+  readonly unpublished?: boolean
   /** When the time is up: the step that is missing and, for DNS, the last check. */
   readonly missing?: { readonly step: 'dns' | 'completed'; readonly report?: CheckReport }
 }
@@ -93,13 +105,31 @@ export async function* runWorkflow(
     claim,
   })
 
+  async function* unpublish(
+    claim: DomainClaim,
+  ): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished'>, void> {
+    if (options.unpublish === undefined) return {}
+    try {
+      const { message } = await options.unpublish(recordOf(claim))
+      yield eventOf('unpublished', message, claim)
+      return { unpublished: true }
+    } catch (error) {
+      if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
+      // The claim is completed all the same.
+      const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
+      const message = `the record wasn't removed: ${error.message}; remove it by hand, or run the same command again (the TXT value ${place})`
+      yield eventOf('warning', message, claim)
+      return {}
+    }
+  }
+
   const { claim: started, origin, warning } = await startOrResume(request, client, context, settings)
   yield eventOf('created', origin, started)
   if (warning !== undefined) yield eventOf('warning', warning, started)
   const state = stateOf(started)
   if (state.phase === 'completed') {
     yield eventOf('completed', state.description, started)
-    return { claim: started }
+    return { claim: started, ...(yield* unpublish(started)) }
   }
   const record = recordOf(started)
   yield eventOf('record', `TXT  ${record.name}  ${record.value}`, started)
@@ -107,6 +137,10 @@ export async function* runWorkflow(
   const domainId = started.domain_id ?? ''
   // Once the service has accepted the record or blocked the claim, DNS no longer matters.
   if (started.status === 'pending' || state.phase === 'unknown') {
+    if (options.publish !== undefined) {
+      const { message } = await options.publish(record)
+      yield eventOf('published', message, started)
+    }
     if (options.check) {
       const checks = waitForDns(record, { ...options, timeoutMs: timeLeft() }, context, settings)
       let step = await checks.next()
@@ -147,7 +181,7 @@ export async function* runWorkflow(
       }
     }
     yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim)
-    return { claim, error }
+    return { claim, error, ...(error === undefined ? yield* unpublish(claim) : {}) }
   }
 }
 

@@ -30,10 +30,12 @@ export async function writeClaim(
     await warn(`the claim's record isn't shown: ${problem}`, context, settings)
     return writeObject(context, settings, claim, withoutRecord)
   }
-  const host = hostText(await findPlace(name, context, settings))
-  const columns = CLAIM_COLUMNS.flatMap((column) =>
-    column.field === 'record' ? [{ field: 'record_host', title: 'Host', value: () => host }, column] : column,
-  )
+  const place = await findPlace(name, context, settings)
+  const where = [
+    { field: 'record_host', title: 'Host', value: () => hostText(place) },
+    { field: 'dns_host', title: 'DNS host', value: () => place?.dnsHost },
+  ].slice(0, place?.dnsHost === undefined ? 1 : 2)
+  const columns = CLAIM_COLUMNS.flatMap((column) => (column.field === 'record' ? [...where, column] : column))
   await writeObject(context, settings, claim, columns)
 }
 

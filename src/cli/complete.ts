@@ -1,8 +1,9 @@
-import type {
-  ArgumentDefinition,
-  CommandDefinition,
-  Completion,
-  OptionDefinition,
+import {
+  type ArgumentDefinition,
+  type CommandDefinition,
+  type Completion,
+  longFlag,
+  type OptionDefinition,
 } from '../commands/definition.ts'
 import { globalOptions, TOPICS } from '../commands/program.ts'
 import type { Context } from '../context.ts'
@@ -11,7 +12,7 @@ import { readUsableConfig } from '../settings/config.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import { type CommandLine, commandsOf, isGroup, longFlag, readLine, takesValue } from './line.ts'
+import { type CommandLine, commandsOf, isGroup, readLine, takesValue } from './line.ts'
 
 /** A word that fits at the cursor, with its meaning. */
 export interface Candidate {

@@ -1,6 +1,11 @@
-import type { OptionDefinition } from '../commands/definition.ts'
+import {
+  type CommandGroup,
+  type CommandLeaf,
+  longFlag,
+  type OptionDefinition,
+} from '../commands/definition.ts'
 import { GLOBAL_OPTIONS, TOPICS, type Topic } from '../commands/program.ts'
-import { type CommandGroup, type CommandLeaf, tree } from '../commands/tree.ts'
+import { tree } from '../commands/tree.ts'
 
 export type CommandNode = CommandLeaf | CommandGroup
 
@@ -96,9 +101,4 @@ export function* everyCommand(): Generator<{ words: readonly string[]; leaf: Com
 
 export function takesValue(option: OptionDefinition): boolean {
   return /[<[]/.test(option.flags)
-}
-
-/** `--limit` of `--limit <n>` or `-l, --limit <n>`. */
-export function longFlag(flags: string): string {
-  return /--[a-z-]+/.exec(flags)?.[0] ?? flags
 }

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
-import type { OptionDefinition } from '../commands/definition.ts'
+import { longFlag, type OptionDefinition } from '../commands/definition.ts'
 import { optionText } from '../commands/program.ts'
 import { usageError } from '../errors.ts'
 import { parseChoice } from '../settings/parse-value.ts'
-import { longFlag, takesValue } from './line.ts'
+import { takesValue } from './line.ts'
 
 /**
  * Gives a command its options. A repeatable one collects a list; of any other the last one counts, so that a script can

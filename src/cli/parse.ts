@@ -1,7 +1,19 @@
 import { Command, CommanderError } from 'commander'
-import { type CommandDefinition, fieldsIn, type OutputDefinition } from '../commands/definition.ts'
-import { GLOBAL_OPTIONS, globalOptions, PROGRAM, shownOptions, TOPICS } from '../commands/program.ts'
-import { type CommandGroup, tree } from '../commands/tree.ts'
+import {
+  type CommandDefinition,
+  type CommandGroup,
+  fieldsIn,
+  type OutputDefinition,
+} from '../commands/definition.ts'
+import {
+  argumentText,
+  GLOBAL_OPTIONS,
+  globalOptions,
+  PROGRAM,
+  shownOptions,
+  TOPICS,
+} from '../commands/program.ts'
+import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
@@ -166,8 +178,8 @@ function buildProgram(
     const globals = globalOptions(definition).filter(({ flags }) =>
       own.every((option) => option.flags !== flags),
     )
-    for (const { syntax, description } of definition.arguments ?? [])
-      command.argument(syntax.replace(/^<(.*)>$/, '[$1]'), description)
+    for (const argument of definition.arguments ?? [])
+      command.argument(argument.syntax.replace(/^<(.*)>$/, '[$1]'), argumentText(argument))
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
     command.addHelpText('after', () => helpAfter(definition, command))

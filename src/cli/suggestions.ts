@@ -1,5 +1,6 @@
+import { longFlag } from '../commands/definition.ts'
 import { TOPICS } from '../commands/program.ts'
-import { type CommandLine, everyCommand, longFlag } from './line.ts'
+import { type CommandLine, everyCommand } from './line.ts'
 
 /**
  * What people type because other programs have it, and what it is here: the last word of a command (`list` means every list,

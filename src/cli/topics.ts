@@ -1,41 +1,10 @@
 import type { Command } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
 import { EXIT_MEANINGS, GLOBAL_OPTIONS, optionText, PROGRAM, type Topic } from '../commands/program.ts'
+import { ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from '../commands/reference.ts'
 import { Exit } from '../errors.ts'
 import { FORMATS } from '../settings/settings.ts'
-import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
 import { exampleList, GLOBAL_OPTIONS_TITLE, itemList, wrapped } from './help.ts'
-
-/** The variables that the program reads; an option overrides them. */
-export const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
-  ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
-    variable
-      ? { name: variable, description: flags ? `${description}, as --${settingName(key)}` : description }
-      : [],
-  ),
-  { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
-  { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
-  { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
-  {
-    name: 'NO_COLOR, FORCE_COLOR',
-    description: 'no color, or color even without a terminal; FORCE_COLOR overrides NO_COLOR',
-  },
-  { name: 'HTTPS_PROXY, HTTP_PROXY, NO_PROXY', description: 'the proxy, and the hosts that bypass it' },
-  { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
-]
-
-/** What counts if a setting is made in several places. */
-export const PRECEDENCE =
-  'An option overrides the environment, which overrides the profile, which overrides the default.'
-
-/** What each format is. */
-const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
-  table: 'for people',
-  json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
-  jsonl: 'an object per line, as it arrives; of a command that waits, an event per line',
-  csv: 'commas and quotation marks, as in RFC 4180',
-  tsv: 'a header and a line per item, tab-separated',
-}
 
 type Block =
   | string
@@ -69,7 +38,7 @@ const TOPIC_TEXTS: Readonly<Record<Topic, readonly Block[]>> = {
   ],
   formats: [
     { title: 'Formats:', items: FORMATS.map((format) => [format, FORMAT_MEANINGS[format]]) },
-    'Without --format: a table on a terminal, else tsv. Some commands have more formats, which their help names: claims check has markdown, claims record has zone and value, and what prints one thing prints its bare value.',
+    'Without --format: a table on a terminal, else tsv. Some commands have more formats, which their help names: claims check has markdown and html, claims record has zone and value, and what prints one thing prints its bare value.',
     '--fields id,client.name selects fields, and columns in that order. --fields alone lists those of a command, in the format that --format names. --json is --format json.',
     {
       examples: {

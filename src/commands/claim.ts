@@ -33,13 +33,16 @@ import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './claims/many.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
+import { PUBLISH_OPTIONS, type PublishFlags, publisher } from './publish-options.ts'
 
-interface Flags extends CreateFlags, ManyFlags {
+interface Flags extends CreateFlags, ManyFlags, PublishFlags {
   readonly interval?: number
   readonly timeout?: number
   readonly throughBlocked?: true
   readonly check?: boolean
   readonly publicResolvers?: true
+  readonly publish?: string
+  readonly unpublish?: string
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 3600
@@ -47,9 +50,11 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 const STEPS = [
   { key: 'created', title: 'Claim' },
   { key: 'record', title: 'TXT record' },
+  { key: 'published', title: 'Published' },
   { key: 'dns', title: 'Seen in DNS' },
   { key: 'verification', title: 'Verification' },
   { key: 'completed', title: 'Completed' },
+  { key: 'unpublished', title: 'Unpublished' },
 ] as const
 
 export const command = defineCommand<Flags>({
@@ -59,7 +64,8 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
   arguments: [
     {
       syntax: '[domain...]',
-      description: 'the domain to claim, or several; asked for on a terminal',
+      description: 'the domain to claim, or several',
+      asked: true,
       completion: 'domains',
     },
   ],
@@ -84,20 +90,40 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       conflicts: [PUBLIC_RESOLVERS.flags],
     },
     PUBLIC_RESOLVERS,
+    {
+      flags: '--publish <command>',
+      description:
+        'add the record with this program of yours, without a shell; it gets MAILCLAIM_RECORD_… variables',
+      completion: 'files',
+    },
+    {
+      flags: '--unpublish <command>',
+      description: 'remove the record with this program after completion',
+      completion: 'files',
+    },
+    ...PUBLISH_OPTIONS.map((option) => ({ ...option, needs: '--publish' })),
     ...MANY_OPTIONS,
   ],
   events: WORKFLOW_EVENTS,
   examples: {
     'mailclaim claim example.com': 'from the start to the completed claim',
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
+    'mailclaim claim example.com --publish ./publish.sh --unpublish ./publish.sh':
+      'with a program that changes DNS',
     'mailclaim claim --from domains.txt': 'all domains of a list, each as far as it gets',
   },
   output: {
+    schema: 'claim-workflow',
+    lineSchema: 'claim-workflow-event',
     fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report', ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
-    events: [...eventFields({ claim: CLAIM_FIELDS, report: REPORT_FIELDS }), ...ERROR_FIELDS],
+    events: [
+      ...eventFields({ claim: CLAIM_FIELDS, report: [...REPORT_FIELDS, ...ERROR_FIELDS] }),
+      ...ERROR_FIELDS,
+    ],
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return claimMany(domains, options, context, settings)
     const [domain] = domains
@@ -109,25 +135,56 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       place ??= findPlace(claim.record?.name ?? nameOf(claim), context, settings)
       return place
     }
+    let list: Checklist | undefined
+    const say = async (line: string) => list?.say(line)
+    const changeDns = (action: 'publish' | 'unpublish') => {
+      const command = options[action]
+      const isShown = settings.format !== 'jsonl' && !settings.quiet
+      return command === undefined
+        ? undefined
+        : publisher(
+            action,
+            { option: `--${action}`, command },
+            options,
+            context,
+            settings,
+            isShown ? say : undefined,
+          )
+    }
+    const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
     const events = runWorkflow(
       request,
-      { ...workflowOptions(options), onCheck: progress.onCheck },
+      { ...workflowOptions(options), onCheck: progress.onCheck, publish, unpublish },
       connect(context, settings),
       context,
       settings,
     )
+    if (settings.format !== 'jsonl' && !settings.quiet) {
+      const steps = STEPS.filter(
+        ({ key }) => (key !== 'published' || publish) && (key !== 'unpublished' || unpublish),
+      )
+      const palette = await createPalette(
+        colorLevel(context.environment, settings.colorOption, context.stderr),
+      )
+      list = await createChecklist(steps, context, palette, progress.text)
+    }
     const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
-        : asChecklist(events, progress.text, findPlaceOnce, context, settings)
+        : asChecklist(events, list, {
+            heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
+            placeOf: findPlaceOnce,
+            typed: settings.argv,
+          })
     const result = await finished.catch(resumable)
-    const { claim, error, missing } = result
+    const { claim, error, missing, unpublished } = result
     // For people the record is above, and the claim is as it was.
     if (settings.format !== 'jsonl' && (error === undefined || settings.format !== 'table'))
       await writeClaim(documentOf(result), context, settings)
     if (error !== undefined)
       throw missing ? timeoutError({ claim, error, missing }, timeoutMs, context, settings) : error
-    if (!settings.quiet) await writeNextSteps(claim, await findPlaceOnce(claim), context, settings)
+    if (!settings.quiet)
+      await writeNextSteps(claim, await findPlaceOnce(claim), context, settings, unpublished)
   },
 })
 
@@ -156,7 +213,7 @@ async function claimMany(
       columns: MANY_CLAIM_COLUMNS,
       rowsForPeople: false,
       resumes: true,
-      isEvents: true,
+      lastEvent: 'ended',
       waits: true,
       takesIds: false,
       notDone: "aren't completed",
@@ -206,7 +263,7 @@ function trackProgress(timeoutMs: number, { clock }: Pick<Context, 'clock'>) {
   }
 }
 
-type TimedOut = Required<WorkflowResult> & { readonly error: CliError }
+type TimedOut = Required<Pick<WorkflowResult, 'claim' | 'missing'>> & { readonly error: CliError }
 
 /** The claim, and if the time is up, what is missing. */
 function documentOf({ claim, error, missing }: WorkflowResult): DomainClaim {
@@ -245,28 +302,30 @@ function timeoutError(
 
 type Events = AsyncGenerator<WorkflowEvent, WorkflowResult, void>
 
-type FindPlace = (claim: DomainClaim) => Promise<RecordPlace | undefined>
+/** How the record is shown. */
+interface RecordBlock {
+  readonly heading: string
+  readonly placeOf: (claim: DomainClaim) => Promise<RecordPlace | undefined>
+  /** The words of the command line; their options go into each command that is suggested. */
+  readonly typed: readonly string[]
+}
 
 async function asChecklist(
   events: Events,
-  progress: () => string,
-  placeOf: FindPlace,
-  context: Context,
-  settings: Settings,
+  list: Checklist | undefined,
+  record: RecordBlock,
 ): Promise<WorkflowResult> {
-  const palette = await createPalette(colorLevel(context.environment, settings.colorOption, context.stderr))
-  const list = settings.quiet ? undefined : await createChecklist(STEPS, context, palette, progress)
   try {
     return await drain(events, (event) => {
-      const message = withGivenOptions(event.message, settings.argv)
-      return list && show({ ...event, message }, list, placeOf)
+      const message = withGivenOptions(event.message, record.typed)
+      return list && show({ ...event, message }, list, record)
     })
   } finally {
     await list?.end()
   }
 }
 
-async function show(event: WorkflowEvent, list: Checklist, placeOf: FindPlace): Promise<void> {
+async function show(event: WorkflowEvent, list: Checklist, { heading, placeOf }: RecordBlock): Promise<void> {
   switch (event.event) {
     case 'warning':
       return list.warn(event.message)
@@ -277,13 +336,14 @@ async function show(event: WorkflowEvent, list: Checklist, placeOf: FindPlace): 
     case 'record': {
       if (!needsRecord(event.claim)) return
       const { name, value } = recordOf(event.claim)
-      const host = hostText(await placeOf(event.claim))
+      const place = await placeOf(event.claim)
       // Above the list and uncut, to be copied.
       await list.say(
-        'Add this TXT record to DNS:',
-        `  host       ${host}`,
+        heading,
+        `  host       ${hostText(place)}`,
         `  full name  ${name}`,
         `  value      ${value}`,
+        ...(place?.dnsHost === undefined ? [] : [`  DNS host   ${place.dnsHost}`]),
       )
       return list.tick('record', 'shown above')
     }

@@ -18,7 +18,7 @@ script.`,
     'mailclaim completion powershell | Out-String | Invoke-Expression':
       'PowerShell; add the line to $PROFILE to keep it',
   },
-  output: ownOutput(COLUMNS, VALUE),
+  output: ownOutput(COLUMNS, { schema: 'completion', ...VALUE }),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [shell = ''] }, context, settings) {

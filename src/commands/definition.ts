@@ -10,6 +10,8 @@ export interface ArgumentDefinition {
   /** `<name>` is required, `[name]` is optional. */
   readonly syntax: string
   readonly description: string
+  /** On a terminal, a person who leaves it out is asked for it. */
+  readonly asked?: true
   readonly completion?: Completion
 }
 
@@ -29,10 +31,18 @@ export interface OptionDefinition {
   /** Turns the text into the value. @throws CliError exit 2. */
   readonly parse?: (text: string) => unknown
   readonly completion?: Completion
+  /** The environment variable that does the same. */
+  readonly variable?: string
+  /** The setting of a profile that does the same, as `config set` takes it. */
+  readonly setting?: string
 }
 
 /** What a command prints on stdout. Help, documentation and the check of `--fields` come from it. */
 export interface OutputDefinition {
+  /** The file in docs/schemas, without `.json`, that describes the document of `--json`. */
+  readonly schema: string
+  /** The one that describes a line of `--format jsonl`, if that is something else: an item of the list, or an event. */
+  readonly lineSchema?: string
   /** The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. */
   readonly fields: readonly string[]
   /** The columns of tables, TSV and CSV; these formats also know the fields that only a column has. */
@@ -56,6 +66,12 @@ export interface CommandInput<Options> {
 export type DamagedConfigTolerance = 'silently' | 'with a warning'
 
 /**
+ * What a command needs of an account: a service and a client id (`configured`), a session or an API key as well
+ * (`signed_in`), or either only with some arguments and options (`sometimes`).
+ */
+export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
+
+/**
  * A command: the definition that help, completion, manual and documentation come from, and a function over plain options.
  *
  * `run` settles when the command is done (exit 0) and throws a `CliError` for every other expected end, after it has
@@ -73,6 +89,8 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly examples: Readonly<Record<string, string>>
   /** The exit codes besides those of every command; see `exitCodesOf`. */
   readonly exits: readonly ExitCode[]
+  /** What it needs besides this machine; nothing if absent. */
+  readonly account?: AccountNeed
   /**
    * Runs even if the configuration can't be read, with what can be read of it. `silently`: the command repairs, reports or
    * doesn't need it. `with a warning`: it works without it, but perhaps otherwise than the person meant.
@@ -91,6 +109,11 @@ export const SERVICE_EXITS = [
   Exit.refused,
   Exit.unavailable,
 ] as const
+
+/** `--limit` of `--limit <n>` or `-l, --limit <n>`. */
+export function longFlag(flags: string): string {
+  return /--[a-z-]+/.exec(flags)?.[0] ?? flags
+}
 
 /** Every exit code that a command can end with, in order. */
 export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCode[] {
@@ -132,7 +155,7 @@ export function objectsOf(fields: readonly string[]): readonly string[] {
 /** The output of a command whose items are its own: what isn't in a column isn't in the item. */
 export function ownOutput(
   columns: readonly Column[],
-  others: Omit<OutputDefinition, 'fields' | 'columns'> = {},
+  others: Omit<OutputDefinition, 'fields' | 'columns'>,
 ): OutputDefinition {
   return { fields: columns.map(({ field }) => field), columns, ...others }
 }
@@ -160,8 +183,8 @@ export const PUBLIC_RESOLVERS: OptionDefinition = {
 /** `[claim]` of every claim command; on a terminal it can be left out and picked from a list. */
 export const CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
-  description:
-    'a domain name known on this machine (its newest open claim), or a placeholder domain id; asked for on a terminal',
+  description: 'a domain name known on this machine (its newest open claim), or a placeholder domain id',
+  asked: true,
   completion: 'domains',
 }
 
@@ -171,3 +194,19 @@ export const CLAIM_ARGUMENTS: ArgumentDefinition = {
   syntax: '[claim...]',
   description: `${CLAIM_ARGUMENT.description}; or several`,
 }
+/** A command by its word. Its code is loaded only when it is typed. */
+export interface CommandLeaf {
+  /** What it does, in one line. */
+  readonly summary: string
+  /** Under which heading the program's help shows it. */
+  readonly heading?: string | undefined
+  load(): Promise<CommandDefinition>
+}
+
+export interface CommandGroup {
+  readonly summary: string
+  readonly heading: string
+  readonly commands: Readonly<Record<string, CommandLeaf>>
+}
+
+export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>

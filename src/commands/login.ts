@@ -93,8 +93,9 @@ An API key is tried with the service before it is stored; if the service refuses
     'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'login' }),
   exits: SERVICE_EXITS,
+  account: 'configured',
   async run({ options }, context, given) {
     if (given.noInput && !options.withApiKey) throw needsPerson(given)
     const settings = await askForMissing(given, options.withApiKey === true, context)

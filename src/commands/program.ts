@@ -1,7 +1,7 @@
 import { Exit, type ExitCode } from '../errors.ts'
 import { FORMATS } from '../settings/settings.ts'
-import { PROFILE_AND_SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import type { CommandDefinition, OptionDefinition } from './definition.ts'
+import { NO_INPUT, PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
+import type { ArgumentDefinition, CommandDefinition, OptionDefinition } from './definition.ts'
 
 /** What the exit codes mean to a script. */
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
@@ -23,8 +23,7 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 export const EVENTS_TITLE = 'Events of --format jsonl:'
 
 export const PROGRAM = {
-  description:
-    "Sign in, claim a domain that another team has verified, and find out why a claim isn't verifying.",
+  description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
   help: 'show this help',
   welcome:
@@ -45,7 +44,7 @@ export type Topic = keyof typeof TOPICS
 /** The options that set settings: those of every command, or those of one command alone. */
 export function settingOptions(command?: Setting<unknown>['command']): OptionDefinition[] {
   return PROFILE_AND_SETTINGS.flatMap(([key, setting]) => {
-    const { flags, description, repeatable, choices, unset, default: value, late } = setting
+    const { flags, description, repeatable, choices, unset, default: value, late, variable } = setting
     if (flags === undefined || setting.command !== command) return []
     const check = (text: string) => {
       setting.parse(text, `--${settingName(key)}`)
@@ -59,6 +58,8 @@ export function settingOptions(command?: Setting<unknown>['command']): OptionDef
       ...((unset ?? value) && { default: unset ?? value }),
       ...(!late && { parse: check }),
       ...(key === 'profile' && { completion: 'profiles' as const }),
+      ...(variable && { variable }),
+      ...(Object.hasOwn(SETTINGS, key) && { setting: settingName(key) }),
     }
   })
 }
@@ -86,7 +87,7 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     },
     { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
     { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
-    { flags: '--no-input', description: 'never ask a question' },
+    { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT.variable },
     { flags: '--no-color', description: 'no color' },
   ]
 }
@@ -100,6 +101,11 @@ export function shownOptions(definition: CommandDefinition): OptionDefinition[] 
 
 /** The global options without a command. */
 export const GLOBAL_OPTIONS = globalOptions()
+
+/** The description of an argument, with what happens without it. */
+export function argumentText({ description, asked }: ArgumentDefinition): string {
+  return asked ? `${description}; asked for on a terminal` : description
+}
 
 /** The description of an option or a setting, with its choices and its default. */
 export function optionText(option: Omit<OptionDefinition, 'flags'>): string {

@@ -69,13 +69,13 @@ export const command = defineCommand<Options>({
       parse: count('--access-token-seconds', 1),
     },
     {
-      flags: '--check-seconds <n>',
+      flags: '--check-seconds <seconds>',
       description: 'from the verification request to the DNS check',
       default: '1',
       parse: seconds('--check-seconds'),
     },
     {
-      flags: '--transfer-seconds <n>',
+      flags: '--transfer-seconds <seconds>',
       description: 'from finding the record to the completed claim',
       default: '1',
       parse: seconds('--transfer-seconds'),
@@ -89,7 +89,7 @@ export const command = defineCommand<Options>({
     'mailclaim sandbox --auto-approve --json': 'for scripts: one line of JSON as soon as it is ready',
     'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
   },
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'sandbox' }),
   exits: [],
   toleratesDamagedConfig: 'silently',
 

@@ -1,21 +1,4 @@
-import type { CommandDefinition } from './definition.ts'
-
-/** A command by its word. Its code is loaded only when it is typed. */
-export interface CommandLeaf {
-  /** What it does, in one line. */
-  readonly summary: string
-  /** Under which heading the program's help shows it. */
-  readonly heading?: string | undefined
-  load(): Promise<CommandDefinition>
-}
-
-export interface CommandGroup {
-  readonly summary: string
-  readonly heading: string
-  readonly commands: Readonly<Record<string, CommandLeaf>>
-}
-
-export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
+import type { CommandDefinition, CommandLeaf, CommandTree } from './definition.ts'
 
 const leaf = (
   summary: string,
@@ -28,9 +11,9 @@ const leaf = (
 })
 
 const SIGN_IN = 'Sign in'
-const TEAM = 'View the team'
-const CLAIM = 'Claim a domain'
-const TRY = 'Try and diagnose'
+const TEAM = 'View'
+const CLAIM = 'Claim'
+const TRY = 'Try'
 const SETUP = 'Set up'
 
 /** Every command of the program, in the order in which help shows them. */
@@ -75,6 +58,7 @@ export const tree: CommandTree = {
       list: leaf('list the claims known on this machine', () => import('./claims/list.ts')),
       get: leaf('show the latest claim of a domain', () => import('./claims/get.ts')),
       record: leaf('print the TXT record to add', () => import('./claims/record.ts')),
+      publish: leaf('add the TXT record with a program of yours', () => import('./claims/publish.ts')),
       check: leaf(
         'check DNS for the TXT record, and explain what is wrong',
         () => import('./claims/check.ts'),
@@ -85,7 +69,7 @@ export const tree: CommandTree = {
   },
   claim: leaf('claim a domain: the whole flow in one command', () => import('./claim.ts'), CLAIM),
   sandbox: leaf('run a local service to try things out', () => import('./sandbox.ts'), TRY),
-  doctor: leaf('check the setup, with a remedy for each problem', () => import('./doctor.ts'), TRY),
+  doctor: leaf('check the setup, with a remedy for each problem', () => import('./doctor.ts'), SETUP),
   config: {
     summary: 'profile settings',
     heading: SETUP,
@@ -98,4 +82,9 @@ export const tree: CommandTree = {
     },
   },
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),
+  commands: leaf(
+    'describe every command, for programs',
+    async () => ({ command: (await import('./commands.ts')).describing(tree) }),
+    SETUP,
+  ),
 }

@@ -1,4 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
+import { Html, html } from '../terminal/html.ts'
 
 /** The page at the end of the redirect. Its texts may come from anyone: they are escaped when it is rendered. */
 export interface CallbackPage {
@@ -16,38 +17,25 @@ h1{margin:0 0 .5rem;font-size:1.375rem;overflow-wrap:anywhere}
 p{margin:0;overflow-wrap:anywhere}
 p.name{margin-bottom:1rem;font-weight:600;color:var(--mark)}`
 
-const HTML_ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** Escapes a text for HTML content and quoted attributes. */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => HTML_ESCAPES[character] ?? character)
-}
-
 /** The page as HTML; its style has the nonce of the content security policy. */
 export function renderCallbackPage(page: CallbackPage, nonce: string): string {
-  return `<!doctype html>
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(page.title)} · mailclaim</title>
-<style nonce="${escapeHtml(nonce)}">${STYLE}</style>
+<title>${page.title} · mailclaim</title>
+<style nonce="${nonce}">${Html.trusted(STYLE)}</style>
 </head>
 <body>
 <main>
 <p class="name">mailclaim</p>
-<h1>${escapeHtml(page.title)}</h1>
-<p>${escapeHtml(page.text)}</p>
+<h1>${page.title}</h1>
+<p>${page.text}</p>
 </main>
 </body>
 </html>
-`
+`.toString()
 }
 
 /** Headers that prevent the page from running, loading, framing, leaking or storing anything. */

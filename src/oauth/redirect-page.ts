@@ -1,9 +1,9 @@
-import { escapeHtml } from './callback-page.ts'
+import { html } from '../terminal/html.ts'
 
 /** A page that redirects a browser to an http(s) address, and loads and runs nothing. */
 export function renderRedirectPage(url: string): string {
-  const address = escapeHtml(new URL(url).href)
-  return `<!doctype html>
+  const address = new URL(url).href
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -16,5 +16,5 @@ export function renderRedirectPage(url: string): string {
 <p><a href="${address}">Continue to sign in</a></p>
 </body>
 </html>
-`
+`.toString()
 }

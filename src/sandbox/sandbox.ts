@@ -32,6 +32,8 @@ export interface SandboxOptions {
   /** Loopback ports; 0 or nothing for a free one. */
   readonly port?: number
   readonly dnsPort?: number
+  /** Where the verifier looks for records, on 127.0.0.1; the sandbox's own DNS server if absent. */
+  readonly verifierPort?: number
   /** No consent page: every sign-in is approved at once. */
   readonly autoApprove?: boolean
   /** The record of each new claim is published at once. */
@@ -116,7 +118,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         checkMs: (options.checkSeconds ?? 1) * 1000,
         transferMs: (options.transferSeconds ?? 1) * 1000,
       },
-      lookUp: (name) => lookUpTxt(dns.port, randomInt(65_536), name),
+      lookUp: (name) => lookUpTxt(options.verifierPort ?? dns.port, randomInt(65_536), name),
       ensureZone: (name) => addExampleRecords(zones, name),
     }),
     faults: createFaults(runtime.random),

@@ -54,7 +54,7 @@ function plainChecklist(items: readonly ChecklistItem[], { stderr }: Pick<Contex
     async waiting(lines) {
       if (lines.length > 0) await line(lines.map(sanitizeLine).join('\n'))
     },
-    say: (...lines) => line(lines.map(sanitizeLine).join('\n')),
+    say: (...lines) => stderr.write(lines.map((text) => `${sanitizeLine(text)}\n`).join('')),
     warn: (text) => line(`warning: ${sanitizeLine(text)}`),
     end: async () => {},
   }

@@ -57,8 +57,19 @@ const namesOf = (events: readonly Event[]) => [...new Set(events.map(({ event })
 /** A sandbox that decides quickly, and a client of it with an API key. */
 async function world() {
   const sandbox = await sandboxForTest({ checkSeconds: 0.05, transferSeconds: 0.05, autoApprove: true })
-  const client = createClient(sandbox, { apiKey: true, clock: createRealClock() })
   const publish = (domain: string) => control(sandbox, 'POST', `claims/${domain}/publish`, {})
+  const client = createClient(sandbox, {
+    apiKey: true,
+    clock: createRealClock(),
+    programs: {
+      async run({ variables }) {
+        const name = variables['MAILCLAIM_RECORD_NAME'] ?? ''
+        if (variables['MAILCLAIM_RECORD_ACTION'] === 'publish') await publish(name)
+        else await control(sandbox, 'DELETE', `dns/${name}/TXT`)
+        return { kind: 'exited', code: 0 }
+      },
+    },
+  })
   return { sandbox, client, publish }
 }
 
@@ -88,6 +99,8 @@ describe('the events of --format jsonl', () => {
     await publish('failed.example.com')
     // Nothing answers there: the program warns that it couldn't look, and goes on.
     outputs.push(await outputOf(client, 'claim', 'failed.example.com', '--resolver', '127.0.0.1:1'))
+    const programs = ['--publish', 'hook', '--unpublish', 'hook']
+    outputs.push(await outputOf(client, 'claim', 'published.example.com', ...programs))
     const events = sent(...outputs)
     expect(namesOf(events)).toEqual(Object.keys(await definedFor('claim')).sort())
     for (const event of events) expect(event).toHaveProperty('claim.domain_id')

@@ -13,9 +13,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
-import { everyCommand, longFlag, takesValue } from '../../src/cli/line.ts'
+import { everyCommand, takesValue } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
-import type { CommandDefinition, OptionDefinition } from '../../src/commands/definition.ts'
+import { type CommandDefinition, longFlag, type OptionDefinition } from '../../src/commands/definition.ts'
 import { globalOptions } from '../../src/commands/program.ts'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
@@ -162,6 +162,7 @@ function createPerson(
     home,
     clock,
     respond,
+    programs: { run: async () => ({ kind: 'exited', code: 0 }) },
     dns: createFakeDns(
       smallWorld(() => ['prefix=token']),
       clock,
@@ -330,6 +331,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   value: '20',
 }
 const VALUES: Readonly<Record<string, string>> = {
+  command: 'publish',
   address: '192.0.2.53',
   domain: 'example.com',
   file: writeList('example.com\n'),
@@ -346,6 +348,8 @@ const VALUES: Readonly<Record<string, string>> = {
   url: BASE,
   zone: 'example.com',
 }
+/** Options without which a command does nothing. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = { 'claims publish': ['--with', 'publish'] }
 /** Options that only mean something with another one, beyond what they declare. */
 const TOGETHER: Readonly<Record<string, readonly string[]>> = {
   '--name': ['--value', 'prefix=token'],
@@ -402,7 +406,7 @@ async function load(name: string): Promise<Command> {
     if (value === undefined) throw new Error(`add a valid value for ${syntax} to this test`)
     return value
   })
-  const line = [...words, ...given]
+  const line = [...words, ...given, ...(REQUIRED[name] ?? [])]
   const command: Command = {
     words,
     definition,

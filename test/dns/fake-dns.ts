@@ -70,7 +70,7 @@ export function createFakeDns(
 }
 
 /** The OPT record of an answer with EDNS and signatures. */
-export const EDNS: packet.Answer = {
+export const EDNS = {
   type: 'OPT',
   name: '.',
   udpPayloadSize: 1232,
@@ -79,7 +79,7 @@ export const EDNS: packet.Answer = {
   flags: 0,
   flag_do: true,
   options: [],
-}
+} as const satisfies packet.Answer
 
 /** Flags for dns-packet; their lower four bits are the rcode. */
 export const AA = packet.AUTHORITATIVE_ANSWER
@@ -91,7 +91,10 @@ export const RCODE = { FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as con
  * The smallest world: a resolver at 192.0.2.53, a registry for `com` at 192.0.2.1, and `example.com` at 192.0.2.2 with
  * these TXT records.
  */
-export function smallWorld(txt: () => readonly string[]): (asked: Asked) => FakeReply {
+export function smallWorld(
+  txt: () => readonly string[],
+  nameserver = 'ns.example.com',
+): (asked: Asked) => FakeReply {
   return ({ server, name, type }) => {
     const records = (answers: packet.Answer[]): Partial<packet.Packet> => ({ answers })
     if (server === '192.0.2.53') {
@@ -106,26 +109,25 @@ export function smallWorld(txt: () => readonly string[]): (asked: Asked) => Fake
           flags: RA,
           ...records(txt().map((data) => ({ name, type: 'TXT', ttl: 60, data }) as packet.Answer)),
         }
-      if (type === 'A' && name === 'ns.example.com')
+      if (type === 'A' && name === nameserver)
         return { flags: RA, ...records([{ name, type: 'A', ttl: 60, data: '192.0.2.2' }]) }
       return { flags: RA }
     }
     if (server === '192.0.2.1')
       return {
-        authorities: [{ name: 'example.com', type: 'NS', ttl: 60, data: 'ns.example.com' }],
-        additionals: [{ name: 'ns.example.com', type: 'A', ttl: 60, data: '192.0.2.2' }],
+        authorities: [{ name: 'example.com', type: 'NS', ttl: 60, data: nameserver }],
+        additionals: [{ name: nameserver, type: 'A', ttl: 60, data: '192.0.2.2' }],
       }
     if (server !== '192.0.2.2') return 'refused'
     const soa: packet.Answer = {
       name: 'example.com',
       type: 'SOA',
       ttl: 3600,
-      data: { mname: 'ns.example.com', rname: 'h.example.com', serial: 9, refresh: 7200, minimum: 60 },
+      data: { mname: nameserver, rname: 'h.example.com', serial: 9, refresh: 7200, minimum: 60 },
     }
     if (name !== 'example.com') return { flags: AA | RCODE.NXDOMAIN, authorities: [soa] }
     if (type === 'SOA') return { flags: AA, ...records([soa]) }
-    if (type === 'NS')
-      return { flags: AA, ...records([{ name, type: 'NS', ttl: 60, data: 'ns.example.com' }]) }
+    if (type === 'NS') return { flags: AA, ...records([{ name, type: 'NS', ttl: 60, data: nameserver }]) }
     if (type === 'TXT' && txt().length > 0)
       return {
         flags: AA,

@@ -1,5 +1,6 @@
 import type { Answer } from 'dns-packet'
 import { describe, expect, test } from 'vitest'
+import { plainText } from '../../src/dns/diagnosis/text.ts'
 import { AA, type Asked, type FakeReply, RA, RCODE } from './fake-dns.ts'
 import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedCheck } from './timed-check.ts'
@@ -84,6 +85,22 @@ test.each([
       : { authorities: [...soa] }),
   }))
   expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'resolver_broken' }] })
+})
+
+test.each([
+  [
+    '192.168.1.1',
+    /^Use a resolver that works: --resolver 9\.9\.9\.9\. If that one gives no usable answer either,/,
+  ],
+  ['9.9.9.9', /^Something on this network most likely answers instead, so another resolver won't help:/],
+])('the advice on a portal that answers for %s is something a person can do', async (address, start) => {
+  const { report } = await timedCheck(() => ({ flags: RA }), { resolvers: [address] })
+  const fix = plainText(report.findings[0]?.fix ?? '')
+  expect(fix).toMatch(start)
+  expect(fix).toContain('sign in on the web page of this network')
+  expect(fix).toContain('turn off any VPN')
+  expect(fix).toContain('check from another network')
+  if (address === '9.9.9.9') expect(fix).not.toContain('--resolver')
 })
 
 test.each(['example.com', 'app.example.com'])(

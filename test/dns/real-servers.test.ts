@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type DnsExchange, type DnsNetwork, DnsTransportError } from '../../src/context.ts'
 import { checkDns } from '../../src/dns/check.ts'
 import type { FindingCode } from '../../src/dns/diagnosis/finding.ts'
 import type { CheckReportJson, Verdict } from '../../src/dns/diagnosis/report.ts'
@@ -499,6 +500,30 @@ const SERVERS: readonly Scenario[] = [
     code: 'edns_dropped',
     evidence: { servers: [{ host: 'ns-dropsedns.dropsedns.test', outcome: 'match' }] },
   },
+  ...(['failsedns', 'badversedns'] as const).map((id) => ({
+    title: `a server that answers queries with EDNS with an error (${id})`,
+    name: `${id}.test`,
+    // The resolver gets no answer, or one without records.
+    verdict: 'fix' as const,
+    code: 'edns_rejected' as const,
+    evidence: { rcodes: id === 'failsedns' ? 'SERVFAIL' : 'BADVERS', servers: [{ outcome: 'match' }] },
+  })),
+  {
+    title: 'a server whose answers lack the AA bit',
+    name: 'noaa.test',
+    // Unbound takes them.
+    verdict: 'ready_with_warning',
+    code: 'not_authoritative',
+    evidence: { servers: [{ authoritative: false }] },
+    report: { resolvers: [{ outcome: 'match' }] },
+  },
+  {
+    title: 'an NS record without the dot at the end, next to a delegation that is right',
+    name: 'nodot.test',
+    verdict: 'ready_with_warning',
+    code: 'nameserver_unreachable',
+    evidence: { servers: [{ host: 'ns1.example.net.nodot.test', address: null }] },
+  },
   {
     title: 'a server that refuses only TXT queries',
     name: 'refusestxt.test',
@@ -606,10 +631,10 @@ const SERVERS: readonly Scenario[] = [
     report: { resolvers: [{ outcome: 'match' }] },
   },
   {
-    title: 'an open resolver listed as a name server, which has the record from its cache',
+    title: 'an open resolver listed as a name server, which has the record and the zone',
     name: 'openresolver.test',
-    verdict: 'fix',
-    code: 'lame_nameserver',
+    verdict: 'ready_with_warning',
+    code: 'not_authoritative',
     evidence: { servers: [{ authoritative: false, outcome: 'lame' }] },
   },
   {
@@ -809,6 +834,34 @@ describe.runIf(needs('knotd', 'nsd', 'unbound', 'named'))('against Knot, NSD, Un
   describe('the check finds server problems:', () => {
     test.each(SERVERS)('$title: $code', async (scenario) => {
       expectScenario(await network.check(scenario.name, EXPECTED), scenario)
+    })
+  })
+
+  describe('a firewall on this network that drops', () => {
+    const isUdp = ({ message }: DnsExchange) => message.length > 0
+    const hasEdns = ({ message }: DnsExchange) => Buffer.from(message).readUInt16BE(10) > 0
+
+    test.each([
+      ['UDP', 'udp', isUdp],
+      ['EDNS', 'edns', hasEdns],
+    ] as const)('%s does not make the domain’s servers look broken', async (_title, filtered, isDropped) => {
+      const effects = realEffects()
+      const udp: DnsNetwork['udp'] = async (exchange) => {
+        if (exchange.server.address === network.unbound.address || !isDropped(exchange))
+          return await effects.dns.udp(exchange)
+        await effects.clock.sleep(exchange.timeoutMs, exchange.signal).catch(() => undefined)
+        throw new DnsTransportError('timeout', 'dropped')
+      }
+      const report = await network.check(
+        'one.test',
+        EXPECTED,
+        {},
+        { ...effects, dns: { ...effects.dns, udp } },
+      )
+      expect(report).toMatchObject({
+        verdict: 'ready',
+        findings: [{ code: 'queries_filtered', severity: 'info', evidence: { filtered: [filtered] } }],
+      })
     })
   })
 

@@ -98,6 +98,7 @@ const CASES: readonly Case[] = [
   { command: 'config path', asks: 'nothing', words: () => ['config', 'path'] },
   { command: 'doctor', asks: 'nothing', path: '/', clock: 'real', words: () => ['doctor'] },
   { command: 'completion', asks: 'nothing', words: () => ['completion', 'bash'] },
+  { command: 'commands', asks: 'nothing', words: () => ['commands', '--json'] },
 ]
 
 /** The exit codes per kind of request, in the order get, post, refresh, exchange. */

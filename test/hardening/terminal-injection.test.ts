@@ -285,7 +285,7 @@ describe('names in DNS', () => {
     await control(sandbox, 'PUT', 'dns/example.com/TXT', {
       values: Object.values(CORPUS).map((evil) => evil.slice(0, 120)),
     })
-    for (const format of ['table', 'json', 'jsonl', 'csv', 'tsv', 'markdown']) {
+    for (const format of ['table', 'json', 'jsonl', 'csv', 'tsv', 'markdown', 'html']) {
       for (const terminal of [undefined, { columns: 100 }]) {
         Object.assign(client.context.environment, { noColor: true, term: 'dumb' })
         const ran = await client.run(

@@ -94,7 +94,7 @@ test.each<[string, Say]>([
   expect(ms / (19 * WINDOW_MS)).toBeLessThan(1.1)
 })
 
-test('a refusal for the rate isn't a failure, even if others use up the limit', async () => {
+test('a request that was refused for the rate succeeds later, even if others use up the limit', async () => {
   const service = limitedService(10, classic, 7)
   const { statuses } = await sendAll(30, service)
   expect(statuses).toEqual(new Set([200]))

@@ -20,8 +20,8 @@ export interface Report {
   readonly waits: boolean
   /** Whether a second run skips what is done. */
   readonly resumes: boolean
-  /** Whether a line of `--format jsonl` is an event, as it is for one domain. */
-  readonly isEvents?: boolean
+  /** If a line of `--format jsonl` is an event, as it is for one domain: the last one of a domain without a claim. */
+  readonly lastEvent?: string
   /** Whether something else than rows is printed: `Done.text`. */
   readonly isText?: boolean
 }

@@ -99,7 +99,7 @@ export async function runMany(
         return failed(
           reading.subject.domain,
           error,
-          work.isEvents === true && settings.format === 'jsonl',
+          settings.format === 'jsonl' ? work.lastEvent : undefined,
           context,
         )
       })
@@ -157,7 +157,12 @@ async function shareContext(
 }
 
 /** A failure that leaves nothing else to show. */
-function failed(domain: string, error: unknown, isEvent: boolean, { clock }: Pick<Context, 'clock'>): Done {
+function failed(
+  domain: string,
+  error: unknown,
+  event: string | undefined,
+  { clock }: Pick<Context, 'clock'>,
+): Done {
   const expected =
     error instanceof CliError
       ? error
@@ -168,7 +173,7 @@ function failed(domain: string, error: unknown, isEvent: boolean, { clock }: Pic
         )
   const claim = { name: domain }
   const at = new Date(clock.now()).toISOString()
-  const item = isEvent ? { event: 'failed', at, message: expected.message, claim } : claim
+  const item = event === undefined ? claim : { event, at, message: expected.message, claim }
   return { label: 'failed', item, error: expected }
 }
 

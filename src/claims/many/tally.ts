@@ -1,4 +1,4 @@
-import { providersOf } from '../../dns/diagnosis/providers.ts'
+import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
 import { listedRegistry, registeredDomain } from '../../dns/resolution/registry.ts'
 import { type CliError, Exit, type ExitCode } from '../../errors.ts'
 
@@ -194,8 +194,8 @@ export function titleOf(code: string): string {
 
 /** Who hosts these name servers: the provider's name if it's known, else what the hosts have in common. */
 export function hostOf(hosts: readonly string[]): string | undefined {
-  const [provider] = providersOf(hosts)
-  if (provider !== undefined) return provider
+  const [known] = dnsHostsOf('', hosts)
+  if (known !== undefined) return known.name
   const domains = [
     ...new Set(hosts.map((host) => registeredDomain(host, listedRegistry(host) ?? '.'))),
   ].sort()

@@ -26,7 +26,7 @@ export const command = defineCommand({
     'mailclaim auth list': 'all profiles',
     'mailclaim auth list --json': 'for a script',
   },
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'profile-list', lineSchema: 'profile' }),
   exits: [],
   async run(_input, context, settings) {
     const names = new Set([

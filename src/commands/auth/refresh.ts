@@ -40,8 +40,9 @@ than the session was granted; commands use it until it expires or is renewed, wh
     'mailclaim auth refresh --scope emails:send && mailclaim auth token':
       'get a token that can only send, for another program',
   },
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'refresh' }),
   exits: SERVICE_EXITS,
+  account: 'signed_in',
   async run({ options }, context, settings) {
     const { token } = await renew(context, settings, {
       reason: 'asked',

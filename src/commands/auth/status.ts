@@ -25,6 +25,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     'mailclaim auth status --json --fields state': 'only the state, for a script',
   },
   output: {
+    schema: 'auth-status',
     fields: [
       'profile',
       'state',
@@ -47,6 +48,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
     ],
   },
   exits: SERVICE_EXITS,
+  account: 'sometimes',
   async run({ options }, context, settings) {
     const online = options.online ? await tryOnline(context, settings) : undefined
     const description = await describeSession(context, settings)

@@ -105,18 +105,25 @@ export const command = defineCommand<Options>({
     PUBLIC_RESOLVERS,
     ...MANY_OPTIONS,
   ],
-  output: { fields: [...REPORT_FIELDS, ...ERROR_FIELDS], columns: COLUMNS, formats: ['markdown'] },
+  output: {
+    schema: 'check-report',
+    fields: [...REPORT_FIELDS, ...ERROR_FIELDS],
+    columns: COLUMNS,
+    formats: ['markdown', 'html'],
+  },
   examples: {
     'mailclaim claims check example.com': "why isn't this claim verifying?",
     'mailclaim claims check example.net': 'what is in DNS? without a claim or an account',
     'mailclaim claims check example.net --value prefix=token': 'is this value there? without an account',
     'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
+    'mailclaim claims check example.com --format html > report.html': 'the same as a page, with a picture',
     'mailclaim claims check --from domains.csv --format jsonl':
       'all domains of a list, a report on each line',
     'mailclaim claims check --all --format markdown': 'all open claims, in one report by cause',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'sometimes',
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: domains, options }, context, settings) {
@@ -137,7 +144,7 @@ export const command = defineCommand<Options>({
     const report = end === undefined ? own : endedReport(own, end)
     await writeReport(report, request, context, settings)
     if (end !== undefined) throw end
-    const failure = exitErrorOf(report, settings.format === 'table' || settings.format === 'markdown')
+    const failure = exitErrorOf(report, ['table', 'markdown', 'html'].includes(settings.format))
     if (failure !== undefined)
       throw options.wait ? stillWaiting(failure, options, context, settings) : failure
     if (report.expected === null && settings.format === 'table')
@@ -347,15 +354,16 @@ async function writeReport(
   settings: Settings,
 ): Promise<void> {
   const { stdout } = context
-  if (settings.format === 'markdown') {
+  if (settings.format === 'markdown' || settings.format === 'html') {
     const started = request.resolvers === 'system' ? await context.dns.systemResolvers() : request.resolvers
-    await stdout.write(
-      renderMarkdown(report, {
-        at: context.clock.now(),
-        version: context.program.version,
-        resolvers: started.map(formatDnsAddress),
-      }),
-    )
+    const made = {
+      at: context.clock.now(),
+      version: context.program.version,
+      resolvers: started.map(formatDnsAddress),
+    }
+    if (settings.format === 'markdown') return await stdout.write(renderMarkdown(report, made))
+    const { renderHtml } = await import('../../dns/html-report/report-body.ts')
+    await stdout.write(renderHtml(report, { ...made, command: commandLine(settings.argv, context.platform) }))
   } else if (settings.format === 'table' && settings.fields === undefined) {
     const palette = await stdoutPalette(context, settings)
     await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))

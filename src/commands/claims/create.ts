@@ -22,17 +22,16 @@ export const command = defineCommand<Flags>({
 The service creates a placeholder domain in your team; the claim is open until it expires. A new claim may end an earlier
 one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead. Of several
 domains, those with an open claim known on this machine are left as they are.`,
-  arguments: [
-    { syntax: '[domain...]', description: 'the domain to claim, or several; asked for on a terminal' },
-  ],
+  arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
   options: [...CREATE_OPTIONS, ...MANY_NEW_OPTIONS],
   examples: {
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
     'mailclaim claims create --from domains.csv --format jsonl': 'for every domain of a list',
   },
-  output: { fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
+  output: { schema: 'claim-result', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
   exits: SERVICE_EXITS,
+  account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return createMany(domains, options, context, settings)
     const [domain] = domains

@@ -16,8 +16,9 @@ export const command = defineCommand({
       'any claim, by its placeholder domain id',
     'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
   },
-  output: { fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS, open: true },
+  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS, open: true },
   exits: SERVICE_EXITS,
+  account: 'signed_in',
   async run({ arguments: [argument] }, context, settings) {
     const resolved = await resolveClaim(argument, context, settings)
     const { claim } = await currentClaim(resolved, connect(context, settings), context, settings)

@@ -20,8 +20,15 @@ claims; --refresh requests each one.`,
     'mailclaim claims list': 'the claims known on this machine, offline',
     'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
   },
-  output: { fields: CLAIM_FIELDS, columns: CLAIM_LIST_COLUMNS, open: true },
+  output: {
+    schema: 'claim-list',
+    lineSchema: 'claim',
+    fields: CLAIM_FIELDS,
+    columns: CLAIM_LIST_COLUMNS,
+    open: true,
+  },
   exits: SERVICE_EXITS,
+  account: 'sometimes',
   async run({ options }, context, settings) {
     const entries = await readLedger(context, settings, (error) =>
       warn(`${error.message}; it is left out`, context, settings),

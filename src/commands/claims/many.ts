@@ -50,7 +50,9 @@ export const MANY_OPTIONS: readonly OptionDefinition[] = [FROM, ALL, ...LIMITS]
 export const MANY_NEW_OPTIONS: readonly OptionDefinition[] = [FROM, ...LIMITS]
 
 /** What `--fields` can name beside a command's own fields, for a domain of several that isn't done. */
-export const ERROR_FIELDS: readonly string[] = ['error.code', 'error.message', 'error.hint', 'error.exit']
+export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'status', 'exit'].map(
+  (field) => `error.${field}`,
+)
 
 /** Whether a command line means several domains, or one in a list. */
 export function isMany(domains: readonly string[], { from, all }: ManyFlags): boolean {

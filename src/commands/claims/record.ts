@@ -69,7 +69,12 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     },
     ...MANY_OPTIONS,
   ],
-  output: { fields: [...RECORD_FIELDS, ...ERROR_FIELDS], columns: COLUMNS, formats: RECORD_FORMATS },
+  output: {
+    schema: 'record-result',
+    fields: [...RECORD_FIELDS, ...ERROR_FIELDS],
+    columns: COLUMNS,
+    formats: RECORD_FORMATS,
+  },
   examples: {
     'mailclaim claims record example.com': 'what to type, and where',
     'mailclaim claims record example.com --format value': 'only the value',
@@ -78,6 +83,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     'mailclaim claims record --all --format zone': 'of all open claims, for zone files',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'sometimes',
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return recordMany(domains, options, context, settings)
     const [argument] = domains
@@ -95,7 +101,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     await writeObject(context, settings, { ...own, host: hostText(place) }, COLUMNS)
     if (place !== undefined)
       await hint(
-        `type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
+        `${place.dnsHost === undefined ? '' : `add it at ${place.dnsHost}; `}type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
         context,
         settings,
       )

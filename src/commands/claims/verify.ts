@@ -69,6 +69,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) {
       const { wait: waits = false } = options

@@ -45,6 +45,8 @@ export const WATCH_OPTIONS: readonly OptionDefinition[] = [
 
 /** What `claims watch` prints; `claims verify` prints the same, and with `--wait` the same events. */
 export const WATCH_OUTPUT: OutputDefinition = {
+  schema: 'claim-result',
+  lineSchema: 'claim-event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: CLAIM_COLUMNS,
   events: [...eventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
@@ -64,6 +66,7 @@ renews an expired access token. --format jsonl prints a line for each change and
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) {
       const work: ManyWork['perform'] = async ({ domain }, run) =>
@@ -82,7 +85,7 @@ export const WATCH_MANY = {
   columns: MANY_CLAIM_COLUMNS,
   rowsForPeople: false,
   resumes: true,
-  isEvents: true,
+  lastEvent: 'done',
   waits: true,
   takesIds: true,
   notDone: "aren't completed",

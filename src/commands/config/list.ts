@@ -18,7 +18,7 @@ shown.`,
     'mailclaim config list': 'which values are active, and why',
     'mailclaim config list --profile staging --json': 'of another profile, for a script',
   },
-  output: ownOutput(COLUMNS),
+  output: ownOutput(COLUMNS, { schema: 'setting-list', lineSchema: 'setting' }),
   exits: [],
   async run(_input, context, settings) {
     const items = SETTING_KEYS.map((key) => {

@@ -45,8 +45,15 @@ filter; --limit counts the grants that match.`,
       'the clients with access now, for a spreadsheet',
     'mailclaim grants list --state revoked --json': 'revoked grants, as the service has them',
   },
-  output: { fields: GRANT_FIELDS, columns: GRANT_COLUMNS, open: true },
+  output: {
+    schema: 'grant-list',
+    lineSchema: 'grant',
+    fields: GRANT_FIELDS,
+    columns: GRANT_COLUMNS,
+    open: true,
+  },
   exits: SERVICE_EXITS,
+  account: 'signed_in',
   async run({ options }, context, settings) {
     const { state } = options
     await printList(

@@ -23,8 +23,15 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     'mailclaim imports list --status failed --all': 'all that failed',
     'mailclaim imports list --all --format jsonl | jq -r .id': 'all ids, as the pages arrive',
   },
-  output: { fields: IMPORT_FIELDS, columns: IMPORT_LIST_COLUMNS, open: true },
+  output: {
+    schema: 'import-list',
+    lineSchema: 'import',
+    fields: IMPORT_FIELDS,
+    columns: IMPORT_LIST_COLUMNS,
+    open: true,
+  },
   exits: SERVICE_EXITS,
+  account: 'signed_in',
   async run({ options }, context, settings) {
     const { status } = options
     await printList(

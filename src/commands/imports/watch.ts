@@ -34,11 +34,14 @@ failures and renews an expired access token. --format jsonl prints a line for ea
       'for ten minutes at most, as events',
   },
   output: {
+    schema: 'import',
+    lineSchema: 'import-event',
     fields: IMPORT_FIELDS,
     columns: IMPORT_COLUMNS,
     events: eventFields({ import: IMPORT_FIELDS }),
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  account: 'signed_in',
   async run({ arguments: [id = ''], options }, context, settings) {
     await followImport(id, options, connect(context, settings), context, settings)
   },

@@ -2,10 +2,12 @@ import type { DnsAddress } from '../../context.ts'
 import { groupByOutcome, oldStateTtl, type ZoneObservations } from '../observation/observations.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import type { Location } from '../resolution/zone-search.ts'
-import { formatDnsAddress } from '../wire/address.ts'
+import { formatDnsAddress, isPrivateAddress } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
+import { LEAVE_INTERCEPTION } from './labels.ts'
 import type { CheckReport, ResolverReport, Verdict } from './report.ts'
+import { capitalize } from './text.ts'
 
 /** Keeps a script that waits as long as the report says from spinning. */
 const MIN_WAIT_SECONDS = 1
@@ -51,6 +53,7 @@ export function buildReport(
       }),
     ),
     findings,
+    path: observations.path,
   }
 }
 
@@ -115,6 +118,7 @@ export function zoneNotFoundReport(
         details: { domain: location.domain, said_by: location.saidBy },
       }),
       retry_after_seconds: atMostADay(location.soa?.negativeTtl),
+      path: location.path,
     }
   const replies = location.resolverReplies.map(({ resolver, level, reply }) => ({
     resolver: formatDnsAddress(resolver),
@@ -123,20 +127,30 @@ export function zoneNotFoundReport(
   }))
   const addresses = resolvers.map(formatDnsAddress)
   const denied = replies.find(({ answer }) => answer === 'NXDOMAIN')
+  const answering = location.resolverReplies.filter(({ reply }) => reply.kind === 'answer')
+  const isAnswered = answering.length > 0
+  // The actual public resolver would give a usable answer.
+  const isIntercepted = answering.some(({ resolver }) => !isPrivateAddress(resolver.address))
+  const otherResolver = 'use a resolver that works: --resolver 9.9.9.9'
   const said =
     denied !== undefined
       ? `${denied.resolver} denies names that exist (${denied.question} gives NXDOMAIN), like a private root or a filter`
-      : location.resolverReplies.some(({ reply }) => reply.kind === 'answer')
+      : isAnswered
         ? `${addresses.join(', ')} gave no usable answer`
         : `${addresses.join(', ')} didn't answer`
-  return emptyReport(asked, name, 'unknown', {
+  const report = emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',
     message:
       addresses.length === 0
         ? "No DNS resolver is configured on this machine, so the name servers couldn't be found"
         : `Couldn't find the name servers of ${name}: ${said}. The record itself may be fine`,
-    fix: "Check this machine's network connection, or use a resolver that works: --resolver 9.9.9.9",
+    fix: isIntercepted
+      ? `Something on this network most likely answers instead, so another resolver won't help: ${LEAVE_INTERCEPTION}`
+      : isAnswered
+        ? `${capitalize(otherResolver)}. If that one gives no usable answer either, something on this network intercepts DNS: ${LEAVE_INTERCEPTION}`
+        : `Check this machine's network connection, or ${otherResolver}`,
     details: { resolvers: addresses, replies },
   })
+  return { ...report, path: location.path }
 }

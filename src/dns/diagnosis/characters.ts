@@ -1,3 +1,4 @@
+import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { quote, type Text, text } from './text.ts'
 
 // White space in Unicode's sense, control characters, soft hyphen, zero-width, bidi marks, byte order mark.
@@ -107,6 +108,41 @@ export function difference(
     seen: got.slice(start, got.length - end).join(''),
     end: end === 0 ? '' : got.slice(got.length - end).join(''),
   }
+}
+
+/** A part of a value: the same in both values, or not. */
+export interface Piece {
+  readonly text: string
+  readonly differs: boolean
+}
+
+/**
+ * Both values in three pieces, with the difference in the middle. If the value seen contains the expected one, the difference
+ * is around it instead.
+ */
+export function comparedPieces(
+  expected: string,
+  seen: string,
+): { expected: readonly Piece[]; seen: readonly Piece[] } {
+  const pieces = (outer: boolean, ...texts: readonly string[]) =>
+    texts.map((text, index): Piece => ({ text, differs: (index === 1) !== outer }))
+  const at = seen.indexOf(expected)
+  if (at >= 0)
+    return {
+      expected: pieces(true, '', expected, ''),
+      seen: pieces(true, seen.slice(0, at), expected, seen.slice(at + expected.length)),
+    }
+  const parts = difference(expected, seen)
+  return {
+    expected: pieces(false, parts.start, parts.expected, parts.end),
+    seen: pieces(false, parts.start, parts.seen, parts.end),
+  }
+}
+
+/** A piece for one line, with the spaces in a difference made visible. */
+export function readablePiece({ text, differs }: Piece): string {
+  const clean = sanitizeLine(text)
+  return differs ? clean.replace(/\p{White_Space}/gu, '␣') : clean
 }
 
 /**

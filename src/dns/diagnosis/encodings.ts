@@ -36,7 +36,24 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
   ['HTML tags', (text) => text.replace(/<\/?[a-z]{1,10}\s?\/?>/gi, '')],
   // How other services have people prove a domain: as a tag in a page, or an entry in a file.
   ['an HTML meta tag', (text) => metaTag(text) ?? text],
-  ['JSON', (text) => /^\{\s*"([^"]+)"\s*:\s*"([^"]+)"\s*\}$/.exec(text)?.slice(1).join('=') ?? text],
+  [
+    'an entry of a JSON object',
+    (text) => (/^\[?\{.*\}\]?$/.test(text) ? entry(text.replace(/^\[?\{|\}\]?$/g, '')) : text),
+  ],
+  [
+    'an array',
+    (text) => text.replace(/^([^=[\]]+=)?\[(.*)\]$/, (_, key = '', inside: string) => key + entry(inside)),
+  ],
+  [
+    'an array with a key',
+    (text) =>
+      text.replace(
+        /^([^[\]]+)\[["']?([^[\]"']*)["']?\](?:=(.*))?$/,
+        (_, key: string, inside: string, value = '') => `${key}=${inside}${value}`,
+      ),
+  ],
+  ['a key and a value in quotation marks', (text) => (/["'](?::|=>)["']/.test(text) ? entry(text) : text)],
+  ['a URL', (text) => queryOrPath(text) ?? text],
   ['base64', (text) => (/^[\w+/-]+=*$/.test(text) ? Buffer.from(text, 'base64').toString('utf8') : text)],
 ]
 
@@ -49,6 +66,21 @@ export function fromUtf16(text: string): string | undefined {
 
 function fromHex(text: string): string {
   return Buffer.from(text.replace(/^(?:0x|\\x)|[\s:]/gi, ''), 'hex').toString('utf8')
+}
+
+/** An entry of an object or array as `key=value`, or its only value. There may be no spaces left in it. */
+function entry(text: string): string {
+  const parts = /^["']?([^"':=,>]+)=?["']?(?::|=>|,)\[?["']?([^"',\]]+)["']?\]?$/.exec(text)
+  return parts?.slice(1).join('=') ?? text.replace(/^["']|["']$/g, '')
+}
+
+/** The first parameter of a URL, or the last two parts of its path as `key=value`. */
+function queryOrPath(text: string): string | undefined {
+  const [, path = '', query] = /^[a-z][a-z\d+.-]*:\/\/([^?#]*)\??([^#]*)/i.exec(text) ?? []
+  if (query) return query.split('&')[0]
+  const parts = path.split('/').filter((part) => part !== '')
+  const last = parts.at(-1)
+  return last?.includes('=') ? last : parts.length > 0 ? parts.slice(-2).join('=') : undefined
 }
 
 /** `name=content`. There may be no spaces left in the tag. */

@@ -8,8 +8,8 @@ import {
 } from '../observation/observations.ts'
 import { isRegistry, listedRegistry } from '../resolution/registry.ts'
 import { isWithin, relativeName } from '../wire/name.ts'
+import { dnsHostsOf } from './dns-hosts.ts'
 import type { Finding } from './finding.ts'
-import { providersOf } from './providers.ts'
 import { text, unquoted } from './text.ts'
 
 /** Where to change the delegation of the zone: at the registrar, or in the parent zone if that isn't a registry's. */
@@ -17,6 +17,32 @@ export function delegationPlace({ parent }: ZoneObservations): string {
   return parent === undefined || parent.zone === '.' || isRegistry(parent.zone)
     ? 'at the registrar'
     : `in the zone ${parent.zone}`
+}
+
+/** The NS records of a zone file in which the dot after the host is missing, so the zone was appended (RFC 1035 section 5.1). */
+export interface MissingDots {
+  /** `ns1.example.net` for `ns1.example.net.example.com`. */
+  readonly meant: ReadonlyMap<string, string>
+  readonly message: string
+  readonly fix: string
+}
+
+/** Undefined if no dot is missing in the names of these servers. */
+export function missingDots(hosts: readonly string[], zone: string): MissingDots | undefined {
+  const appended = `.${zone}`
+  const meant = new Map(
+    hosts
+      .filter((host) => host.endsWith(appended))
+      .map((host): [string, string] => [host, host.slice(0, -appended.length)])
+      .filter(([, name]) => ![undefined, name].includes(listedRegistry(name))),
+  )
+  const [first] = meant
+  if (first === undefined) return undefined
+  return {
+    meant,
+    message: `The dot at the end is missing in the NS records, so ${zone} was appended: ${first[0]} is most likely meant to be ${first[1]}`,
+    fix: `Enter the name servers with a dot at the end (${[...meant.values()].map((name) => `${name}.`).join(', ')})`,
+  }
 }
 
 /** None of the name servers has an address: there is none, the glue is missing, or looking it up fails. */
@@ -32,6 +58,15 @@ export function noNameservers(observations: ZoneObservations): Finding {
       message: `The delegation of ${zone} lists ${addresses.join(', ')} as ${addresses.length === 1 ? 'a name server' : 'name servers'}, but a name server is given by its name, not by its IP address`,
       fix: `Enter the names of the name servers ${place}, such as ns1.example.com; the DNS provider lists them`,
       details: { zone, hosts, addresses },
+    }
+  const dots = missingDots(hosts, zone)
+  if (dots !== undefined)
+    return {
+      code: 'no_nameservers',
+      severity: 'error',
+      message: `None of the name servers of ${zone} has an address (${hosts.join(', ')}). ${dots.message}`,
+      fix: `${dots.fix} ${place}`,
+      details: { zone, hosts, meant: Object.fromEntries(dots.meant) },
     }
   const missesGlue = hosts.length > 0 && hosts.every((host) => isWithin(host, zone))
   return {
@@ -95,12 +130,15 @@ export function parentChildMismatch(observations: ZoneObservations): Finding | u
     withRecord.length > 0 &&
     withoutRecord.length > 0 &&
     isSplitDelegation(observations, withRecord, withoutRecord)
-  const providers = providersOf([...parent.hosts, ...childHosts])
+  const providers = dnsHostsOf(observations.zone, [...parent.hosts, ...childHosts]).map(({ name }) => name)
+  const isUnresolved = (host: string) =>
+    observations.servers.some((server) => server.host === host && server.server === undefined)
+  const dots = missingDots([...onlyChild, ...onlyParent].filter(isUnresolved), observations.zone)
   return {
     code: 'parent_child_mismatch',
     severity: isSplit ? 'error' : 'warning',
     message: `The delegation of ${observations.zone} in ${parent.zone} lists ${parent.hosts.join(', ')}, but the zone itself lists ${childHosts.join(', ')}${isSplit ? '; only some of them have the record' : ''}`,
-    fix: `Make both lists the same: the NS records in the zone and those ${delegationPlace(observations)}${isSplit ? '. Until then, add the record at the provider of each server in the delegation' : ''}`,
+    fix: `${dots === undefined ? 'Make' : `${dots.fix}, and make`} both lists the same: the NS records in the zone and those ${delegationPlace(observations)}${isSplit ? '. Until then, add the record at the provider of each server in the delegation' : ''}`,
     details: {
       parent: [...parent.hosts],
       child: [...childHosts],

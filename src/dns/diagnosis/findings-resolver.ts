@@ -9,6 +9,7 @@ import { formatDnsAddress, isPrivateAddress } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { failsValidation } from './findings-dnssec.ts'
+import { explainsResolver } from './findings-transport.ts'
 import { cacheTime, listValues } from './labels.ts'
 import { quote, text } from './text.ts'
 
@@ -32,18 +33,21 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
     case 'nxdomain':
     case 'mismatch':
       // The CNAME next to the record is a finding already.
-      return followsCnameBeside(observations, resolver) ? undefined : withoutRecord(observations, resolver)
+      return followsCnameBeside(observations, resolver) || isExplained(observations, resolver)
+        ? undefined
+        : withoutRecord(observations, resolver)
     default:
       // Another finding says why it fails.
-      return failsValidation(resolver) || (isFailure(resolver) && isExplained(observations))
+      return failsValidation(resolver) || isExplained(observations, resolver)
         ? undefined
         : broken(observations, resolver)
   }
 }
 
-/** Whether name servers that drop queries, or that are aliases, explain why resolvers fail. */
-const isExplained = ({ servers, hostAliases }: Observations) =>
-  servers.some((server) => server.dropped !== undefined) || (hostAliases?.size ?? 0) > 0
+/** Whether another finding, on name servers that don't answer all queries or that are aliases, says why it lacks the record. */
+const isExplained = (observations: Observations, resolver: ResolverObservation) =>
+  explainsResolver(observations, resolver) ||
+  (isFailure(resolver) && (observations.hostAliases?.size ?? 0) > 0)
 
 /** Why a resolver lacks the record. Waiting only helps if it is cached. */
 function withoutRecord(observations: Observations, resolver: ResolverObservation): Finding {

@@ -1,22 +1,20 @@
 import { isIPv6 } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
-import {
-  groupByOutcome,
-  isFailure,
-  type Observation,
-  type ZoneObservations,
-} from '../observation/observations.ts'
+import { groupByOutcome, type Observation, type ZoneObservations } from '../observation/observations.ts'
 import { listedRegistry } from '../resolution/registry.ts'
-import { formatDnsAddress } from '../wire/address.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import {
   aliasedNameServers,
   delegationNotChecked,
   delegationPlace,
+  missingDots,
   noNameservers,
   parentChildMismatch,
 } from './findings-delegation.ts'
+import { filterFindings, tcpBlocked } from './findings-transport.ts'
+import { LEAVE_INTERCEPTION } from './labels.ts'
+import { listServers, serverEvidence } from './server-list.ts'
 import { capitalize } from './text.ts'
 
 /** Servers don't give larger answers over UDP, and some verifiers stop reading there. */
@@ -31,9 +29,7 @@ export function serverFindings(observations: ZoneObservations): Finding[] {
     return [noNameservers(observations)]
   return [
     ...answerFindings(observations),
-    droppedQueries(observations, 'udp'),
-    droppedQueries(observations, 'edns'),
-    droppedQueries(observations, 'do'),
+    ...filterFindings(observations),
     aliasedNameServers(observations),
     parentChildMismatch(observations),
     delegationNotChecked(observations),
@@ -54,7 +50,9 @@ function answerFindings(observations: ZoneObservations): Finding[] {
     observations,
     failing.filter((server) => !refusing.includes(server)),
   )
-  const lame = failing.filter((server) => !refusing.includes(server) && !replaced.includes(server))
+  const unserving = failing.filter((server) => !refusing.includes(server) && !replaced.includes(server))
+  const lame = unserving.filter((server) => server.withoutAuthority !== true)
+  const proxied = unserving.filter((server) => server.withoutAuthority === true)
   // A server that answered with an alias isn't dead, even if nothing is known about the alias.
   const unread = silent.filter((server) => server.aliases.length === 0 && !refusing.includes(server))
   const truncated = unread.filter((server) => server.tcpFailure !== undefined)
@@ -63,6 +61,7 @@ function answerFindings(observations: ZoneObservations): Finding[] {
 
   const findings: Finding[] = []
   if (replaced.length > 0) findings.push(intercepted(observations, replaced, answering.length === 0))
+  if (proxied.length > 0) findings.push(notAuthoritative(observations, proxied))
   if (lame.length > 0)
     findings.push(lameServers(observations, lame, lame.length + notChecked.length === servers.length))
   if (refusing.length > 0) findings.push(txtRefused(observations, refusing, answering.length === 0))
@@ -71,21 +70,6 @@ function answerFindings(observations: ZoneObservations): Finding[] {
   if (nobodyAnswered && dead.length === 0) findings.push(notQueried(observations, notChecked))
   else if (dead.length > 0) findings.push(unreachable(observations, dead, nobodyAnswered))
   return findings
-}
-
-function listServers(servers: readonly Observation[]): string {
-  return servers.map(({ host, server }) => (server ? `${host} (${server.address})` : host)).join(', ')
-}
-
-function serverEvidence(servers: readonly Observation[]) {
-  return servers.map((server) => ({
-    host: server.host,
-    address: server.server?.address ?? null,
-    outcome: server.outcome,
-    rcode: server.rcode ?? null,
-    authoritative: server.authoritative,
-    ms: server.ms,
-  }))
 }
 
 /**
@@ -123,7 +107,7 @@ function intercepted(observations: ZoneObservations, servers: readonly Observati
     code: 'dns_intercepted',
     severity: all ? 'error' : 'warning',
     message: `Something on the network answers instead of ${all ? `the name servers of ${observations.zone}` : listServers(servers)}: every answer comes from a recursive resolver, and none is authoritative. ${hasRecord ? 'It has the record, but whether the name servers have it is unknown' : 'That says nothing about the record'}`,
-    fix: "This network redirects DNS (a captive portal, a VPN, a router). Check from another network, or ask the network's administrator to allow DNS",
+    fix: `This network redirects DNS. ${capitalize(LEAVE_INTERCEPTION)}, or ask the network's administrator to allow DNS`,
     certain: false,
     details: { servers: serverEvidence(servers), has_record: hasRecord },
   }
@@ -152,29 +136,21 @@ function txtRefused(observations: ZoneObservations, servers: readonly Observatio
   }
 }
 
-/** Servers that drop queries which resolvers start with. */
-function droppedQueries(observations: ZoneObservations, what: 'do' | 'edns' | 'udp'): Finding | undefined {
-  const { servers, resolvers } = observations
-  const dropping = servers.filter((server) => server.dropped === what)
-  if (dropping.length === 0) return undefined
-  const all = servers.every((server) => server.dropped !== undefined)
-  const fails = resolvers.length > 0 && resolvers.every(isFailure)
-  const one = dropping.length === 1
-  const answers = `${one ? "doesn't" : "don't"} answer`
-  const remedy = `${what === 'udp' ? 'allow UDP port 53 to' : 'update the software of, or the firewall in front of,'} ${one ? 'this server' : 'these servers'}`
+/** Servers that have the zone and the record, but don't set the AA bit (RFC 1035 section 4.1.1). */
+function notAuthoritative(observations: ZoneObservations, servers: readonly Observation[]): Finding {
+  const { zone, expected, resolvers } = observations
+  const { withRecord, withoutRecord } = groupByOutcome(observations.servers)
+  const one = servers.length === 1
+  const isSeen = resolvers.some((resolver) => resolver.outcome === 'match')
+  const isHarmless = isSeen || withRecord.length + withoutRecord.length > 0
+  const isRecursive = servers.every((server) => server.recursionAvailable)
   return {
-    code: what === 'udp' ? 'udp_dropped' : 'edns_dropped',
-    severity: all && fails ? 'error' : 'warning',
-    message:
-      what === 'udp'
-        ? `${listServers(dropping)} ${answers} over UDP, only over TCP`
-        : what === 'edns'
-          ? `${listServers(dropping)} ${answers} queries with EDNS (RFC 6891), only those without`
-          : `${listServers(dropping)} ${answers} queries for DNSSEC signatures (the DO bit, RFC 3225), only those without`,
-    fix: fails
-      ? `${capitalize(remedy)}: resolvers give up before they get an answer, as ${resolvers.map((resolver) => formatDnsAddress(resolver.resolver)).join(', ')} did`
-      : `Check from another network first: a firewall on this one may drop these queries, and then the domain's servers are fine. Otherwise: ${remedy}`,
-    details: { dropped: what, servers: serverEvidence(dropping) },
+    code: 'not_authoritative',
+    severity: isHarmless ? 'warning' : 'error',
+    message: `${listServers(servers)} ${one ? 'has' : 'have'} ${expected === null ? 'TXT records' : 'the record'}, but ${one ? 'answers' : 'answer'} for ${zone} without the authoritative flag (AA)${isRecursive ? ' and with recursion on offer' : ''}, as a resolver or a proxy in front of the actual server does. Some resolvers don't accept such answers${isSeen ? ', although one that was asked did' : ''}`,
+    fix: `Ask whoever runs ${one ? 'this server' : 'these servers'} to have the server that holds ${zone} answer directly, or to make what is in front of it pass on its answers unchanged; or list the server that holds it in the NS records instead`,
+    certain: resolvers.length > 0,
+    details: { zone, servers: serverEvidence(servers) },
   }
 }
 
@@ -197,59 +173,6 @@ function lameServers(observations: ZoneObservations, servers: readonly Observati
     message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
     fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or remove ${one ? 'it' : 'them'} from the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
     details: { zone: observations.zone, servers: serverEvidence(servers) },
-  }
-}
-
-/** Why an answer that needs TCP couldn't be read, as the rest of "TCP port 53 …". */
-const TCP_FAILURES: Readonly<Record<string, string>> = {
-  timeout: "doesn't answer",
-  closed: 'closes the connection without an answer',
-  'other-answers': 'answers other queries than the one it was sent',
-  'no-route': "can't be reached from this machine",
-  blocked: 'is blocked by a firewall on this machine',
-}
-
-function tcpBlocked(
-  observations: ZoneObservations,
-  truncated: readonly Observation[],
-  someAnswered: boolean,
-): Finding {
-  const concerned = observations.servers.filter((server) => server.tcpFailure !== undefined)
-  const { withRecord } = groupByOutcome(observations.servers)
-  const readable = observations.resolvers.some((resolver) => resolver.outcome === 'match')
-  // A resolver's silence says as little as a server's.
-  const resolversFailed =
-    !readable &&
-    observations.resolvers.some((resolver) => ['servfail', 'absent', 'nxdomain'].includes(resolver.outcome))
-  // A connection that this machine couldn't open says nothing about the server.
-  const closed = truncated.find(
-    ({ tcpFailure }) => !['timeout', 'no-route', 'blocked'].includes(tcpFailure ?? 'timeout'),
-  )
-  const failure = (closed ?? truncated[0] ?? concerned[0])?.tcpFailure
-  const harmless = withRecord.length > 0 || someAnswered || readable
-  // If it is closed at the server, or to a resolver elsewhere as well, it isn't this network.
-  const certain = !harmless && (closed !== undefined || resolversFailed)
-  const remedy =
-    failure === 'other-answers'
-      ? 'Have TCP on these name servers, or the filter in front of them, repaired'
-      : 'Allow TCP port 53 to the name servers'
-  return {
-    code: 'tcp_blocked',
-    severity: harmless ? 'warning' : 'error',
-    message: `The TXT answer of ${listServers(concerned)} is too large for UDP, and TCP port ${concerned[0]?.server?.port ?? 53} ${TCP_FAILURES[failure ?? ''] ?? 'is closed'}${readable ? '; the resolver can read it' : ''}`,
-    fix: readable
-      ? 'The record is visible elsewhere: to check from here, allow outbound TCP port 53 on this network'
-      : `${certain ? '' : "Check from another network first: many firewalls let DNS out over UDP only, and then the domain's servers are fine. Otherwise: "}${remedy} (required by RFC 7766), or remove TXT records at this name that you no longer need`,
-    certain,
-    details: {
-      servers: concerned.map((server) => ({
-        host: server.host,
-        address: server.server?.address ?? null,
-        tcp: server.tcpFailure ?? null,
-        udp_bytes: server.size,
-      })),
-      certain,
-    },
   }
 }
 
@@ -301,16 +224,24 @@ function unreachable(observations: ZoneObservations, dead: readonly Observation[
       message: `${listServers(dead)} ${dead.length === 1 ? "doesn't" : "don't"} answer; no IPv6 address does, so it may be the IPv6 of this machine`,
       fix: "No action needed if IPv6 doesn't work here",
     }
-  const what = dead.every((server) => server.server === undefined && server.outcome === 'unreachable')
-    ? `${dead.length === 1 ? 'has' : 'have'} no address`
-    : dead.every((server) => server.outcome === 'timeout')
-      ? `${dead.length === 1 ? "doesn't" : "don't"} answer`
-      : "can't be reached"
+  const unresolved = dead.filter((server) => server.server === undefined && server.outcome === 'unreachable')
+  const dots = missingDots(
+    unresolved.map(({ host }) => host),
+    observations.zone,
+  )
+  const what =
+    unresolved.length === dead.length
+      ? `${dead.length === 1 ? 'has' : 'have'} no address`
+      : dead.every((server) => server.outcome === 'timeout')
+        ? `${dead.length === 1 ? "doesn't" : "don't"} answer`
+        : "can't be reached"
   return {
     ...common,
     severity: 'warning',
-    message: `${listServers(dead)} ${what}`,
-    fix: `Verification may fail if it queries ${dead.length === 1 ? 'this server: have it repaired, or remove it' : 'one of these servers: have them repaired, or remove them'} from the NS records`,
+    message: `${listServers(dead)} ${what}${dots === undefined ? '' : `. ${dots.message}`}`,
+    fix:
+      dots?.fix ??
+      `Verification may fail if it queries ${dead.length === 1 ? 'this server: have it repaired, or remove it' : 'one of these servers: have them repaired, or remove them'} from the NS records`,
   }
 }
 

@@ -66,7 +66,7 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   },
   encoded: {
     message: (expected, seen) =>
-      text`The value is stored in encoded form, ${encodingOf(expected, seen) ?? 'unknown'}: ${compared(expected, seen)}`,
+      text`The value isn't stored as plain text but as ${encodingOf(expected, seen) ?? 'something else'}: ${compared(expected, seen)}`,
     fix: (expected) => text`Enter the value as plain text, not encoded or escaped: ${unquoted(expected)}`,
   },
   swapped: {

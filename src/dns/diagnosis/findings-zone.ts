@@ -1,10 +1,10 @@
 import { groupByOutcome, type ZoneObservations } from '../observation/observations.ts'
 import { isRegistry, registeredDomain } from '../resolution/registry.ts'
+import { dnsHostsOf } from './dns-hosts.ts'
 import type { Finding } from './finding.ts'
 import { aliasCause } from './findings-alias.ts'
 import { zoneNotDelegated } from './findings-delegation.ts'
 import { differingServers } from './findings-propagation.ts'
-import { providersOf } from './providers.ts'
 
 /** What to know about the TXT values at a name if no value is expected: where they come from, and who hosts the zone. */
 export function zoneFindings(observations: ZoneObservations): Finding[] {
@@ -54,13 +54,15 @@ function undelegatedDomain(name: string, zone: string): Finding {
 /** Many missing records were added at a provider that doesn't host the zone. */
 export function providerHint({ zone, servers }: ZoneObservations): Finding {
   const hosts = [...new Set(servers.map((server) => server.host))]
-  const providers = providersOf(hosts)
-  const host = providers.length > 0 ? providers.join(' and ') : hosts.join(', ')
+  const known = dnsHostsOf(zone, hosts)
+  const providers = known.map(({ name }) => name)
+  const pages = known.map(({ page }) => page)
+  const host = known.length > 0 ? providers.join(' and ') : hosts.join(', ')
   return {
     code: 'wrong_provider_hint',
     severity: 'info',
     message: `The zone ${zone} is hosted by ${host}${providers.length > 0 ? ` (${hosts.join(', ')})` : ''}`,
-    fix: 'Edit the record there. Records added anywhere else (at the registrar, at the web host) have no effect',
-    details: { zone, providers, nameservers: hosts },
+    fix: `Edit the record there${known.length > 0 ? ` (${pages.join(' and ')})` : ''}. Records added anywhere else (at the registrar, at the web host) have no effect`,
+    details: { zone, providers, ...(pages.length > 0 ? { pages } : {}), nameservers: hosts },
   }
 }

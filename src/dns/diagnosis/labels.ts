@@ -25,6 +25,10 @@ export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   unknown: "unknown: couldn't query DNS",
 }
 
+/** What to do if a captive portal, a VPN or a router answers instead of the servers that were asked. */
+export const LEAVE_INTERCEPTION =
+  "sign in on the web page of this network if it has one (as in hotels and on trains), turn off any VPN or DNS filter on this machine, or check from another network, such as a phone's hotspot"
+
 /** How a server answered. Without an expected value, none is another one. */
 export function outcomeLabel(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>): string {
   return expected === null && outcome === 'mismatch' ? OUTCOME_LABELS.match : OUTCOME_LABELS[outcome]

@@ -6,11 +6,11 @@ import { widthOf, wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
-import { difference } from './characters.ts'
+import { comparedPieces, readablePiece } from './characters.ts'
 import type { Finding } from './finding.ts'
 import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
-import { capitalize, partsOf, plainText, shorten, type Text } from './text.ts'
+import { capitalize, fullStopOf, plainText, shorten } from './text.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -138,7 +138,7 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
       paint,
     ) +
     markedDifference(report, finding, layout) +
-    paragraph(withFullStop(finding.fix), '  → ', layout)
+    paragraph(plainText(finding.fix) + fullStopOf(finding.fix), '  → ', layout)
   )
 }
 
@@ -147,40 +147,27 @@ function markedDifference(report: CheckReport, finding: Finding, layout: Layout)
   const [seen, ...others] = finding.seen ?? []
   if (seen === undefined || others.length > 0 || report.expected === null) return ''
   const { palette } = layout
-  const { expected, pieces } = marked(report.expected, seen, palette)
+  const compared = comparedPieces(report.expected, seen)
+  const pieces = compared.seen.map((piece) => ({ ...piece, text: readablePiece(piece) }))
   const line = (paint: (text: string) => string) =>
     pieces.map(({ text, differs }) => (differs ? paint(text) : text)).join('')
   if (widthOf(line((text) => text)) + 12 > layout.width) return ''
+  const start = widthOf(pieces[0]?.text ?? '')
   const carets = pieces
     .map(({ text, differs }) => (differs ? '^' : ' ').repeat(widthOf(text)))
     .join('')
     .trimEnd()
-  const missing = `${' '.repeat(widthOf(pieces[0]?.text ?? ''))}^ missing here`
+  const missing = `${' '.repeat(start)}^ missing here`
+  const expected = compared.expected
+    .map(({ text, differs }) => (differs ? palette.good(sanitizeLine(text)) : sanitizeLine(text)))
+    .join('')
+  const indent = ' '.repeat(pieces[0]?.differs ? start : 0)
   return [
-    `  expected  ${expected}`,
+    `  expected  ${indent}${expected}`,
     `  found     ${line(palette.bad)}`,
     palette.faint(`            ${carets === '' ? missing : carets}`),
     '',
   ].join('\n')
-}
-
-/** If the value contains the expected one, the difference is around it; otherwise it is in between. */
-function marked(expected: string, seen: string, palette: Palette) {
-  const piece = (text: string, differs: boolean) => {
-    const clean = sanitizeLine(text)
-    // Make differing spaces visible.
-    return { text: differs ? clean.replace(/\p{White_Space}/gu, '␣') : clean, differs }
-  }
-  const at = seen.indexOf(expected)
-  if (at >= 0) {
-    const [before, after] = [seen.slice(0, at), seen.slice(at + expected.length)]
-    const pieces = [piece(before, true), piece(expected, false), piece(after, true)]
-    return { expected: ' '.repeat(widthOf(pieces[0]?.text ?? '')) + sanitizeLine(expected), pieces }
-  }
-  const parts = difference(expected, seen)
-  const pieces = [piece(parts.start, false), piece(parts.seen, true), piece(parts.end, false)]
-  const [start, end] = [sanitizeLine(parts.start), sanitizeLine(parts.end)]
-  return { expected: start + palette.good(sanitizeLine(parts.expected)) + end, pieces }
 }
 
 /** Text after a symbol, wrapped with a hanging indent. */
@@ -198,10 +185,4 @@ function paragraph(
       (line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(widthOf(symbol))}${paint(line)}\n`,
     )
     .join('')
-}
-
-/** Adds a full stop, unless it would follow the value and be copied with it. */
-function withFullStop(fix: Text): string {
-  const end = partsOf(fix).findLast((part) => part !== '')
-  return `${plainText(fix)}${typeof end === 'object' && !end.isQuoted ? '' : '.'}`
 }

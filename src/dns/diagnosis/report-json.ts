@@ -4,8 +4,8 @@ import type { CheckReport, CheckReportJson, FindingJson } from './report.ts'
 import { plainText } from './text.ts'
 
 /** The report for scripts. */
-export function reportJson(report: CheckReport): CheckReportJson {
-  return { ...report, findings: report.findings.map((finding) => findingJson(finding, report.expected)) }
+export function reportJson({ path: _, findings, ...report }: CheckReport): CheckReportJson {
+  return { ...report, findings: findings.map((finding) => findingJson(finding, report.expected)) }
 }
 
 /** @param expected the whole TXT value, to compare with what was seen. */

@@ -1,4 +1,5 @@
 import type { Outcome } from '../observation/observations.ts'
+import type { PathStep } from '../resolution/delegation-walk.ts'
 import type { Finding, FindingCode, Severity } from './finding.ts'
 
 /** What a check found out; `reportJson` turns it into the JSON for scripts. */
@@ -17,10 +18,12 @@ export interface CheckReport {
   resolvers: ResolverReport[]
   /** Most likely cause first. */
   findings: Finding[]
+  /** How the zone was found, the topmost zone first; not in the JSON. Absent if the search had no result. */
+  path?: readonly PathStep[] | undefined
 }
 
 /** The output of `claims check --json`; scripts rely on it. */
-export interface CheckReportJson extends Omit<CheckReport, 'findings'> {
+export interface CheckReportJson extends Omit<CheckReport, 'findings' | 'path'> {
   findings: FindingJson[]
 }
 

@@ -42,6 +42,12 @@ export function plainText(whole: Text): string {
     .join('')
 }
 
+/** A full stop, unless it would follow a value and be copied with it. */
+export function fullStopOf(sentence: Text): '.' | '' {
+  const end = partsOf(sentence).findLast((part) => part !== '')
+  return typeof end === 'object' && !end.isQuoted ? '' : '.'
+}
+
 /** The text in at most `length` characters. */
 export function shorten(whole: string, length: number): string {
   return whole.length > length ? `${whole.slice(0, length - 1)}…` : whole

@@ -203,7 +203,7 @@ function isPastedLine(expected: string, seen: string, name: string | undefined):
         .replace(/\.$/, '')
         .toLowerCase() === name) ||
     /(?:^|[\s"'(])(?:IN|TXT|SPF)(?:[\s"'=:]+|$)/i.test(before) ||
-    /^\s*["']?(?:value|content|record|data|text|txt|host|name|type)\s*[:=]/i.test(before)
+    /^[\s{["']*(?:value|content|record|data|text|txt|host|name|type)["']?\s*[:=]/i.test(before)
   )
 }
 

@@ -17,6 +17,7 @@ import {
 } from './observations.ts'
 import { observeDelegationSigners, observeDnssec } from './observe-dnssec.ts'
 import { observeResolver } from './observe-resolver.ts'
+import { createFilterLookup } from './query-filters.ts'
 import { findStaleGlue } from './stale-glue.ts'
 import { groupByTxtSet } from './txt-groups.ts'
 import { findUnansweredSignatures } from './unanswered-signatures.ts'
@@ -92,6 +93,10 @@ export async function gatherObservations<Expected extends string | null>(
   const seen = await resolveAliases(survey.seen(), located, name, expected, context)
   const servers = seen.servers.toSorted(byHost)
   const { withRecord, withoutRecord, silent } = groupByOutcome(servers)
+  const registryAnswers = located.registryAnswers ?? []
+  const locateFilter = createFilterLookup(zone, servers, registryAnswers, otherContext)
+  // Its probes run while the resolvers are asked.
+  for (const server of servers) locateFilter(server).catch(() => undefined)
   const probeOtherNames = async () => {
     if (expected === null) return undefined
     const [server] = withRecord
@@ -117,9 +122,14 @@ export async function gatherObservations<Expected extends string | null>(
   // A truncated answer proves that the name has TXT records, so no cache will store that there are none.
   const unreadable =
     withRecord.length === 0 && withoutRecord.length === 0 && silent.some((s) => s.tcpFailure !== undefined)
-  const asking = isVisible(servers) || unreadable ? (early ?? askResolvers()) : Promise.resolve([])
+  // A server that has the zone without authority may be one that resolvers use anyway.
+  const withoutAuthority = withoutRecord.length === 0 && servers.some((server) => server.withoutAuthority)
+  const asking =
+    isVisible(servers) || unreadable || withoutAuthority ? (early ?? askResolvers()) : Promise.resolve([])
   const signatureDrops = findUnansweredSignatures(withRecord, zone, asking, otherContext)
-  signatureDrops.catch(() => undefined)
+  signatureDrops
+    .then((found) => Promise.all(found.map((server) => locateFilter({ ...server, dropped: 'do' }))))
+    .catch(() => undefined)
   const [newest = [], ...older] = groupByTxtSet(servers)
   const [current, outdated] = expected === null ? [newest, older.flat()] : [withRecord, withoutRecord]
   const glue = findStaleGlue(located, current, outdated, otherContext)
@@ -129,18 +139,20 @@ export async function gatherObservations<Expected extends string | null>(
   const seenByResolvers = await asking
   const cnames = await findCnamesBeside(withRecord, name, seenByResolvers, otherContext)
   const droppingDo = await signatureDrops
+  const finish = async (server: Observation): Promise<Observation> => {
+    const dropped = droppingDo.includes(server) ? 'do' : server.dropped
+    const filteredAt = await locateFilter({ ...server, dropped })
+    return { ...server, dropped, filteredAt, cnameBeside: cnames.get(server) ?? server.cnameBeside }
+  }
   return {
     name,
     expected,
     zone,
-    servers: servers.map((server) => ({
-      ...server,
-      dropped: droppingDo.includes(server) ? 'do' : server.dropped,
-      cnameBeside: cnames.get(server) ?? server.cnameBeside,
-    })),
+    servers: await Promise.all(servers.map(finish)),
     parent: located.parent,
+    path: located.path,
     registryUnseen: located.registryUnseen === true,
-    recursionAbove: located.recursionAbove ?? [],
+    recursionAbove: registryAnswers.filter(({ isRecursion }) => isRecursion).map(({ server }) => server),
     childHosts: survey.childHosts(),
     hostAliases: survey.hostAliases,
     staleGlue: outdated.length > 0 ? await glue : [],

@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../../context.ts'
 import type { AliasEnd, AliasPath } from '../resolution/alias.ts'
-import type { ParentDelegation } from '../resolution/delegation-walk.ts'
+import type { ParentDelegation, PathStep } from '../resolution/delegation-walk.ts'
 import type { Message, Soa } from '../wire/message.ts'
 import type { TxtValue } from '../wire/txt-answer.ts'
 import type { DnssecObservation } from './observe-dnssec.ts'
@@ -56,6 +56,12 @@ export interface Observation {
   readonly unsent?: 'no-route' | 'blocked'
   /** The queries that the server doesn't answer: over UDP, those with the DO bit (RFC 3225), those with EDNS, or all. */
   readonly dropped: 'do' | 'edns' | 'udp' | undefined
+  /** The rcode with which the server rejects queries with EDNS; it answers those without. */
+  readonly ednsRejection?: string | undefined
+  /** Where these are dropped or rejected; undefined if no server of a registry shows it. */
+  readonly filteredAt?: 'network' | 'server' | undefined
+  /** Whether the server has the zone and the record, but answers without authority (AA). */
+  readonly withoutAuthority?: boolean
 }
 
 /** What a recursive resolver answered. */
@@ -135,8 +141,11 @@ export interface Observations<Expected extends string | null = string> {
   readonly zone: string
   readonly servers: readonly Observation[]
   readonly parent: Pick<ParentDelegation, 'zone' | 'hosts'> | undefined
-  /** These two: see `Located`. */
+  /** See `Located`. */
+  readonly path?: readonly PathStep[] | undefined
+  /** See `Located`. */
   readonly registryUnseen?: boolean
+  /** The servers of registries above that answered like recursive resolvers. */
   readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
   /** The name servers that are aliases, with the target. */

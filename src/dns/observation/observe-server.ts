@@ -70,9 +70,10 @@ export async function observeServer(
   const [soa, ns, dropped] = await Promise.all([
     askAgain('SOA'),
     askAgain('NS'),
-    needsSecondTry ? droppedBy(server, zone, txt.secondTry === 'udp', context) : undefined,
+    needsSecondTry ? findDropped(server, zone, txt.secondTry === 'udp', context) : undefined,
   ])
-  const zoneSoa = soa?.kind === 'answer' && soa.message.aa ? soaOf(soa.message) : undefined
+  const zoneSoa = soa?.kind === 'answer' ? soaOf(soa.message) : undefined
+  const hasZone = zoneSoa?.zone === zone
   const observation = classifyAuthoritative(host, server, txt, name, expected)
   const isAnswerFromAbove =
     zoneFound &&
@@ -82,9 +83,15 @@ export async function observeServer(
   return {
     ...observation,
     ...(isAnswerFromAbove && isDnsData(observation.outcome) ? { outcome: 'lame' as const } : {}),
-    soa: zoneSoa?.zone === zone ? zoneSoa : undefined,
+    soa: hasZone && soa?.kind === 'answer' && soa.message.aa ? zoneSoa : undefined,
     nsSet: ns?.kind === 'answer' && ns.message.aa ? nsHosts(ns.message, zone) : undefined,
     dropped,
+    ednsRejection: rejectionOf(txt) === rejectionOf(soa) ? rejectionOf(txt) : undefined,
+    withoutAuthority:
+      hasZone &&
+      observation.outcome === 'lame' &&
+      !observation.authoritative &&
+      hasRecord(observation, expected),
   }
 }
 
@@ -93,7 +100,7 @@ export async function observeServer(
  *
  * @param answersPlain whether it has already answered a datagram without EDNS.
  */
-async function droppedBy(
+async function findDropped(
   server: DnsAddress,
   zone: string,
   answersPlain: boolean,
@@ -103,9 +110,15 @@ async function droppedBy(
   const probe = (edns: 'none' | 'plain') =>
     answersUdp(server, { name: zone, type: 'SOA' }, { edns, deadline: until }, effects)
   const [withEdns, plain] = await Promise.all([probe('plain'), answersPlain || probe('none')])
-  if (withEdns) return undefined
-  return plain ? 'edns' : 'udp'
+  if (withEdns !== false) return undefined
+  return plain === false ? 'udp' : 'edns'
 }
+
+/** A single failure may be an accident. */
+const rejectionOf = (reply: Reply | undefined) => (reply?.kind === 'answer' ? reply.ednsRejection : undefined)
+
+const hasRecord = ({ values }: Pick<Observation, 'values'>, expected: string | null) =>
+  expected === null ? values.length > 0 : hasText(values, expected)
 
 function nsHosts(message: Message, zone: string): string[] | undefined {
   const hosts = message.answers.flatMap((r) => (r.type === 'NS' && r.name === zone ? [r.target] : []))

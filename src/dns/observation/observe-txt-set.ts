@@ -22,6 +22,8 @@ export type TxtSet =
       readonly zone: string | undefined
       /** Why, as the rest of a sentence. */
       readonly reason: string
+      /** What single servers have: perhaps not all, and perhaps no longer. */
+      readonly partial: readonly TxtValue[]
     }
 
 const TIMEOUT_MS = 9400
@@ -44,7 +46,8 @@ export async function observeTxtSet(
   return await withSearch({ ...start, timeoutMs: TIMEOUT_MS }, limited, async (context) => {
     const locateUntil = effects.clock.monotonic() + LOCATE_MS
     const location = await locateZone(name, { ...context, deadline: locateUntil })
-    if (!isZoneFound(location)) return { kind: 'unseen', zone: undefined, reason: whyNotFound(location) }
+    if (!isZoneFound(location))
+      return { kind: 'unseen', zone: undefined, reason: whyNotFound(location), partial: [] }
     const survey = surveyNameServers(location, { name, expected: null, serverMs: SERVER_MS }, context)
     await survey.done
     return readSet(name, location.delegation.zone, survey.seen())
@@ -58,8 +61,13 @@ function whyNotFound(location: Location): string {
 }
 
 function readSet(name: string, zone: string, servers: readonly Observation[]): TxtSet {
-  const unseen = (reason: string): TxtSet => ({ kind: 'unseen', zone, reason })
   const answers = servers.filter(({ outcome }) => isDnsData(outcome))
+  const unseen = (reason: string): TxtSet => ({
+    kind: 'unseen',
+    zone,
+    reason,
+    partial: answers.flatMap(({ values }) => values),
+  })
   const complete = answers.filter(({ truncated }) => truncated !== true)
   const [first] = complete
   if (first === undefined)

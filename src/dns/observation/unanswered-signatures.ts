@@ -41,7 +41,7 @@ export async function findUnansweredSignatures(
       if (server === undefined) return []
       const question = { name: zone, type: 'SOA' } as const
       const options = { edns: 'signatures', deadline } as const
-      return (await answersUdp(server, question, options, context.effects)) ? [] : [observation]
+      return (await answersUdp(server, question, options, context.effects)) === false ? [observation] : []
     }),
   )
   return found.flat()

@@ -23,8 +23,28 @@ export interface Located {
   readonly verified: boolean
   /** No zone was found: a server given as the resolver, which offers no recursion, stands in for the zone's servers. */
   readonly standIn?: true
-  /** The servers of registries above that answered like recursive resolvers. */
-  readonly recursionAbove?: readonly DnsAddress[]
+  /** The answers of the root's and registries' servers above. */
+  readonly registryAnswers?: readonly RegistryAnswer[]
+  /** The zones on the way, the topmost first. */
+  readonly path?: readonly PathStep[]
+}
+
+/** How a server of the root or a registry answered; all of them work, so what is odd comes from this network. */
+export interface RegistryAnswer {
+  readonly zone: string
+  readonly server: DnsAddress
+  /** It answers like a recursive resolver, as only something in its place does. */
+  readonly isRecursion: boolean
+  /** It answers only queries without EDNS. */
+  readonly rejectsEdns: boolean
+}
+
+/** A zone on the way to the name, and who gave its name servers. */
+export interface PathStep {
+  readonly zone: string
+  readonly hosts: readonly string[]
+  /** A resolver, for the first step, or else a server of the zone before; `host` if its name is known. */
+  readonly givenBy: DnsAddress & { readonly host?: string | undefined }
 }
 
 /** The delegation in the parent zone. */
@@ -39,8 +59,7 @@ export interface ParentDelegation {
 export interface WalkProgress {
   /** A zone on the way to the name was found. */
   readonly onDelegation: (delegation: Delegation, parent: ParentDelegation | undefined) => void
-  /** A registry's server answers like a recursive resolver, as only something in its place does. */
-  readonly onRecursion: (zone: string, server: DnsAddress) => void
+  readonly onRegistryAnswer: (answer: RegistryAnswer) => void
 }
 
 /** The domain doesn't exist: the registry says so or, if no registry can be reached, the resolver. */
@@ -50,6 +69,7 @@ export interface NoDomain {
   /** The registry's zone, or `resolver`. */
   readonly saidBy: string
   readonly soa: Soa | undefined
+  readonly path?: readonly PathStep[]
 }
 
 /** A lost datagram must not end the walk: it would miss a zone further down, whose servers would then look lame. */
@@ -154,7 +174,9 @@ async function askAnyOf(
     // Some forwarders claim authority for the empty answers that they give themselves; a registry's server has an SOA.
     const hasRecords = soaOf(message) !== undefined || message.answers.length > 0
     const isRecursion = message.aa ? message.ra && !hasRecords : message.ra || hasRecords
-    if (isRecursion && isAboveDomains(delegation.zone)) progress.onRecursion(delegation.zone, server)
+    const rejectsEdns = reply.ednsRejection !== undefined
+    if (isAboveDomains(delegation.zone))
+      progress.onRegistryAnswer({ zone: delegation.zone, server, isRecursion, rejectsEdns })
     const isEmpty = message.rcode === 'NOERROR' ? !hasRecords : isRecursion
     const leadsFurther = message.aa
       ? !isEmpty || listedRegistry(delegation.zone) !== delegation.zone

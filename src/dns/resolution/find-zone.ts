@@ -14,6 +14,12 @@ export interface SearchStart {
   readonly timeoutMs: number
 }
 
+/** A zone with the hosts of its name servers. */
+export interface FoundZone {
+  readonly zone: string
+  readonly nameservers: readonly string[]
+}
+
 /**
  * The zone that holds a name, or undefined if none is found in time. Recursive resolvers are asked about the name itself
  * only as a last resort (see `locateZone`).
@@ -22,10 +28,12 @@ export async function findZone(
   name: string,
   start: SearchStart,
   effects: DnsEffects,
-): Promise<string | undefined> {
+): Promise<FoundZone | undefined> {
   return await withSearch(start, effects, async (context) => {
     const location = await locateZone(name, context)
-    return isZoneFound(location) ? location.delegation.zone : undefined
+    if (!isZoneFound(location)) return undefined
+    const { zone, hosts } = location.delegation
+    return { zone, nameservers: [...hosts.keys()] }
   })
 }
 

@@ -5,7 +5,14 @@ import { type Message, type Soa, soaOf } from '../wire/message.ts'
 import { ancestors, labelCount } from '../wire/name.ts'
 import { askResolver } from './ask-resolver.ts'
 import { type Delegation, delegationFrom } from './delegation.ts'
-import { type Located, type NoDomain, type WalkProgress, walkDelegations } from './delegation-walk.ts'
+import {
+  type Located,
+  type NoDomain,
+  type PathStep,
+  type RegistryAnswer,
+  type WalkProgress,
+  walkDelegations,
+} from './delegation-walk.ts'
 import { bestOf } from './race.ts'
 import { isListedTopLevel, isRegistry, registeredDomain } from './registry.ts'
 import type { ResolutionContext } from './resolution-context.ts'
@@ -14,7 +21,12 @@ export type Location =
   | Located
   | NoDomain
   /** No zone was found, from resolvers or servers. */
-  | { readonly kind: 'lost'; readonly resolverReplies: readonly ResolverReply[] }
+  | {
+      readonly kind: 'lost'
+      readonly resolverReplies: readonly ResolverReply[]
+      /** How far the search came. */
+      readonly path: readonly PathStep[]
+    }
 
 export interface ResolverReply {
   readonly resolver: DnsAddress
@@ -60,29 +72,29 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   let nextAt = clock.monotonic()
   // Once the domain's servers are known, resolvers aren't asked any more: what is below may not exist yet.
   let reached: Located | undefined
-  const onDelegation: WalkProgress['onDelegation'] = (delegation, parent) => {
+  let longestPath: readonly PathStep[] = []
+  const onDelegation: SearchProgress['onDelegation'] = (delegation, parent, path) => {
+    if (path.length > longestPath.length) longestPath = path
     if (delegation.zone === '.' || isRegistry(delegation.zone)) return
     levels.length = 0
     if (parent === undefined && reached?.parent !== undefined) return
     const unseen = parent === undefined ? ({ registryUnseen: true } as const) : {}
-    reached = { kind: 'located', delegation, soa: undefined, parent, verified: false, ...unseen }
+    reached = { kind: 'located', delegation, soa: undefined, parent, verified: false, path, ...unseen }
   }
-  const recursing: { readonly zone: string; readonly server: DnsAddress }[] = []
-  const onRecursion: WalkProgress['onRecursion'] = (zone, server) => {
-    recursing.push({ zone, server })
+  const registryAnswers: RegistryAnswer[] = []
+  const onRegistryAnswer: WalkProgress['onRegistryAnswer'] = (answer) => {
+    registryAnswers.push(answer)
   }
-  const withRecursionAbove = (located: Located): Located => ({
+  const withRegistryAnswers = (located: Located): Located => ({
     ...located,
-    recursionAbove: recursing.flatMap(({ zone, server }) =>
-      zone === located.delegation.zone ? [] : [server],
-    ),
+    registryAnswers: registryAnswers.filter(({ zone }) => zone !== located.delegation.zone),
   })
   try {
     while (clock.monotonic() < context.deadline) {
       const next = levels[0]
       if (next !== undefined && (running.length === 0 || clock.monotonic() >= nextAt)) {
         levels.shift()
-        const attempt = searchFrom(name, next, inner, { replies, onDelegation, onRecursion })
+        const attempt = searchFrom(name, next, inner, { replies, onDelegation, onRegistryAnswer })
         // If it is aborted after the search has ended, nobody else handles that.
         attempt.catch(() => undefined)
         running.push(attempt)
@@ -97,7 +109,7 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
       if (outcome.kind === 'located') {
         if (outcome.standIn === true) candidate = outcome
         // The zone's servers are known then, even if they don't answer.
-        else if (isTopmost) return withRecursionAbove(outcome)
+        else if (isTopmost) return withRegistryAnswers(outcome)
         else fromBelow ??= { located: outcome, until: clock.monotonic() + WAIT_FOR_REGISTRY_MS }
       } else if (outcome.kind === 'no-domain') {
         if (outcome.saidBy !== 'resolver') return outcome
@@ -111,9 +123,9 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
     const isConfirmed = reached?.parent !== undefined && reached.delegation.zone === known?.delegation.zone
     const found = isConfirmed ? reached : (known ?? reached)
     return (
-      (found && withRecursionAbove(found)) ??
+      (found && withRegistryAnswers(found)) ??
       candidate ??
-      noDomain ?? { kind: 'lost', resolverReplies: replies }
+      noDomain ?? { kind: 'lost', resolverReplies: replies, path: longestPath }
     )
   } finally {
     search.end()
@@ -146,8 +158,12 @@ async function firstOf(
 }
 
 /** What the attempts report on their way. */
-interface SearchProgress extends WalkProgress {
+interface SearchProgress extends Omit<WalkProgress, 'onDelegation'> {
   readonly replies: ResolverReply[]
+  /** @param path down to this delegation */
+  readonly onDelegation: (
+    ...found: [...Parameters<WalkProgress['onDelegation']>, path: readonly PathStep[]]
+  ) => void
 }
 
 /** Asks the resolvers for the NS records of `level`, and walks from there to the name. */
@@ -182,9 +198,15 @@ async function searchFrom(
       : undefined
   }
   let hasSeenRegistry = false
+  let path: readonly PathStep[] = []
+  let last = found.delegation
   const onDelegation: WalkProgress['onDelegation'] = (delegation, parent) => {
     hasSeenRegistry ||= isRegistry(delegation.zone)
-    progress.onDelegation(delegation, parent)
+    const server = parent?.server ?? found.givenBy
+    const givenBy = { ...server, host: parent === undefined ? undefined : hostAt(last, server) }
+    path = [...path, { zone: delegation.zone, hosts: [...delegation.hosts.keys()], givenBy }]
+    last = delegation
+    progress.onDelegation(delegation, parent, path)
   }
   onDelegation(found.delegation, undefined)
   const end = await walkDelegations(name, found.delegation, context, { ...progress, onDelegation })
@@ -195,8 +217,8 @@ async function searchFrom(
     // Something that answers everything itself gives no SOA record, or one of its own root.
     const isUnproven = isStandIn && (end.soa === undefined || isFromOtherRoot(end.soa, name))
     if (isUnproven && (end.kind === 'no-domain' || end.delegation.zone === '.')) return undefined
-    if (end.kind === 'no-domain') return isStandIn ? { ...end, saidBy: 'resolver' } : end
-    return hasSeenRegistry || found.isCached !== true ? end : { ...end, registryUnseen: true }
+    if (end.kind === 'no-domain') return { ...end, path, ...(isStandIn ? { saidBy: 'resolver' } : {}) }
+    return { ...end, path, ...(hasSeenRegistry || found.isCached !== true ? {} : { registryUnseen: true }) }
   } else if (!isStandIn) return undefined
   return {
     kind: 'located',
@@ -205,7 +227,14 @@ async function searchFrom(
     parent: undefined,
     verified: false,
     standIn: true,
+    path,
   }
+}
+
+/** The name of the server with that address, if the delegation has it. */
+function hostAt({ hosts }: Delegation, { address, port }: DnsAddress): string | undefined {
+  const isThis = (server: DnsAddress) => server.address === address && server.port === port
+  return [...hosts].find(([, addresses]) => addresses.some(isThis))?.[0]
 }
 
 /**
@@ -231,6 +260,7 @@ type StartingPoint =
   | {
       readonly kind: 'delegation'
       readonly delegation: Delegation
+      readonly givenBy: DnsAddress
       readonly refused?: boolean
       /** A recursive resolver gave it. */
       readonly isCached?: boolean
@@ -253,7 +283,7 @@ async function primaryServer(
   const soa = reply.kind === 'answer' ? soaOf(reply.message) : undefined
   if (soa?.zone !== level) return undefined
   const delegation = { zone: level, hosts: new Map([[soa.primary, []]]) }
-  return { kind: 'delegation', delegation, isCached: true }
+  return { kind: 'delegation', delegation, givenBy: resolver, isCached: true }
 }
 
 /** Where a resolver's answer about the NS records of an ancestor leads. */
@@ -264,7 +294,8 @@ function readResolver(
   context: ResolutionContext,
 ): StartingPoint | undefined {
   const delegation = delegationFrom(message, level, context.authoritativePort)
-  if (delegation !== undefined) return { kind: 'delegation', delegation, isCached: message.ra }
+  if (delegation !== undefined)
+    return { kind: 'delegation', delegation, givenBy: resolver, isCached: message.ra }
   // No recursion: an authoritative server was given as the resolver, and the walk starts there. One that refuses may
   // still answer for the name itself, but doesn't count as a name server.
   if (!message.ra) {
@@ -272,6 +303,7 @@ function readResolver(
     return {
       kind: 'delegation',
       delegation,
+      givenBy: resolver,
       refused: message.rcode !== 'NOERROR' && message.rcode !== 'NXDOMAIN',
     }
   }

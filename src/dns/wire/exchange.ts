@@ -26,6 +26,8 @@ export type Reply =
       readonly tcpFailure: DnsTransportError['kind'] | undefined
       /** Set if the first query got no answer: what answered the second try, UDP without EDNS or TCP. */
       readonly secondTry: 'udp' | 'tcp' | undefined
+      /** The rcode of the answer to the same query with EDNS, if the server answers it only without. */
+      readonly ednsRejection?: string
     }
   /**
    * `no-route`: nothing could be sent, as on a machine with only one of IPv4 and IPv6, which says nothing about the server;
@@ -58,13 +60,16 @@ export async function ask(
   const withEdns = await askOnce(server, question, options, effects, UDP_SIZE)
   if (withEdns.kind !== 'answer' || !rejectedEdns(withEdns.message, options)) return withEdns
   const plain = await askOnce(server, question, options, effects, undefined)
-  return plain.kind === 'answer' ? { ...plain, ms: Math.round(effects.clock.monotonic() - start) } : withEdns
+  if (plain.kind !== 'answer') return withEdns
+  const { rcode } = withEdns.message
+  const ednsRejection = rcode === plain.message.rcode ? {} : { ednsRejection: rcode }
+  return { ...plain, ...ednsRejection, ms: Math.round(effects.clock.monotonic() - start) }
 }
 
 /** RFC 6891 section 7, and how older servers fail. */
 function rejectedEdns(message: Message, options: AskOptions): boolean {
   if (message.rcode === 'FORMERR' || message.rcode === 'NOTIMP' || message.rcode === 'BADVERS') return true
-  return message.rcode === 'SERVFAIL' && !message.edns && options.recursionDesired !== true
+  return message.rcode === 'SERVFAIL' && options.recursionDesired !== true
 }
 
 async function askOnce(
@@ -143,8 +148,8 @@ async function askUntruncated(
 const UDP_TRIES = 3
 
 /**
- * Whether a server answers at least one of a few datagrams, all sent at once. Also true if a datagram could not
- * be sent: then silence was not seen.
+ * Whether a server answers at least one of a few datagrams, all sent at once. Undefined if none was answered, but one
+ * could not be sent: then silence was not seen.
  *
  * @param edns whether the queries have EDNS, and if so whether they ask for signatures.
  */
@@ -153,15 +158,17 @@ export async function answersUdp(
   question: Question,
   { edns, deadline }: { readonly edns: 'none' | 'plain' | 'signatures'; readonly deadline: number },
   effects: DnsEffects,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   const options = { deadline, dnssecOk: edns === 'signatures' }
   const size = edns === 'none' ? undefined : UDP_SIZE
   const round = linkedAbort(effects.signal)
+  let isUnseen = false
   const tryOnce = () =>
     send('udp', server, question, options, { ...effects, signal: round.signal }, size).catch(
       (error: unknown) => {
         const kind = transportErrorKind(error)
-        if (kind !== 'over-limit' && !isUnsent(kind)) throw error
+        isUnseen ||= kind === 'over-limit' || isUnsent(kind)
+        throw error
       },
     )
   try {
@@ -169,7 +176,7 @@ export async function answersUdp(
     return true
   } catch {
     effects.signal.throwIfAborted()
-    return false
+    return isUnseen ? undefined : false
   } finally {
     round.end()
   }

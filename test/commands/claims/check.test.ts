@@ -14,7 +14,12 @@ const OPTIONS = { name: 'example.com', value: 'prefix=token' }
 async function check(
   txt: () => readonly string[],
   options: Record<string, unknown> = OPTIONS,
-  more: { global?: GlobalOptions; terminal?: { columns: number }; arguments?: string[] } = {},
+  more: {
+    global?: GlobalOptions
+    terminal?: { columns: number }
+    arguments?: string[]
+    argv?: string[]
+  } = {},
 ) {
   const clock = createFakeClock()
   const dns = createFakeDns(smallWorld(txt), clock)
@@ -23,7 +28,7 @@ async function check(
     dns,
     ...(more.terminal === undefined ? {} : { terminal: more.terminal }),
   })
-  const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], ...more.global })
+  const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], ...more.global }, more.argv)
   const failure = await command
     .run({ arguments: more.arguments ?? [], options }, context, settings)
     .then(() => undefined)
@@ -196,6 +201,21 @@ describe('claims check on a terminal', () => {
       expect(widest).toBeLessThanOrEqual(columns)
     }
   })
+})
+
+test('claims check --format html is one page, with the command that makes it again', async () => {
+  const { stdout, failure } = await check(() => ['prefix=<b>'], OPTIONS, {
+    global: { format: 'html' },
+    argv: ['claims', 'check', '--name', 'example.com', '--value', 'prefix=token', '--format', 'html'],
+  })
+  expect(failure).toMatchObject({ exit: 8, hint: undefined })
+  expect(stdout).toMatch(/^<!doctype html>\n<html lang="en">[\s\S]*<\/html>\n$/)
+  expect(stdout).toContain('<title>example.com: needs fixing · mailclaim</title>')
+  expect(stdout).toContain('prefix=<del>&lt;b&gt;</del>')
+  expect(stdout).toContain(
+    '<code>mailclaim claims check --name example.com --value prefix=token --format html</code>',
+  )
+  expect(stdout).toContain('2026-11-20 12:00:00 UTC')
 })
 
 test('claims check --format markdown is a report for a ticket', async () => {
@@ -506,10 +526,10 @@ describe('a claim that is over', () => {
   test.each(ENDS)(
     'and did not complete (%j) is the cause in every format',
     async (claim, _code, _message, fix) => {
-      for (const format of ['table', 'markdown'] as const) {
+      for (const format of ['table', 'markdown', 'html'] as const) {
         const { stdout } = await checkClaim(claim, { format, quiet: true })
         expect(stdout.replace(/`|\n +/g, (text) => (text === '`' ? '' : ' '))).toContain(fix)
-        expect(stdout).not.toContain('Change the value')
+        expect(stdout).not.toMatch(/Change the value|has to be there/)
       }
     },
   )

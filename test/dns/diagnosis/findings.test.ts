@@ -568,7 +568,13 @@ describe('an almost right value', () => {
     ],
     ['“mc-verify=Q7dX2kV9pLr4TzB8nW”', 'includes quotation marks'],
     ['mc-verify\\=Q7dX2kV9pLr4TzB8nW', 'includes a backslash'],
-    ['mc-verify%3DQ7dX2kV9pLr4TzB8nW', 'in encoded form, URL encoding (%3D for "=")'],
+    ['mc-verify%3DQ7dX2kV9pLr4TzB8nW', 'stored as plain text but as URL encoding (%3D for "=")'],
+    ['["mc-verify=Q7dX2kV9pLr4TzB8nW"]', "isn't stored as plain text but as an array: "],
+    ['[mc-verify, Q7dX2kV9pLr4TzB8nW]', 'but as an array: '],
+    ['{mc-verify: "Q7dX2kV9pLr4TzB8nW"}', 'but as an entry of a JSON object: '],
+    ['"mc-verify":"Q7dX2kV9pLr4TzB8nW"', 'but as a key and a value in quotation marks: '],
+    ['mc-verify[Q7dX2kV9pLr4TzB8nW]', 'but as an array with a key: '],
+    ['https://example.com/?mc-verify=Q7dX2kV9pLr4TzB8nW', 'but as a URL: '],
     ['mc-verify=Q7dX2kV9pLr4TzB8nWmc-verify=Q7dX2kV9pLr4TzB8nW', 'holds the value more than once'],
   ])('%s is described: %s', (value, text) => {
     expect(messageFor(value)).toContain(text)
@@ -854,6 +860,49 @@ test('an IP address entered as a name server is explained', () => {
   const { findings } = diagnosed(observations({ servers: [observation(host)] }))
   expect(findings).toMatchObject([{ code: 'no_nameservers' }])
   expect(findings[0]?.message).toContain('given by its name, not by its IP address')
+})
+
+describe('a name server without the dot at the end of its NS record', () => {
+  const appended = 'ns1.example.net.example.com'
+  const none = { server: undefined, outcome: 'unreachable' as const, rcode: undefined, authoritative: false }
+  const first = (host: string, more: Partial<Observations> = {}) =>
+    diagnosed(observations({ servers: [observation({ ...none, host })], ...more })).findings[0]
+
+  test('is explained if it is the only one', () => {
+    expect(first(appended, { parent: { zone: 'com', hosts: [appended] } })).toMatchObject({
+      code: 'no_nameservers',
+      message: expect.stringContaining(
+        'The dot at the end is missing in the NS records, so example.com was appended: ns1.example.net.example.com is most likely meant to be ns1.example.net',
+      ),
+      fix: 'Enter the name servers with a dot at the end (ns1.example.net.) at the registrar',
+      evidence: { meant: { [appended]: 'ns1.example.net' } },
+    })
+  })
+
+  test('is explained next to the one in the delegation, which works', () => {
+    const { verdict, findings } = diagnosed(
+      observations({
+        servers: [match(), observation({ ...none, host: appended })],
+        parent: { zone: 'com', hosts: ['ns1.example.com'] },
+        childHosts: [appended],
+      }),
+    )
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([
+      { code: 'nameserver_unreachable', message: expect.stringContaining('The dot at the end is missing') },
+      {
+        code: 'parent_child_mismatch',
+        fix: expect.stringContaining('(ns1.example.net.), and make both lists'),
+      },
+    ])
+  })
+
+  test.each(['ns1.example.com', 'ns1.dns-a.example.com', 'ns.com.example.com.example.org'])(
+    'is not assumed of %s',
+    (host) => {
+      expect(first(host)?.message).not.toContain('dot at the end')
+    },
+  )
 })
 
 describe('a value entered as the host', () => {

@@ -138,6 +138,11 @@ describe('the TXT set of a name is not known', () => {
 
   test('if the domain does not exist', async () => {
     const { set } = await observe([], undefined, 'shoop.com')
-    expect(set).toEqual({ kind: 'unseen', zone: undefined, reason: "shoop.com doesn't exist in DNS" })
+    expect(set).toEqual({
+      kind: 'unseen',
+      zone: undefined,
+      reason: "shoop.com doesn't exist in DNS",
+      partial: [],
+    })
   })
 })

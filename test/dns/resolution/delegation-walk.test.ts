@@ -25,7 +25,9 @@ async function walk(
   const recursion: string[] = []
   const end = await walkDelegations(name, start, context, {
     onDelegation: ({ zone }) => seen.push(zone),
-    onRecursion: (zone, { address }) => recursion.push(`${zone} ${address}`),
+    onRegistryAnswer: ({ zone, server, isRecursion }) => {
+      if (isRecursion) recursion.push(`${zone} ${server.address}`)
+    },
   })
   return { end, seen, recursion, asked, ms: context.effects.clock.monotonic() }
 }

@@ -51,13 +51,16 @@ describe('the zone search', () => {
     const { location } = await locate('app.web.de', ({ server }) =>
       server === RESOLVER ? undefined : { flags: RA | RCODE.REFUSED },
     )
-    expect(location).toMatchObject({ kind: 'located', recursionAbove: [{ address: '192.0.2.1' }] })
+    expect(location).toMatchObject({
+      kind: 'located',
+      registryAnswers: [{ server: { address: '192.0.2.1' }, isRecursion: true }],
+    })
   })
 
   test('does not mistake a resolver that serves the domain for one that answers instead of the registry', async () => {
     const { location } = await locate('app.web.de', ({ server }) =>
       server === '192.0.2.11' ? { flags: RA | RCODE.REFUSED } : undefined,
     )
-    expect(location).toMatchObject({ kind: 'located', recursionAbove: [] })
+    expect(location).toMatchObject({ kind: 'located', registryAnswers: [{ isRecursion: false }] })
   })
 })

@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { createServer, type Server } from 'node:net'
 import packet from 'dns-packet'
+import { EDNS } from '../fake-dns.ts'
 
 /** A relay between the check and a real server that closes TCP, delays, rejects EDNS, sends junk, or stays silent. */
 export interface RelayOptions {
@@ -86,6 +87,24 @@ export function refuseEdns(query: Buffer): Buffer | undefined {
   reply.writeUInt16BE(0x8001, 2)
   reply.fill(0, 4)
   return reply
+}
+
+/** An error to every query with EDNS, as from some load balancers. */
+export function failEdns(rcode: 'SERVFAIL' | 'BADVERS'): (query: Buffer) => Buffer | undefined {
+  return (query) => {
+    if (query.readUInt16BE(10) === 0) return undefined
+    const { id = 0, questions = [] } = packet.decode(query)
+    if (rcode === 'SERVFAIL') return packet.encode({ type: 'response', id, flags: 2, questions })
+    // RFC 6891 section 6.1.3: the upper bits of the rcode are in the OPT record.
+    return packet.encode({ type: 'response', id, questions, additionals: [{ ...EDNS, extendedRcode: 1 }] })
+  }
+}
+
+/** Clears the AA bit, as caches and some proxies do. */
+export function clearAuthority(answer: Buffer): Buffer {
+  const copy = Buffer.from(answer)
+  copy.writeUInt16BE(copy.readUInt16BE(2) & ~0x0400, 2)
+  return copy
 }
 
 /** No answer to queries with EDNS, as with some firewalls. */

@@ -7,12 +7,15 @@ import type { DnsAddress } from '../../../src/context.ts'
 import { type CheckRequest, checkDns } from '../../../src/dns/check.ts'
 import type { CheckReportJson } from '../../../src/dns/diagnosis/report.ts'
 import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
+import type { DnsEffects } from '../../../src/dns/wire/effects.ts'
 import { realEffects } from '../real-effects.ts'
 import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
 import {
   addCname,
+  clearAuthority,
   dropDo,
   dropEdns,
+  failEdns,
   noiseOf,
   type Relay,
   refuseEdns,
@@ -34,7 +37,13 @@ export interface ServerNetwork {
   readonly bind: DnsAddress
   /** An Unbound that knows the test zones, but whose registry never answers, as behind a firewall. */
   readonly lonely: DnsAddress
-  check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
+  /** @param effects by default, those of this machine. */
+  check(
+    name: string,
+    expected: string | null,
+    options?: Partial<CheckRequest>,
+    effects?: DnsEffects,
+  ): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   /** The queries from clients to Unbound: `name. TYPE`. */
@@ -174,6 +183,9 @@ async function build(
     startRelay({ address: HOSTS.dropsDo, port, upstream: HOSTS.a, reply: dropDo }),
     startRelay({ address: HOSTS.addsCname, port, upstream: HOSTS.a, answer: addCname(['TXT']) }),
     startRelay({ address: HOSTS.hasCname, port, upstream: HOSTS.a, answer: addCname(['A', 'CNAME']) }),
+    startRelay({ address: HOSTS.failsEdns, port, upstream: HOSTS.a, reply: failEdns('SERVFAIL') }),
+    startRelay({ address: HOSTS.badversEdns, port, upstream: HOSTS.a, reply: failEdns('BADVERS') }),
+    startRelay({ address: HOSTS.unauthoritative, port, upstream: HOSTS.a, answer: clearAuthority }),
     startRelay({ address: HOSTS.silent, port, silentTcp: true }),
     startRelay({ address: HOSTS.silent2, port, silentTcp: true }),
   ])
@@ -192,7 +204,7 @@ async function build(
     unbound: resolver,
     bind: { address: HOSTS.bind, port },
     lonely: { address: LONELY, port },
-    check: async (name, expected, options) => {
+    check: async (name, expected, options, effects = realEffects()) => {
       const request = {
         name,
         expected,
@@ -200,7 +212,7 @@ async function build(
         authoritativePort: port,
         publicResolvers: false,
       }
-      return reportJson(await checkDns({ ...request, ...options }, realEffects()))
+      return reportJson(await checkDns({ ...request, ...options }, effects))
     },
     change: async (domain, ...commands) => {
       const knotc = (...args: readonly string[]) => runKnot('knotc', ['-c', knotConfig, ...args])

@@ -31,6 +31,12 @@ export const HOSTS = {
   addsCname: '127.0.53.31',
   /** `a`, with a CNAME in all other answers about names with TXT records. */
   hasCname: '127.0.53.32',
+  /** `a`, which answers queries with EDNS with SERVFAIL. */
+  failsEdns: '127.0.53.33',
+  /** `a`, which answers queries with EDNS with BADVERS. */
+  badversEdns: '127.0.53.35',
+  /** `a`, whose answers lack the AA bit. */
+  unauthoritative: '127.0.53.34',
   /** Accepts queries over UDP and TCP but never answers. */
   silent: '127.0.53.98',
   silent2: '127.0.53.97',

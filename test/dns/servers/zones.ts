@@ -184,6 +184,11 @@ const servers: readonly TestZone[] = [
     }),
   ),
   { domain: 'dropsedns.test', on: { a: RIGHT }, ns: ['dropsEdns'], resolveAt: 'dropsEdns' },
+  { domain: 'failsedns.test', on: { a: RIGHT }, ns: ['failsEdns'], resolveAt: 'failsEdns' },
+  { domain: 'badversedns.test', on: { a: RIGHT }, ns: ['badversEdns'], resolveAt: 'badversEdns' },
+  { domain: 'noaa.test', on: { a: RIGHT }, ns: ['unauthoritative'], resolveAt: 'unauthoritative' },
+  // The delegation is right; the zone's own NS record lacks the dot.
+  { domain: 'nodot.test', on: { a: RIGHT }, ns: ['ns1.example.net.nodot.test.'], parentNs: ['a'] },
   { domain: 'refusestxt.test', on: { a: RIGHT }, ns: ['refusesTxt'], resolveAt: 'refusesTxt' },
   // A resolver listed by mistake; nothing intercepts queries.
   { domain: 'recursor.test', on: { a: RIGHT }, ns: ['recursor'], resolveAt: 'a' },

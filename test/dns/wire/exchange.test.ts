@@ -67,7 +67,16 @@ describe('one question to one server', () => {
     ['SERVFAIL without EDNS', RCODE.SERVFAIL],
   ])('goes without EDNS after %s', async (_title, rcode) => {
     const { reply } = await asking(({ edns }) => (edns === undefined ? answer : { flags: rcode }))
-    expect(reply).toMatchObject({ kind: 'answer', message: { rcode: 'NOERROR' } })
+    expect(reply).toMatchObject({
+      kind: 'answer',
+      message: { rcode: 'NOERROR' },
+      ednsRejection: rcode === RCODE.FORMERR ? 'FORMERR' : 'SERVFAIL',
+    })
+  })
+
+  test('is not said to fail because of EDNS if it fails without as well', async () => {
+    const { reply } = await asking(() => ({ flags: RCODE.SERVFAIL }))
+    expect(reply).not.toHaveProperty('ednsRejection')
   })
 
   test('goes without EDNS over TCP as well if the server rejects it', async () => {
@@ -138,8 +147,8 @@ describe('one question to one server', () => {
 })
 
 test.each([
-  ['no-route', true],
-  ['blocked', true],
+  ['no-route', undefined],
+  ['blocked', undefined],
   ['silent', false],
 ] as const)(
   'a server does not count as silent if datagrams could not be sent (%s)',

@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ProgramEnd, ProgramRequest } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
+
+export interface ProgramOptions {
+  /** The environment of the program, to which the request's variables are added. */
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly platform: NodeJS.Platform
+}
+
+/** Until a program that was asked to end is killed, in milliseconds. */
+const TERMINATION_MS = 5000
+/** The same after Ctrl-C: this process ends 1.5 seconds after the signal, and must not leave the program behind. */
+const INTERRUPTION_MS = 1000
+/** How long the output may stay open after the program has ended, because it started another one in the background. */
+const OUTPUT_MS = 500
+/** UTF-16 units: a longer line is passed on in pieces. */
+const MAX_LINE = 8192
+
+/**
+ * Runs a program to its end: without a shell, without input, and in a process group of its own, so that whatever it starts
+ * can be ended with it. Its lines are passed on as they come, those of standard output and standard error alike.
+ *
+ * @throws whatever the signal's reason is, after the program has ended
+ */
+export async function runProgram(
+  { command: [file, ...args], variables, timeoutMs, onLine, signal }: ProgramRequest,
+  { environment, platform }: ProgramOptions,
+): Promise<ProgramEnd> {
+  signal?.throwIfAborted()
+  const hasGroup = platform !== 'win32'
+  let child: ChildProcess
+  try {
+    child = spawn(file, args, {
+      env: { ...environment, ...variables },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: hasGroup,
+      windowsHide: true,
+    })
+    if (child.pid === undefined) await once(child, 'spawn')
+  } catch (error) {
+    return { kind: 'not_started', error: error as NodeJS.ErrnoException }
+  }
+  // Nothing else than a failed start can come.
+  child.on('error', () => {})
+  const kill = (name: NodeJS.Signals) => {
+    try {
+      if (hasGroup) process.kill(-(child.pid ?? 0), name)
+      else child.kill(name)
+    } catch {
+      // It has ended.
+    }
+  }
+  const timers: NodeJS.Timeout[] = []
+  let timedOut = false
+  const end = (name: NodeJS.Signals, killAfterMs: number) => {
+    kill(name)
+    timers.push(setTimeout(() => kill('SIGKILL'), killAfterMs))
+  }
+  const interrupt = () => {
+    const { reason } = signal ?? {}
+    end(reason instanceof CliError && reason.exit === Exit.terminated ? 'SIGTERM' : 'SIGINT', INTERRUPTION_MS)
+  }
+  signal?.addEventListener('abort', interrupt, { once: true })
+  timers.push(
+    setTimeout(() => {
+      timedOut = true
+      end('SIGTERM', TERMINATION_MS)
+    }, timeoutMs),
+  )
+  const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
+  try {
+    const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+    if (signal?.aborted || timedOut) kill('SIGKILL') // What it started may still be running.
+    await Promise.race([output, sleep(OUTPUT_MS, undefined, { ref: false })])
+    signal?.throwIfAborted()
+    if (timedOut) return { kind: 'timed_out' }
+    return killedBy === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'killed', signal: killedBy }
+  } finally {
+    signal?.removeEventListener('abort', interrupt)
+    for (const timer of timers) clearTimeout(timer)
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+  }
+}
+
+async function passLines(stream: Readable | null, onLine: (line: string) => Promise<void>): Promise<void> {
+  if (stream === null) return
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  try {
+    for await (const bytes of stream) {
+      const lines = (rest + decoder.write(bytes as Buffer)).split(/\r?\n/)
+      rest = lines.pop() ?? ''
+      for (const line of lines) await onLine(line)
+      for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
+    }
+  } catch {
+    // Destroyed, because a program in the background keeps it open.
+  }
+  const last = rest + decoder.end()
+  if (last !== '') await onLine(last)
+}

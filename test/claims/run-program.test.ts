@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest'
+import { runProgram } from '../../src/claims/run-program.ts'
+import { needs } from '../requirements.ts'
+
+async function run(script: string, onLine?: (line: string) => Promise<void>) {
+  const lines: string[] = []
+  const end = await runProgram(
+    {
+      command: ['sh', '-c', script],
+      variables: { ADDED: 'yes' },
+      timeoutMs: 20_000,
+      onLine: onLine ?? (async (line) => void lines.push(line)),
+    },
+    { environment: { PATH: process.env['PATH'], OWN: 'kept' }, platform: process.platform },
+  )
+  return { end, lines }
+}
+
+describe.runIf(needs('posix'))('a program', () => {
+  test('passes on its lines, the last one even without a line break', async () => {
+    const { end, lines } = await run("printf 'one\\r\\n\\ntwo %s' $ADDED$OWN")
+    expect(end).toEqual({ kind: 'exited', code: 0 })
+    expect(lines).toEqual(['one', '', 'two yeskept'])
+  })
+
+  test('that prints without end in one line is passed on in pieces, whole characters each', async () => {
+    const { lines } = await run("i=0; while [ $i -lt 3000 ]; do printf 'äöüß€'; i=$((i+1)); done")
+    expect(lines.length).toBeGreaterThan(1)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(8193)
+    expect(lines.join('')).toBe('äöüß€'.repeat(3000))
+  })
+
+  test('has no input to wait for', async () => {
+    expect((await run('cat; read x || echo none')).lines).toEqual(['none'])
+  })
+
+  test('that leaves another one in the background has ended', async () => {
+    const began = performance.now()
+    const { end, lines } = await run('sleep 15 & echo started')
+    expect(end).toEqual({ kind: 'exited', code: 0 })
+    expect(lines).toEqual(['started'])
+    expect(performance.now() - began).toBeLessThan(10_000)
+  })
+
+  test('waits until its lines are taken', async () => {
+    let open = 0
+    let most = 0
+    await run('for i in 1 2 3 4 5; do echo $i; done', async () => {
+      most = Math.max(most, ++open)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      open--
+    })
+    expect(most).toBe(1)
+  })
+
+  test('is not started once the signal has aborted', async () => {
+    const reason = new Error('over')
+    const request = { command: ['true'] as [string], variables: {}, timeoutMs: 1000, onLine: async () => {} }
+    const started = runProgram(
+      { ...request, signal: AbortSignal.abort(reason) },
+      { environment: {}, platform: process.platform },
+    )
+    await expect(started).rejects.toBe(reason)
+  })
+})

@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ask } from '../../../src/dns/wire/exchange.ts'
+import { decodeValue, readTxt } from '../../../src/dns/wire/txt-answer.ts'
+import { realEffects } from '../real-effects.ts'
+import { freePort, startProcess, untilAnswering } from './processes.ts'
+
+/** A Knot on 127.0.0.1 whose zones are changed with TSIG only (RFC 2136, RFC 8945). */
+export interface UpdatableServer {
+  readonly port: number
+  /** The key as `nsupdate -k` reads it. */
+  readonly keyFile: string
+  /** The TXT values at a name, sorted. */
+  txt(name: string): Promise<string[]>
+  stop(): Promise<void>
+}
+
+const ADDRESS = '127.0.0.1'
+const KEY = 'publisher'
+
+/** @param records lines of the zone file of each zone, such as `@ TXT "v=spf1 -all"` */
+export async function startUpdatableServer(
+  zones: Readonly<Record<string, readonly string[]>>,
+): Promise<UpdatableServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'mailclaim-knot-'))
+  const port = await freePort([ADDRESS])
+  const secret = randomBytes(32).toString('base64')
+  const write = (name: string, lines: readonly string[]): string => {
+    const path = join(directory, name)
+    writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
+    return path
+  }
+  const keyFile = write('publisher.key', [
+    `key "${KEY}" {`,
+    '  algorithm hmac-sha256;',
+    `  secret "${secret}";`,
+    '};',
+  ])
+  const rundir = join(directory, 'run')
+  mkdirSync(rundir)
+  const config = write('knot.conf', [
+    'server:',
+    `    listen: ${ADDRESS}@${port}`,
+    `    rundir: ${rundir}`,
+    '    udp-workers: 1',
+    '    tcp-workers: 1',
+    '    background-workers: 1',
+    'database:',
+    `    storage: ${rundir}`,
+    'log:',
+    '  - target: stderr',
+    '    any: warning',
+    'key:',
+    `  - id: ${KEY}`,
+    '    algorithm: hmac-sha256',
+    `    secret: ${secret}`,
+    'acl:',
+    '  - id: update',
+    `    key: ${KEY}`,
+    '    action: update',
+    'zone:',
+    ...Object.entries(zones).flatMap(([domain, records]) => [
+      `  - domain: ${domain}`,
+      `    file: ${write(`${domain}.zone`, [
+        `$ORIGIN ${domain}.`,
+        '$TTL 60',
+        '@ SOA ns1 hostmaster 1 7200 900 86400 60',
+        '@ NS ns1',
+        `ns1 A ${ADDRESS}`,
+        ...records,
+      ])}`,
+      '    zonefile-sync: -1',
+      '    acl: update',
+    ]),
+  ])
+  const server = startProcess('knotd', ['-c', config])
+  const stop = async () => {
+    await server.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+  try {
+    await untilAnswering(ADDRESS, port, Object.keys(zones)[0] ?? '', server)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return {
+    port,
+    keyFile,
+    async txt(name) {
+      const effects = realEffects()
+      const deadline = effects.clock.monotonic() + 5000
+      const reply = await ask(
+        { address: ADDRESS, port },
+        { name, type: 'TXT' },
+        { deadline, recursionDesired: false },
+        effects,
+      )
+      if (reply.kind !== 'answer') throw new Error(`no answer for ${name}: ${reply.kind}`)
+      return readTxt(reply.message, name)
+        .values.map(({ bytes }) => decodeValue(bytes))
+        .sort()
+    },
+    stop,
+  }
+}

@@ -1,0 +1,255 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { everyCommand } from '../../src/cli/line.ts'
+import { readSchemas, SCHEMAS } from '../schemas.ts'
+import { createWorld, type Ended, type ServedWorld, shareSandbox } from './built-program.ts'
+
+const schemas = readSchemas(SCHEMAS)
+const serve = shareSandbox()
+
+type ProgramFormat = 'json' | 'jsonl'
+const FORMATS: readonly ProgramFormat[] = ['json', 'jsonl']
+
+interface Described {
+  readonly command: string
+  readonly schema: string
+  readonly line_schema: string
+  readonly arguments: readonly { readonly name: string }[]
+  readonly options: readonly { readonly name: string }[]
+}
+
+const NAMES = [...everyCommand()].map(({ words }) => words.join(' '))
+
+let described: readonly Described[] = []
+
+beforeAll(async () => {
+  const ends: (() => void)[] = []
+  const { stdout } = await createWorld((end) => ends.push(end)).run(['commands', '--json'])
+  for (const end of ends) end()
+  described = JSON.parse(stdout).data
+})
+
+function find(name: string): Described {
+  return described.find(({ command }) => command === name) ?? expect.fail(`no command ${name}`)
+}
+
+/** What an argument of this name can be; a command with another one is run without it, which is an error in JSON. */
+async function sample(world: ServedWorld, name: string): Promise<string[]> {
+  if (name === 'id') {
+    const { stdout } = await world.run(['imports', 'list', '--limit', '1', '--json'])
+    return [JSON.parse(stdout).data[0].id]
+  }
+  const values: Readonly<Record<string, string>> = {
+    domain: 'example.com',
+    claim: 'example.com',
+    profile: 'default',
+    setting: 'store',
+    value: 'file',
+    shell: 'bash',
+  }
+  return [values[name] ?? []].flat()
+}
+
+/** Checks all that a command printed in a format against its schemas. @returns what it printed on stdout, parsed. */
+function expectDescribed(command: Described, format: ProgramFormat, ended: Ended): unknown[] {
+  const where = `${command.command} ${ended.stdout}\n${ended.stderr}`
+  // A sign-in prints lines in both formats.
+  const isDocument = format === 'json' && command.command !== 'login'
+  const texts = isDocument ? [ended.stdout] : ended.stdout.split('\n')
+  const printed = texts.filter((text) => text !== '').map((text): unknown => JSON.parse(text))
+  const file = isDocument ? command.schema : command.line_schema
+  expect(
+    printed.flatMap((value) => schemas.problems(file, value)),
+    where,
+  ).toEqual([])
+  if (isDocument && ended.code === 0) expect(printed, where).toHaveLength(1)
+  const errors = ended.stderr.split('\n').filter((line) => line.startsWith('{'))
+  expect(errors, where).toHaveLength(ended.code === 0 ? 0 : 1)
+  for (const line of errors) {
+    const error = JSON.parse(line)
+    expect(schemas.problems('error.json', error), where).toEqual([])
+    expect(error.error.exit, where).toBe(ended.code)
+  }
+  return printed
+}
+
+/** Runs a command line in both formats and checks what it prints. */
+async function expectLine(world: ServedWorld, line: string, expected: unknown): Promise<unknown[]> {
+  const words = line.split(' ')
+  const name = NAMES.find((one) => `${line} `.startsWith(`${one} `)) ?? expect.fail(line)
+  const command = find(name)
+  const printed: unknown[] = []
+  for (const format of FORMATS) {
+    const ended = await world.run([...words, '--format', format])
+    expect(ended.code, `${line}\n${ended.stderr}`).toEqual(expected)
+    printed.push(...expectDescribed(command, format, ended))
+  }
+  return printed
+}
+
+function withKey(): ServedWorld {
+  const world = serve()
+  world.env['MAILCLAIM_API_KEY'] = world.service.api_key
+  return world
+}
+
+const publish = (world: ServedWorld, domain: string, body: object = {}) =>
+  world.control('POST', `claims/${domain}/publish`, body)
+
+describe('what the program prints as JSON is what its schemas describe', () => {
+  test.each(NAMES)('mailclaim %s, signed in, with a claim', async (name) => {
+    const world = serve()
+    expect(await world.login()).toMatchObject({ code: 0 })
+    await world.run(['config', 'set', 'store', 'file'])
+    await world.run(['claims', 'create', 'example.com'])
+    await publish(world, 'example.com')
+    for (const format of FORMATS) {
+      const command = find(name)
+      const given = await Promise.all(command.arguments.map((argument) => sample(world, argument.name)))
+      const takes = (option: string) => command.options.some((one) => one.name === option)
+      const words = [
+        ...name.split(' '),
+        ...given.flat(),
+        ...(takes('--timeout') && name !== 'login' && !takes('--wait') ? ['--timeout', '1'] : []),
+        ...(takes('--exit-with-stdin') ? ['--exit-with-stdin'] : []),
+        ...['--format', format],
+      ]
+      const running = world.start(words, { stdin: name === 'login' ? 'open' : '' })
+      if (name === 'login') {
+        const [url] = await running.seen(/http:\/\/[^\s"]+\/oauth\/authorize\?[^\s"]+/)
+        await fetch(url)
+      }
+      const ended = await running.ended
+      const printed = expectDescribed(command, format, ended)
+      if (ended.code === 0) expect(printed, `${words.join(' ')}\n${ended.stderr}`).not.toEqual([])
+    }
+  })
+
+  test.each(NAMES)('mailclaim %s, with nothing configured, and with an unknown option', async (name) => {
+    const world = createWorld()
+    const command = find(name)
+    const words = [...name.split(' '), ...command.arguments.map(() => 'example')]
+    const stays = command.options.some((one) => one.name === '--exit-with-stdin') ? ['--exit-with-stdin'] : []
+    const check = async (format: ProgramFormat) => {
+      const ended = await world.run([...words, ...stays, '--format', format], { stdin: '' })
+      expectDescribed(command, format, ended)
+      const refused = await world.run([...words, '--no-such-option', '--format', format])
+      expect(refused).toMatchObject({ code: 2, stdout: '' })
+      expectDescribed(command, format, refused)
+    }
+    await Promise.all(FORMATS.map(check))
+  })
+
+  test.each(NAMES)('the fields of mailclaim %s', async (name) => {
+    const world = createWorld()
+    const ended = await world.run([...name.split(' '), '--fields', '--json'])
+    expect(schemas.problems('field-list.json', JSON.parse(ended.stdout))).toEqual([])
+  })
+
+  test.each(['none', 'wildcard', 'cname_loop', 'lame', 'silent', 'second_outdated'])(
+    'the report of a check of the mistake "%s"',
+    async (mistake) => {
+      const world = withKey()
+      const domain = `${mistake.replaceAll('_', '-')}.example`
+      await world.run(['claims', 'create', domain])
+      await publish(world, domain, { mistake })
+      const ended = await world.run(['claims', 'check', domain, '--json'])
+      expect(expectDescribed(find('claims check'), 'json', ended)).toHaveLength(1)
+    },
+  )
+
+  test.each([
+    ['blocked', 9],
+    ['failed', 9],
+    ['unheard-of', 0],
+  ] as const)('a claim that ends as %s', async (label, code) => {
+    const world = withKey()
+    const domain = `${label}.example`
+    const command = find('claim')
+    const first = await world.run(['claim', domain, '--timeout', '1', '--format', 'jsonl'])
+    expect(first.code).toBe(8)
+    expectDescribed(command, 'jsonl', first)
+    const document = await world.run(['claim', domain, '--timeout', '1', '--json'])
+    expect(document.code).toBe(8)
+    expect(expectDescribed(command, 'json', document)[0]).toHaveProperty('missing.report.verdict', 'fix')
+    await publish(world, domain)
+    const started = await world.run(['claims', 'verify', domain, '--format', 'jsonl'])
+    expect(expectDescribed(find('claims verify'), 'jsonl', started)).toHaveLength(1)
+    await expectLine(world, `claims watch ${domain} --timeout 1 --interval 0.1`, code)
+    for (const line of [`claims verify ${domain} --wait --timeout 1`, `claim ${domain} --timeout 1`])
+      await expectLine(world, `${line} --interval 0.1`, expect.any(Number))
+    await expectLine(world, 'claims list --refresh', 0)
+  })
+
+  test('a verification that a mistake stops, and a service that cannot be reached', async () => {
+    const world = withKey()
+    await world.run(['claims', 'create', 'stopped.example'])
+    await publish(world, 'stopped.example', { mistake: 'missing' })
+    await expectLine(world, 'claims verify stopped.example', 8)
+    await expectLine(world, 'imports list --base-url http://127.0.0.1:9', 7)
+    await expectLine(world, 'claims create own.example', 6)
+    await expectLine(world, 'imports get no-such-import', 5)
+  })
+
+  test('the lists and the imports of a service that has added fields', async () => {
+    const world = withKey()
+    await world.control('POST', 'faults', {
+      kind: 'merge',
+      fields: { added: { lately: [1] } },
+      item_fields: { added: 'text' },
+    })
+    try {
+      const [page] = await expectLine(world, 'grants list', 0)
+      expect(page).toHaveProperty('added')
+      const [list] = (await expectLine(world, 'imports list --all', 0)) as [{ data: { id: string }[] }]
+      const id = list.data[0]?.id
+      expect(await expectLine(world, `imports get ${id}`, 0)).toHaveLength(2)
+      await expectLine(world, `imports watch ${id} --timeout 1`, expect.any(Number))
+    } finally {
+      await world.control('DELETE', 'faults')
+    }
+  })
+
+  test('the settings of every type, profiles in every state, and a setup with problems', async () => {
+    const world = serve()
+    await world.login(['--scope', 'emails:send'])
+    for (const [setting, value] of [
+      ['http-timeout', '10'],
+      ['resolver', world.service.dns],
+      ['scope', 'emails:send'],
+      ['on-interrupted', 'retry'],
+    ]) {
+      await expectLine(world, `config set ${setting} ${value}`, 0)
+      await expectLine(world, `config get ${setting}`, 0)
+    }
+    await expectLine(world, 'config list', 0)
+    await expectLine(world, 'config unset scope', 0)
+    await expectLine(world, 'auth status --online', 0)
+    await expectLine(world, 'auth refresh --scope emails:send', 0)
+    await expectLine(world, 'auth status', 0)
+    await world.run(['config', 'set', 'store', 'file', '--profile', 'other'])
+    await world.control('POST', 'grants/all/revoke')
+    await expectLine(world, 'auth refresh', 4)
+    await expectLine(world, 'auth list', 0)
+    await expectLine(world, 'auth status', 4)
+    await expectLine(world, 'auth status --profile other', 4)
+    await expectLine(world, 'doctor', 4)
+    await expectLine(world, 'logout --all', 0)
+  })
+
+  test('a login with an API key', async () => {
+    const world = serve()
+    const command = find('login')
+    for (const format of FORMATS) {
+      const words = ['login', '--with-api-key', '--store', 'file', '--format', format]
+      const ended = await world.run(words, { stdin: world.service.api_key })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(expectDescribed(command, format, ended)).toHaveLength(1)
+      const refused = await world.run(words, { stdin: 'wrong' })
+      expect(refused.code).toBe(4)
+      expectDescribed(command, format, refused)
+    }
+    await expectLine(world, 'auth token', 0)
+    await expectLine(world, 'auth status', 0)
+    await expectLine(world, 'auth list', 0)
+  })
+})

@@ -1,0 +1,41 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Html, html } from '../../src/terminal/html.ts'
+import { sanitizeLine } from '../../src/terminal/sanitize.ts'
+
+const unescaped = (markup: string) =>
+  markup
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+
+test('a text in a template has no markup, and shows what a terminal would show', () => {
+  const pieces = fc.constantFrom('<', '>', '"', "'", '&', '&lt;', ']]>', '\u202e', '\0', '\ud800', 'a')
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.array(pieces).map((all) => all.join('')),
+      ),
+      (text) => {
+        const markup = html`${text}`.toString()
+        expect(markup).not.toMatch(/[<>"']|&(?!(?:amp|lt|gt|quot|#39);)/)
+        expect(unescaped(markup)).toBe(sanitizeLine(text))
+      },
+    ),
+  )
+})
+
+test('markup in a template stays markup, at any depth, and nothing is shown for nothing', () => {
+  const rows = ['<a>', 2].map((cell) => html`<td title="${cell}">${cell}</td>`)
+  expect(String(html`<tr>${[rows, undefined]}</tr>${Html.trusted('<hr>')}`)).toBe(
+    '<tr><td title="&lt;a&gt;">&lt;a&gt;</td><td title="2">2</td></tr><hr>',
+  )
+})
+
+test('an object that only looks like markup is not taken for it', () => {
+  const fake = JSON.parse('{"markup":"<b>"}') as Html
+  expect(() => html`${fake}`).toThrow(TypeError)
+})
