@@ -20,6 +20,8 @@ export interface Report {
   readonly waits: boolean
   /** Whether a second run skips what is done. */
   readonly resumes: boolean
+  /** What programs get of a domain if there is nothing but an error; the name alone by default. */
+  readonly emptyItem?: (domain: string) => object
   /** If a line of `--format jsonl` is an event, as it is for one domain: the last one of a domain without a claim. */
   readonly lastEvent?: string
   /** Whether something else than rows is printed: `Done.text`. */
@@ -86,8 +88,12 @@ export async function createReporter(
     if (isCut && tally.done + tally.problems === 0) return
     const causes = tally.causes()
     if (isDocument) {
-      const { renderRunMarkdown } = await import('./report-markdown.ts')
       const facts = { at: context.clock.now(), version: context.program.version, command: report.command }
+      if (settings.format === 'html') {
+        const { renderRunHtml } = await import('./report-html.ts')
+        return stdout.write(renderRunHtml(tally, facts))
+      }
+      const { renderRunMarkdown } = await import('./report-markdown.ts')
       return stdout.write(renderRunMarkdown(tally, facts))
     }
     if (!isForPeople)

@@ -96,12 +96,7 @@ export async function runMany(
       const done = await work.perform(reading.subject, run).catch((error: unknown) => {
         // What was begun and not finished is neither done nor failed.
         if (stop.signal.aborted || error instanceof InterruptedError) throw error
-        return failed(
-          reading.subject.domain,
-          error,
-          settings.format === 'jsonl' ? work.lastEvent : undefined,
-          context,
-        )
+        return failed(reading.subject.domain, error, work, context, settings)
       })
       if (done.error?.exit === Exit.notConfigured || done.error?.exit === Exit.notSignedIn) {
         fatal ??= done.error
@@ -160,8 +155,9 @@ async function shareContext(
 function failed(
   domain: string,
   error: unknown,
-  event: string | undefined,
+  { lastEvent, emptyItem }: ManyWork,
   { clock }: Pick<Context, 'clock'>,
+  { format }: Pick<Settings, 'format'>,
 ): Done {
   const expected =
     error instanceof CliError
@@ -173,7 +169,10 @@ function failed(
         )
   const claim = { name: domain }
   const at = new Date(clock.now()).toISOString()
-  const item = event === undefined ? claim : { event, at, message: expected.message, claim }
+  const item =
+    lastEvent !== undefined && format === 'jsonl'
+      ? { event: lastEvent, at, message: expected.message, claim }
+      : (emptyItem?.(domain) ?? claim)
   return { label: 'failed', item, error: expected }
 }
 
