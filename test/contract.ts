@@ -17,7 +17,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'claims list': '--refresh',
   'claims get': '',
   'claims record': '--provider --only-new --from --all --jobs --fail-fast',
-  'claims publish': '--with --publish-timeout --only-new',
+  'claims publish': '--with --publish-timeout --only-new --from --all --jobs --fail-fast',
   'claims check':
     '--name --value --wait --interval --timeout --public-resolvers --from --all --jobs --fail-fast',
   'claims verify':

@@ -33,7 +33,13 @@ import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './claims/many.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
-import { PUBLISH_OPTIONS, type PublishFlags, publisher } from './publish-options.ts'
+import {
+  labeledOutput,
+  PUBLISH_OPTIONS,
+  type Publish,
+  type PublishFlags,
+  publisher,
+} from './publish-options.ts'
 
 interface Flags extends CreateFlags, ManyFlags, PublishFlags {
   readonly interval?: number
@@ -137,20 +143,9 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     }
     let list: Checklist | undefined
     const say = async (line: string) => list?.say(line)
-    const changeDns = (action: 'publish' | 'unpublish') => {
-      const command = options[action]
-      const isShown = settings.format !== 'jsonl' && !settings.quiet
-      return command === undefined
-        ? undefined
-        : publisher(
-            action,
-            { option: `--${action}`, command },
-            options,
-            context,
-            settings,
-            isShown ? say : undefined,
-          )
-    }
+    const isShown = settings.format !== 'jsonl' && !settings.quiet
+    const changeDns = (action: 'publish' | 'unpublish') =>
+      programFor(action, options, context, settings, isShown ? say : undefined)
     const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
     const events = runWorkflow(
       request,
@@ -188,6 +183,20 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
   },
 })
 
+/** What `--publish` or `--unpublish` runs; undefined without the option. */
+function programFor(
+  action: 'publish' | 'unpublish',
+  options: Flags,
+  context: Context,
+  settings: Settings,
+  say?: (line: string) => Promise<void>,
+): Publish | undefined {
+  const command = options[action]
+  return command === undefined
+    ? undefined
+    : publisher(action, { option: `--${action}`, command }, options, context, settings, say)
+}
+
 function workflowOptions(options: Flags): WorkflowOptions {
   return {
     timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
@@ -217,11 +226,17 @@ async function claimMany(
       waits: true,
       takesIds: false,
       notDone: "aren't completed",
-      async perform({ domain, options: own }, { context, settings, client, say }) {
+      async perform({ domain, options: own }, { context, settings, client, say, inTurn }) {
         const request = claimRequest(domain, { ...options, ...own })
-        const events = runWorkflow(request, workflowOptions(options), client(), context, settings)
+        const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
+          const run = programFor(action, options, labeledOutput(domain, context), settings)
+          return run && ((record) => inTurn(() => run(record)))
+        }
+        const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
+        const workflow = { ...workflowOptions(options), publish, unpublish }
+        const events = runWorkflow(request, workflow, client(), context, settings)
         const result = await drain(events, ({ event, claim }) => {
-          if (event !== 'record' || !needsRecord(claim)) return undefined
+          if (event !== 'record' || publish !== undefined || !needsRecord(claim)) return undefined
           const { name, value } = recordOf(claim)
           return say(`add to DNS: ${name} TXT ${value}`)
         })

@@ -415,7 +415,8 @@ async function load(name: string): Promise<Command> {
     help,
     async try(more, options = {}) {
       // These take the place of the claim.
-      const start = more.includes('--name') || more.includes('--all') ? words : line
+      const alone = [...words, ...(REQUIRED[name] ?? [])]
+      const start = more.includes('--name') || more.includes('--all') ? alone : line
       return command.run([...start, ...more], options)
     },
     async refuse(more) {

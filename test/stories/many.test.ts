@@ -5,6 +5,7 @@ import {
   createServedWorld,
   install,
   interruptGroup,
+  program,
   type ServedWorld,
   shareSandbox,
 } from './built-program.ts'
@@ -248,4 +249,54 @@ test('killed again and again, a run creates each domain exactly once', async () 
   expect(new Set(jsonLines(stdout).map(({ domain_id }) => domain_id))).toEqual(
     new Set(created.map(({ domain_id }) => domain_id)),
   )
+})
+
+describe('publishing', () => {
+  /** A program of the user's that tells the sandbox, with a line of its own. */
+  function publishers(world: ServedWorld): string {
+    install(world)
+    program(
+      join(world.home, 'bin'),
+      'publish',
+      `echo "at $MAILCLAIM_RECORD_ZONE"
+case "$MAILCLAIM_RECORD_NAME" in d2.*) exit 3;; esac
+exec curl -sS -f -o /dev/null -X PUT "${world.service.base_url}/_sandbox/dns/$MAILCLAIM_RECORD_NAME/TXT" --data "\\"$MAILCLAIM_RECORD_VALUE\\""`,
+    )
+    return join(world.home, 'bin', 'publish')
+  }
+
+  test('a program publishes the record of each domain, and one that fails stops no other', async () => {
+    const world = keyed()
+    const command = publishers(world)
+    const domains = world.domains(4)
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    const first = await world.run(['claims', 'publish', '--all', '--with', command, '--format', 'jsonl'])
+    expect(first.code).toBe(7)
+    expect(
+      jsonLines(first.stdout)
+        .map(({ name, ran, error }) => [name, ran, (error as { code: string } | undefined)?.code])
+        .toSorted(),
+    ).toEqual(domains.map((name, n) => (n === 2 ? [name, false, 'publish_failed'] : [name, true, undefined])))
+    for (const [n, domain] of domains.entries())
+      expect(first.stderr).toMatch(new RegExp(`^${domain}: publish: at w\\d+-${n}\\.com$`, 'm'))
+    const again = await world.run(['claims', 'publish', '--all', '--with', command, '--format', 'tsv'])
+    expect(again.stderr).toContain('nothing to do 3')
+  })
+
+  test('claim publishes for several, too', async () => {
+    const world = keyed()
+    const command = publishers(world)
+    const domains = world.domains(2)
+    const { code, stdout, stderr } = await world.run([
+      'claim',
+      ...domains,
+      '--publish',
+      command,
+      '--format',
+      'jsonl',
+    ])
+    expect(code, stderr).toBe(0)
+    expect(jsonLines(stdout).map(({ event }) => event)).toEqual(['completed', 'completed'])
+    expect(stderr).not.toContain('add to DNS')
+  })
 })

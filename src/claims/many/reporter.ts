@@ -34,6 +34,8 @@ export interface Reporter {
   problem(where: string | undefined, why: string): Promise<void>
   /** Something on stderr that stays. */
   say(text: string): Promise<void>
+  /** Text on stderr as it is, even with `--quiet`. */
+  print(text: string): Promise<void>
   /** @param isCut whether some domains weren't reached */
   end(isCut: boolean): Promise<void>
   /** Removes what moves; nothing else is printed. */
@@ -131,6 +133,7 @@ export async function createReporter(
       await write(() => (where === undefined ? warn : note)(text, context, settings))
     },
     say: (text) => write(() => note(text, context, settings)),
+    print: (text) => write(() => context.stderr.write(text)),
     async end(isCut) {
       stopMoving()
       // An unfinished JSON document must not be taken for a complete one.

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import type { Context } from '../../context.ts'
+import type { Context, Output } from '../../context.ts'
 import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
 import { shareNetwork } from '../../dns/wire/shared-network.ts'
@@ -8,6 +8,7 @@ import type { ServiceClient } from '../../service/client.ts'
 import { paceRequests } from '../../service/pace-requests.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
+import { createTurns, type Turns } from '../../turns.ts'
 import { indexLedger } from '../ledger.ts'
 import { runPool } from './pool.ts'
 import { createReporter, type Report } from './reporter.ts'
@@ -34,6 +35,8 @@ export interface OneRun {
   readonly settings: Settings
   /** @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
+  /** At most as many at once as there are jobs: for work beside requests and DNS checks. */
+  readonly inTurn: Turns
   /** Says on stderr what can't wait for the end of the work on this domain. */
   readonly say: (text: string) => Promise<void>
 }
@@ -72,7 +75,9 @@ export async function runMany(
   const reporter = await createReporter(work, tally, total, context, settings)
   const stop = linkedAbort(context.interrupts.signal)
   let fatal: CliError | undefined
-  const shared = await shareContext(context, settings, jobs, stop.signal)
+  // What is printed in between must not break the view that is redrawn.
+  const stderr: Output = { isTTY: false, columns: undefined, write: (text) => reporter.print(text) }
+  const shared = await shareContext({ ...context, stderr }, settings, jobs, stop.signal)
   let client: ServiceClient | undefined
   const quiet = { ...settings, quiet: true }
   const run: OneRun = {
@@ -82,6 +87,7 @@ export async function runMany(
       client ??= connect(shared, quiet)
       return client
     },
+    inTurn: createTurns(jobs),
     say: (text) => reporter.say(text),
   }
 
