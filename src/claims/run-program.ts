@@ -20,6 +20,8 @@ const INTERRUPTION_MS = 1000
 const OUTPUT_MS = 500
 /** UTF-16 units: a longer line is passed on in pieces. */
 const MAX_LINE = 8192
+/** The same of all lines of a stream: a log on a disk must not grow without end. */
+const MAX_OUTPUT = 4 * 1024 * 1024
 
 /**
  * Runs a program to its end: without a shell, without input, and in a process group of its own, so that whatever it starts
@@ -66,6 +68,12 @@ export async function runProgram(
     end(reason instanceof CliError && reason.exit === Exit.terminated ? 'SIGTERM' : 'SIGINT', INTERRUPTION_MS)
   }
   signal?.addEventListener('abort', interrupt, { once: true })
+  // Ctrl-\ reaches this process alone, and ends it at once.
+  const quit = () => {
+    kill('SIGKILL')
+    process.off('SIGQUIT', quit).kill(process.pid, 'SIGQUIT')
+  }
+  if (hasGroup) process.on('SIGQUIT', quit)
   timers.push(
     setTimeout(() => {
       timedOut = true
@@ -82,6 +90,7 @@ export async function runProgram(
     return killedBy === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'killed', signal: killedBy }
   } finally {
     signal?.removeEventListener('abort', interrupt)
+    process.off('SIGQUIT', quit)
     for (const timer of timers) clearTimeout(timer)
     child.stdout?.destroy()
     child.stderr?.destroy()
@@ -92,16 +101,22 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
   if (stream === null) return
   const decoder = new StringDecoder('utf8')
   let rest = ''
+  let left = MAX_OUTPUT
   try {
     for await (const bytes of stream) {
+      if (left <= 0) continue
+      left -= (bytes as Buffer).length
       const lines = (rest + decoder.write(bytes as Buffer)).split(/\r?\n/)
       rest = lines.pop() ?? ''
       for (const line of lines) await onLine(line)
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
+      if (left > 0) continue
+      for (const line of [rest, '… the rest of what it prints is left out']) await onLine(line)
+      rest = ''
     }
   } catch {
     // Destroyed, because a program in the background keeps it open.
   }
-  const last = rest + decoder.end()
+  const last = left > 0 ? rest + decoder.end() : ''
   if (last !== '') await onLine(last)
 }

@@ -57,7 +57,8 @@ export function publisher(
         // The name in front tells whose line it is.
         const text = `${programOf(options)}: ${line}`
         if (say !== undefined && stderr.isTTY) await say(text)
-        else await stderr.write(`${stderr.isTTY ? sanitizeLine(text) : text}\n`)
+        // Whoever reads a log reads it on a terminal.
+        else await stderr.write(`${sanitizeLine(text)}\n`)
       },
     }
     return publishRecord(action, record, options, context, settings)

@@ -289,14 +289,19 @@ function readAccessToken(
   if (!isBearerToken(accessToken)) return 'its access_token is not a token'
   if (String(body['token_type'] ?? 'Bearer').toLowerCase() !== 'bearer') return 'its token_type is not Bearer'
   const lifetime = Number(body['expires_in'])
-  const scope = body['scope']
   return {
     accessToken,
     // An invalid lifetime is not worth losing the token over.
     expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS,
-    // Some services send a list.
-    scope: textOf(Array.isArray(scope) ? scope.join(' ') : scope) ?? requestedScope,
+    scope: scopeOf(body) ?? requestedScope,
   }
+}
+
+/** The scope is shown; it is left out if it quotes a token. Some services send a list. */
+function scopeOf(body: Readonly<Record<string, unknown>>): string | undefined {
+  const { scope, access_token: access, refresh_token: refreshToken } = body
+  const text = textOf(Array.isArray(scope) ? scope.join(' ') : scope)
+  return [access, refreshToken].some((token) => token && text?.includes(String(token))) ? undefined : text
 }
 
 function textOf(value: unknown): string | undefined {

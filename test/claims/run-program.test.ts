@@ -30,6 +30,13 @@ describe.runIf(needs('posix'))('a program', () => {
     expect(lines.join('')).toBe('äöüß€'.repeat(3000))
   })
 
+  test('that prints without end is listened to, but not copied without end', async () => {
+    const { end, lines } = await run("head -c 9000000 /dev/zero | tr '\\0' 'x'; echo")
+    expect(end).toEqual({ kind: 'exited', code: 0 })
+    expect(lines.join('').length).toBeLessThan(5 * 1024 * 1024)
+    expect(lines.at(-1)).toBe('… the rest of what it prints is left out')
+  })
+
   test('has no input to wait for', async () => {
     expect((await run('cat; read x || echo none')).lines).toEqual(['none'])
   })

@@ -167,6 +167,11 @@ describe('a token response', () => {
     ['with an empty scope', { scope: '' }, { scope: 'asked:for' }],
     ['with a scope that is null', { scope: null }, { scope: 'asked:for' }],
     [
+      'with a scope that quotes a token, which is shown to nobody',
+      { access_token: 'at_9f3k', scope: 'emails:send at_9f3k' },
+      { scope: 'asked:for' },
+    ],
+    [
       'without a lifetime, which then is taken to be short',
       { expires_in: undefined },
       { expiresInSeconds: 300 },

@@ -343,6 +343,21 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     expect(isRunning(Number(written(world, 'pid')))).toBe(false)
   })
 
+  test('is killed by Ctrl-\\, which ends us at once', async () => {
+    const { world, words } = await createPublisher("trap '' INT TERM; echo $$ > pid; sleep 300")
+    const running = world.start(words)
+    await untilWritten(world, 'pid')
+    running.child.kill('SIGQUIT')
+    await running.ended
+    expect(running.child.signalCode).toBe('SIGQUIT')
+    await untilGone(Number(written(world, 'pid')))
+  })
+
+  test('cannot act on the terminal on which somebody reads the log', async () => {
+    const { world, words } = await createPublisher("printf '\\033[2K\\rforged\\n'; exit 1")
+    expect((await world.run(words)).stderr).toContain('hook: \\u{1b}[2K\\rforged\n')
+  })
+
   test.runIf(needs('tmux'))('cannot act on the terminal with what it prints', async () => {
     const { world, words } = await createPublisher("printf '\\033[2J\\033]0;title\\007harmless\\n'; exit 1")
     const terminal = openTerminal(world, `mailclaim ${words.join(' ')}`, { columns: 120 })
