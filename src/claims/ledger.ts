@@ -82,8 +82,7 @@ async function writeEntry(
  * The profile's claims at the active service, the most recently created first.
  *
  * @param onDamaged called for each file that can't be read; the file stays where it is
- * @param about only the claims that this domain name or placeholder domain id may stand for; with an index, only their files
- *   are read
+ * @param about a domain name or placeholder domain id, if only its claims are wanted: with an index, no others are read
  */
 export async function readLedger(
   context: Pick<Context, 'directories'> & IndexedLedger,

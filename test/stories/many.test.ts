@@ -198,6 +198,20 @@ echo unreached`
     expect(jsonLines(rest.stdout)).toHaveLength(200)
   })
 
+  test('Ctrl-C ends a run that waits for more lines, too', async () => {
+    const world = keyed()
+    const running = world.start(['claims', 'check', '--from', '-', '--format', 'jsonl'], {
+      group: true,
+      stdin: 'open',
+    })
+    running.type(`${world.domains(1)[0]}\n`)
+    await running.seen(/"name":/)
+    const at = performance.now()
+    interruptGroup(running)
+    expect((await running.ended).code).toBe(130)
+    expect(performance.now() - at).toBeLessThan(1500)
+  })
+
   test('few open files are enough', async () => {
     const world = keyed()
     install(world)

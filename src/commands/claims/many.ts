@@ -119,7 +119,12 @@ export async function runForAll(
     stdin: () => context.stdin.stream as AsyncIterable<Uint8Array>,
   })
   const total = listed === undefined ? undefined : typed.length + listed
-  await runMany(work, subjects, { jobs, failFast, total }, context, settings)
+  try {
+    await runMany(work, subjects, { jobs, failFast, total }, context, settings)
+  } finally {
+    // If the run was interrupted, what is still being read would keep the process alive.
+    if (from === '-') context.stdin.stream.destroy()
+  }
 }
 
 /** The names of all claims that were open when they were last seen. */
