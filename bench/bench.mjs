@@ -1,4 +1,4 @@
-// Measures every figure of docs/benchmarks.md: `npm run bench`. Under six minutes; `--node PATH` measures another Node,
+// Measures every figure of docs/benchmarks.md: `npm run bench`. About twelve minutes; `--node PATH` measures another Node,
 // `--quick` makes fewer runs; `--many` measures only the commands with several domains.
 import { execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
@@ -12,6 +12,7 @@ import { buildBareScripts } from './bare.mjs'
 import { many } from './many.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
+import { deadServices, hardLists, largeLedger, publishedToCompleted, unreadPipe } from './waiting.mjs'
 
 const RUNS = process.argv.includes('--quick') ? 5 : 11
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -426,6 +427,9 @@ try {
   await refreshes(service)
   await checks(service)
   await watching(service)
+  const waiting = { program, directory, service, show, runs: RUNS }
+  for (const measure of [publishedToCompleted, deadServices, unreadPipe, hardLists, largeLedger])
+    await measure(waiting)
   await install()
   service.end()
   await many({ program, startSandbox, show, directory })

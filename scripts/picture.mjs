@@ -1,7 +1,8 @@
 // Records docs/tour.svg from real output: a sandbox, a terminal (tmux), the program, and the screen as it then is.
 // Not part of the tests; run it by hand when what the program prints has changed: npm run picture
+// With a directory (npm run picture -- DIRECTORY), the screens of other commands are recorded there, to be looked at.
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,6 +13,7 @@ const COLUMNS = 92
 const ROWS = 60
 const program = fileURLToPath(new URL('../bin/mailclaim.js', import.meta.url))
 const target = fileURLToPath(new URL('../docs/tour.svg', import.meta.url))
+const [directory] = process.argv.slice(2)
 const home = mkdtempSync(join(tmpdir(), 'mailclaim-picture-'))
 const environment = {
   PATH: `${home}:${process.env.PATH}`,
@@ -90,9 +92,8 @@ try {
     })
   await until(/\$/)
   tmux('send-keys', '-t', 'tour', 'mailclaim claim example.com', 'Enter')
-  await until(/Seen in DNS/)
+  await until(/isn't in DNS yet/)
   await publish({ mistake: 'quotes' })
-  await until(/quot/i)
   tmux('send-keys', '-t', 'tour', 'C-c')
   await sleep(1500)
   tmux('send-keys', '-t', 'tour', 'clear; mailclaim claims check example.com', 'Enter')
@@ -100,7 +101,30 @@ try {
   await publish({})
   tmux('send-keys', '-t', 'tour', 'mailclaim claim example.com', 'Enter')
   await until(/Next steps:[\s\S]*\$\s*$/)
-  writeFileSync(target, toSvg(screen().replace(/(\n\s*\$?\s*)+$/, '\n')))
+  write(target, 'A terminal: claims check names quotation marks in the record, then the claim completes')
+
+  if (directory !== undefined) {
+    mkdirSync(directory, { recursive: true })
+    const screens = {
+      help: 'mailclaim',
+      'help-of-a-command': 'mailclaim help claims check',
+      status: 'mailclaim auth status',
+      lists: 'mailclaim grants list; mailclaim imports list --limit 12; mailclaim claims list',
+      doctor: 'mailclaim doctor',
+      check: 'mailclaim claims check example.com',
+      errors: 'mailclaim claims get nothing.example; mailclaim claim own.example --no-input; mailclaim clams',
+    }
+    for (const [name, line] of Object.entries(screens)) {
+      tmux('send-keys', '-t', 'tour', `clear; ${line}; printf '[%s]' ${name}`, 'Enter')
+      await until(new RegExp(`^\\[${name}\\]`, 'm'))
+      write(join(directory, `${name}.svg`), line)
+    }
+    tmux('send-keys', '-t', 'tour', 'clear; mailclaim login --no-browser', 'Enter')
+    await until(/Waiting for your approval/)
+    await fetch(/http\S+authorize\S+/.exec(tmux('capture-pane', '-p', '-J', '-t', 'tour'))[0])
+    await until(/Signed in[\s\S]*\$\s*$/)
+    write(join(directory, 'login.svg'), 'mailclaim login')
+  }
 } finally {
   try {
     tmux('kill-server')
@@ -110,12 +134,20 @@ try {
   rmSync(home, { recursive: true, force: true })
 }
 
-/** A screen with SGR sequences as an SVG that needs nothing but a monospaced font. */
-function toSvg(text) {
-  const COLORS = ['#6e7681', '#f47067', '#57ab5a', '#c69026', '#539bf5', '#b083f0', '#39c5cf', '#adbac7']
+function write(file, label) {
+  const text = screen().replace(/(\n\s*(\[[\w-]+\])?\$?\s*)+$/, '\n')
+  writeFileSync(file, toSvg(text, label))
+}
+
+/** A screen with SGR sequences as an SVG that needs nothing but a monospaced font, for light and dark pages. */
+function toSvg(text, label) {
+  const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white']
   const [width, height, pad] = [8.4, 19, 16]
   const escapeXml = (piece) =>
-    piece.replace(/[&<>]/g, (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[character])
+    piece.replace(
+      /[&<>"]/g,
+      (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[character],
+    )
   const lines = text.replace(/\n$/, '').split('\n')
   let style = {}
   const rows = lines.map((row, at) => {
@@ -125,12 +157,10 @@ function toSvg(text) {
       const codes = /^\u001b\[([\d;]*)m$/.exec(part)?.[1]
       if (codes === undefined) {
         if (part !== '') {
-          const fill = style.color === undefined ? '' : ` fill="${COLORS[style.color]}"`
-          const weight = style.bold ? ' font-weight="bold"' : ''
-          const faint = style.faint ? ' opacity="0.65"' : ''
+          const names = [style.color, style.bold && 'b', style.faint && 'f'].filter(Boolean).join(' ')
           if (part.trim() !== '') {
             spans.push(
-              `<tspan x="${(pad + x * width).toFixed(1)}"${fill}${weight}${faint}>${escapeXml(part)}</tspan>`,
+              `<tspan x="${(pad + x * width).toFixed(1)}"${names && ` class="${names}"`}>${escapeXml(part)}</tspan>`,
             )
           }
           x += [...part].length
@@ -144,15 +174,22 @@ function toSvg(text) {
         else if (code === 22) style = { ...style, bold: false, faint: false }
         else if (code === 39) style = { ...style, color: undefined }
         else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97))
-          style = { ...style, color: code % 10 }
+          style = { ...style, color: NAMES[code % 10] }
       }
     }
     return `<text y="${pad + (at + 1) * height - 5}" xml:space="preserve">${spans.join('')}</text>`
   })
   const size = [COLUMNS * width + 2 * pad, lines.length * height + 2 * pad].map(Math.ceil)
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size[0]} ${size[1]}" role="img" aria-label="A terminal: claims check names quotation marks in the record, then the claim completes">
-<rect width="100%" height="100%" rx="10" fill="#1c2128"/>
-<g font-family="ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#cdd9e5">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size[0]} ${size[1]}" role="img" aria-label="${escapeXml(label)}">
+<style>
+:root{color-scheme:light dark;--paper:#f6f8fa;--edge:#d1d9e0;--ink:#1f2328;--faint:#59636e;--red:#c0362c;--green:#1a7f37;--yellow:#8a5d00;--blue:#0969da;--cyan:#0f6e84}
+@media (prefers-color-scheme:dark){:root{--paper:#151b23;--edge:#3d444d;--ink:#d1d7e0;--faint:#9198a1;--red:#f47067;--green:#57ab5a;--yellow:#d4a72c;--blue:#539bf5;--cyan:#39c5cf}}
+rect{fill:var(--paper);stroke:var(--edge)}
+g{font:14px ui-monospace,'Cascadia Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:var(--ink)}
+.b{font-weight:bold}.f{fill:var(--faint)}.red{fill:var(--red)}.green{fill:var(--green)}.yellow{fill:var(--yellow)}.blue{fill:var(--blue)}.cyan{fill:var(--cyan)}
+</style>
+<rect x=".5" y=".5" width="${size[0] - 1}" height="${size[1] - 1}" rx="10"/>
+<g>
 ${rows.join('\n')}
 </g>
 </svg>

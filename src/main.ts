@@ -18,6 +18,7 @@ import { platformDirectories, userDirectory } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput, watchTerminals } from './streams.ts'
+import { supportsHyperlinks } from './terminal/hyperlinks.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Put in by the build. */
@@ -67,6 +68,12 @@ export async function main(): Promise<ExitCode> {
       run: async (request) => {
         const { runProgram } = await import('./claims/run-program.ts')
         return runProgram(request, { environment: process.env, platform })
+      },
+    },
+    pager: {
+      start: async (command) => {
+        const { startPager } = await import('./terminal/pager-process.ts')
+        return startPager(command, process.env)
       },
     },
     prompts: {
@@ -120,6 +127,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     ...text('colorterm', 'COLORTERM'),
+    ...text('pager', 'PAGER'),
     // The lower-case names are the older ones and win, as in curl.
     ...text('httpProxy', 'http_proxy', 'HTTP_PROXY'),
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
@@ -128,6 +136,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('tlsRejectUnauthorized', 'NODE_TLS_REJECT_UNAUTHORIZED'),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: (variables['NO_COLOR'] ?? '') !== '',
+    hyperlinks: supportsHyperlinks(variables),
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
     ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
     browserElsewhere: ['WSL_DISTRO_NAME', 'VSCODE_IPC_HOOK_CLI', 'CODESPACES'].some(

@@ -23,7 +23,7 @@ export function watchSignals(source: SignalSource): Signals {
   // Any number of requests and writes follow it.
   setMaxListeners(0, controller.signal)
   let shields = 0
-  const onShielded = new Set<() => void>()
+  const onShielded = new Set<(signal: NodeJS.Signals) => void>()
   let pending: NodeJS.Signals | undefined
   let timer: NodeJS.Timeout | undefined
   let giveUp: (code: ExitCode) => void
@@ -38,7 +38,7 @@ export function watchSignals(source: SignalSource): Signals {
   }
   const received = (signal: NodeJS.Signals) => {
     if (shields > 0) {
-      if (pending === undefined) for (const notify of onShielded) notify()
+      if (pending === undefined) for (const notify of onShielded) notify(signal)
       pending = signal
       return
     }

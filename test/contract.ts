@@ -38,4 +38,4 @@ export const COMMANDS: Readonly<Record<string, string>> = {
 
 /** The options that every command promises. */
 export const GLOBAL_FLAGS =
-  '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'
+  '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --no-pager --http-timeout --resolver --authoritative-port'

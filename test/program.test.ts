@@ -74,6 +74,16 @@ describe('a start', () => {
       ])
   })
 
+  it('a DNS check loads what lays out a report only for a person', () => {
+    const check = ['--resolver', '127.0.0.1:9', 'claims', 'check', 'x.example', '--format']
+    const layouts = (format: string) =>
+      loaded([...check, format], 'ignore').files.filter((name) =>
+        /^(render|markdown|report-body)-/.test(name),
+      )
+    for (const format of ['json', 'jsonl', 'csv', 'tsv']) expect(layouts(format), format).toEqual([])
+    expect(layouts('table')).toEqual([expect.stringMatching(/^render-/)])
+  })
+
   it.each(['ignore', 'pipe'] as const)(
     'loads neither streams nor the network without a terminal (standard input: %s)',
     (stdin) => {

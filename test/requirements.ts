@@ -11,6 +11,7 @@ const PARTS = {
   unbound: ['unbound'],
   named: ['named'],
   tmux: ['tmux'],
+  less: ['less'],
   bash: ['bash'],
   dash: ['dash'],
   zsh: ['zsh'],

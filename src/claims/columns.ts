@@ -8,7 +8,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
   {
     field: 'status',
-    paint: (_value, palette) => palette.strong,
+    paint: (value, palette) => (value === 'completed' ? palette.good : palette.strong),
   },
   {
     field: 'meaning',

@@ -1,6 +1,7 @@
 import { CliError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
+import { addressesIn, withLinks } from '../terminal/hyperlinks.ts'
 import { warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeObject } from '../terminal/output.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
@@ -36,7 +37,8 @@ export async function writeClaim(
     { field: 'dns_host', title: 'DNS host', value: () => place?.dnsHost },
   ].slice(0, place?.dnsHost === undefined ? 1 : 2)
   const columns = CLAIM_COLUMNS.flatMap((column) => (column.field === 'record' ? [...where, column] : column))
-  await writeObject(context, settings, claim, columns)
+  const stdout = withLinks(context.stdout, addressesIn(place?.dnsHost), context.environment)
+  await writeObject({ ...context, stdout }, settings, claim, columns)
 }
 
 function recordProblem(claim: DomainClaim): string | undefined {

@@ -76,7 +76,7 @@ export async function complete(words: readonly string[], context: Context): Prom
   if (definition === undefined) return matching(commandWords(line), partial)
   const argument = argumentAt(definition, operands(line.rest, options).length)
   if (argument === undefined || line.helpWord) return nothing
-  return matching(await values(argument.completion, before, context), partial)
+  return matching(await values(argument.completion, before, context, partial), partial)
 }
 
 const nothing: Answer = { candidates: [], files: false }
@@ -152,6 +152,7 @@ async function values(
   completion: Completion | undefined,
   before: readonly string[],
   context: Context,
+  partial = '',
 ): Promise<Answer> {
   if (completion === undefined) return nothing
   if (typeof completion !== 'string') return answer(completion.map((value) => ({ value, description: '' })))
@@ -170,7 +171,7 @@ async function values(
     case 'profiles':
       return answer(await profiles(context))
     case 'domains':
-      return answer(await domains(before, context))
+      return answer(await domains(partial, before, context))
   }
 }
 
@@ -182,25 +183,19 @@ async function profiles(context: Pick<Context, 'directories'>): Promise<Candidat
   return [...names].sort().map((value) => ({ value, description: config.profiles[value]?.base_url ?? '' }))
 }
 
-/**
- * The domains that the active profile knows. Names come from the service: a name that a shell could misread or that looks
- * like an option is not offered.
- */
-async function domains(before: readonly string[], context: Context): Promise<Candidate[]> {
+/** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
+const MOST_DOMAINS = 1000
+
+/** The domains that the active profile knows. */
+async function domains(partial: string, before: readonly string[], context: Context): Promise<Candidate[]> {
   const options: GlobalOptions = {}
   const profile = lastValue('--profile', before)
   const baseUrl = lastValue('--base-url', before)
   if (profile !== undefined) options.profile = profile
   if (baseUrl !== undefined) options.baseUrl = baseUrl
   const settings = await resolveSettings(options, [], context, true)
-  const { readLedger } = await import('../claims/ledger.ts')
-  const entries = await readLedger(context, settings, async () => {})
-  const newest = new Map<string, string>()
-  for (const { claim } of entries) {
-    const name = claim.name ?? ''
-    if (/^[a-z0-9_][a-z0-9._-]*$/i.test(name) && !newest.has(name)) newest.set(name, claim.status ?? '')
-  }
-  return [...newest].map(([value, status]) => ({
+  const { knownDomains } = await import('../claims/ledger.ts')
+  return (await knownDomains(partial, MOST_DOMAINS, context, settings)).map(([value, status]) => ({
     value,
     description: /^[a-z_]+$/.test(status) ? status : '',
   }))

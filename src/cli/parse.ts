@@ -198,7 +198,11 @@ function buildProgram(
       if (settings.configProblem !== undefined && tolerance === 'with a warning') {
         await warn(`${settings.configProblem.message}; going on without it`, context, settings)
       }
-      await definition.run({ arguments: command.args, options }, context, settings)
+      const run = (...where: [Context, Settings]) =>
+        definition.run({ arguments: command.args, options }, ...where)
+      if (!output.paged || !context.stdout.isTTY) return run(context, settings)
+      const { withPager } = await import('../terminal/pager.ts')
+      await withPager(run, context, settings)
     })
   }
 }

@@ -28,6 +28,7 @@ import { commandLine } from '../shell-quote.ts'
 import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { formatDuration } from '../terminal/duration.ts'
+import { addressesIn, withLinks } from '../terminal/hyperlinks.ts'
 import { writeJsonLine } from '../terminal/output.ts'
 import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
@@ -154,6 +155,8 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       context,
       settings,
     )
+    /** Those of the record's DNS host, as soon as it is known. */
+    const addresses: string[] = []
     if (settings.format !== 'jsonl' && !settings.quiet) {
       const steps = STEPS.filter(
         ({ key }) => (key !== 'published' || publish) && (key !== 'unpublished' || unpublish),
@@ -161,14 +164,19 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       const palette = await createPalette(
         colorLevel(context.environment, settings.colorOption, context.stderr),
       )
-      list = await createChecklist(steps, context, palette, progress.text)
+      const stderr = withLinks(context.stderr, addresses, context.environment)
+      list = await createChecklist(steps, { ...context, stderr }, palette, progress.text)
     }
     const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
         : asChecklist(events, list, {
             heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
-            placeOf: findPlaceOnce,
+            async placeOf(claim) {
+              const place = await findPlaceOnce(claim)
+              addresses.push(...addressesIn(place?.dnsHost))
+              return place
+            },
             typed: settings.argv,
           })
     const result = await finished.catch(resumable)

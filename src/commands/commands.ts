@@ -52,6 +52,7 @@ const FIELDS = [
 
 /** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
 const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
+  days: 'integer',
   n: 'integer',
   port: 'integer',
   seconds: 'number',

@@ -51,6 +51,8 @@ export interface OutputDefinition {
   readonly events?: readonly string[]
   /** The items are the service's own and are only read, so a field that isn't listed is looked for in them. */
   readonly open?: true
+  /** It may be longer than the screen: a pager shows it. */
+  readonly paged?: true
   /** Formats besides table, json, jsonl, csv and tsv. They aren't made of fields. */
   readonly formats?: readonly string[]
   /** Which of `formats` applies without `--format`, on a terminal or not. */

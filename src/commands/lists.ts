@@ -49,9 +49,20 @@ export async function printItems(
   context: OutputContext,
   settings: OutputSettings,
 ): Promise<void> {
+  await printPages([items], columns, nothing, context, settings)
+}
+
+/** As `printItems`, while the items are still being read. */
+export async function printPages(
+  pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
+  columns: readonly Column[],
+  nothing: string,
+  context: OutputContext,
+  settings: OutputSettings,
+): Promise<void> {
   const writer = createListWriter({ context, settings, columns, nothing })
-  const envelope = { object: 'list', has_more: false, data: items }
-  await writer.page({ items, envelope, finalHasMore: false })
+  const envelope = { object: 'list', has_more: false, data: [] }
+  for await (const items of pages) await writer.page({ items, envelope, finalHasMore: false })
   await writer.end(false)
 }
 

@@ -14,6 +14,7 @@ import {
   settingValue,
 } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
+import { withLinks } from '../terminal/hyperlinks.ts'
 import { hint, note, warn } from '../terminal/notices.ts'
 import { writeJsonLine } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
@@ -134,6 +135,7 @@ function canPaste(options: BrowserFlags, context: Context, settings: Settings): 
 
 /** Everything here is needed to continue, so --quiet doesn't silence it. */
 function reporter(context: Context, settings: Settings): LoginReporter {
+  const { stderr, environment } = context
   const always = { ...settings, quiet: false }
   const say = (text: string) => note(text, context, always)
   return {
@@ -149,7 +151,7 @@ function reporter(context: Context, settings: Settings): LoginReporter {
           ? 'Opening the browser. If nothing opens, go to:'
           : 'Open this address in a browser:',
       )
-      await say(`\n  ${sanitizeLine(url)}\n`)
+      await note(`\n  ${sanitizeLine(url)}\n`, { stderr: withLinks(stderr, [url], environment) }, always)
       if (readsInput)
         await say('If the browser runs on another machine, paste the address of its last page here.')
       await say('Waiting for your approval …')

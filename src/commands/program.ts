@@ -89,6 +89,7 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
     { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT.variable },
     { flags: '--no-color', description: 'no color' },
+    { flags: '--no-pager', description: 'print long lists on a terminal without a pager' },
   ]
 }
 

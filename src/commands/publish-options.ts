@@ -1,7 +1,7 @@
-import { commandWords } from '../claims/command-words.ts'
 import type { Publication, PublishAction } from '../claims/publish.ts'
 import type { TxtRecord } from '../claims/record.ts'
 import type { Context } from '../context.ts'
+import { commandWords } from '../settings/command-words.ts'
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'

@@ -16,6 +16,11 @@ export const ENVIRONMENT: readonly { readonly name: string; readonly description
     name: 'NO_COLOR, FORCE_COLOR',
     description: 'no color, or color even without a terminal; FORCE_COLOR overrides NO_COLOR',
   },
+  {
+    name: 'FORCE_HYPERLINK',
+    description: '1: addresses are hyperlinks in a terminal that is not known to have them; 0: none are',
+  },
+  { name: 'PAGER', description: 'the pager for long lists, if MAILCLAIM_PAGER is not set' },
   { name: 'HTTPS_PROXY, HTTP_PROXY, NO_PROXY', description: 'the proxy, and the hosts that bypass it' },
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]

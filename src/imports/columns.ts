@@ -17,7 +17,7 @@ export const IMPORT_COLUMNS: readonly Column[] = [
       title: count.charAt(0).toUpperCase() + count.slice(1),
       kind: 'number',
       ...(count === 'failed'
-        ? { paint: (value, palette) => (typeof value === 'number' && value > 0 ? palette.bad : undefined) }
+        ? { paint: (value, palette) => (typeof value === 'number' && value > 0 ? palette.strong : undefined) }
         : {}),
     }),
   ),

@@ -27,7 +27,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
 type SettingOptions = { [Key in SettingKey as CamelCase<Key>]?: string | readonly string[] }
 
 /** The options that every command takes, and those of a login, as they were given; what was not given is absent. */
-export interface GlobalOptions extends SettingOptions {
+export interface GlobalOptions extends Omit<SettingOptions, 'pager'> {
   profile?: string
   format?: string
   json?: true
@@ -38,6 +38,8 @@ export interface GlobalOptions extends SettingOptions {
   verbose?: true
   input?: boolean
   color?: boolean
+  /** False: `--no-pager`. The setting has no option. */
+  pager?: boolean
 }
 
 /** A value with where it came from. */
@@ -78,6 +80,7 @@ export interface Settings {
    */
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
+  readonly noPager: boolean
   readonly httpTimeoutMs: number
   /** Undefined: the system's own. */
   readonly resolvers: readonly ServerAddress[] | undefined
@@ -145,6 +148,7 @@ export async function resolveSettings(
       return !noInput && !isForProgram && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
+    noPager: options.pager === false,
     httpTimeoutMs: settingValue('http_timeout', { chosen }) * 1000,
     resolvers: settingValue('resolver', { chosen })?.map((text) => parseServerAddress(text, 'resolver')),
     authoritativePort: settingValue('authoritative_port', { chosen }),
@@ -162,7 +166,7 @@ function choose(
 ): Sourced<string> | undefined {
   const option = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
   const candidates: readonly (readonly [Sourced<string>['source'], unknown])[] = [
-    ['flag', (options as Record<string, unknown>)[option]],
+    ['flag', setting.flags && (options as Record<string, unknown>)[option]],
     ['environment', environment.settings[key]],
     ['profile', stored],
     ['default', setting.default],

@@ -118,6 +118,12 @@ export const SETTINGS = {
     default: '30',
     parse: (text, name) => parseSeconds(text, name),
   },
+  pager: {
+    variable: 'MAILCLAIM_PAGER',
+    description: 'program that shows long lists on a terminal; cat for none',
+    unset: 'PAGER, else less',
+    parse: (text) => text,
+  },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
 /** Which profile the settings are read from: chosen like a setting, and remembered beside the profiles. */

@@ -36,9 +36,14 @@ export type Written = 'durable' | 'replaced'
  * in the same directory (0600), fsync, rename, fsync of the directory. A link in its place is replaced, not followed.
  * Synchronous: the files are small, and a journal entry has to be written between two steps of a connection.
  *
+ * @param temporaries `leave` those of dead processes, for a directory of so many files that looking for them takes long.
  * @throws CliError `cannot_write`, exit 1, with the path; the old file is untouched.
  */
-export function writeDurable(path: string, text: string): Written {
+export function writeDurable(
+  path: string,
+  text: string,
+  temporaries: 'remove' | 'leave' = 'remove',
+): Written {
   const temporary = join(dirname(path), `.${basename(path)}.${uniqueSuffix()}.tmp`)
   let written: Written
   try {
@@ -52,8 +57,40 @@ export function writeDurable(path: string, text: string): Written {
     removeQuietly(temporary)
     throw cannotWrite(path, error)
   }
-  removeStaleTemporaries(dirname(path), { of: basename(path) })
+  if (temporaries === 'remove') removeStaleTemporaries(dirname(path), { of: basename(path) })
   return written
+}
+
+/**
+ * Appends whole lines to a file, which is created if necessary, and flushes them. Processes that append at the same time
+ * lose nothing: the system writes each text in one piece (O_APPEND). If something removes the file meanwhile, the text
+ * goes to a new one.
+ *
+ * @param lines ends with a line break. An empty line precedes them, because a full disk may have cut off the last one.
+ * @throws CliError `cannot_write`, exit 1; part of the text may be in the file.
+ */
+export function appendDurable(path: string, lines: string): void {
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_FOLLOW
+  const bytes = Buffer.from(`\n${lines}`, 'utf8')
+  try {
+    for (let isWritten = false; !isWritten; ) {
+      const fd = openSync(path, flags, 0o600)
+      try {
+        if (POSIX) fchmodSync(fd, 0o600)
+        const written = writeSync(fd, bytes)
+        // The rest of a short write could come behind another process's line; writing it says what is wrong.
+        if (written < bytes.length) writeSync(fd, bytes, written)
+        if (written < bytes.length) throw new Error('only a part of the text was written')
+        fsyncSync(fd)
+        isWritten = isAt(fd, path)
+      } finally {
+        closeQuietly(fd)
+      }
+    }
+    syncDirectory(dirname(path))
+  } catch (error) {
+    throw cannotWrite(path, error)
+  }
 }
 
 /**

@@ -28,6 +28,17 @@ export async function readJson<T>(
   parse: (value: unknown) => T,
   options: ReadOptions = {},
 ): Promise<T | undefined> {
+  // A loop that waits for a lock reads again and again: let other work run in between.
+  await new Promise((resolve) => setImmediate(resolve))
+  return readJsonSync(path, parse, options)
+}
+
+/** As `readJson`, for one of many files: between some of them, the caller lets other work run. */
+export function readJsonSync<T>(
+  path: string,
+  parse: (value: unknown) => T,
+  options: ReadOptions = {},
+): T | undefined {
   const unusable = (
     why: string,
     hint = options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`,
@@ -43,8 +54,6 @@ export async function readJson<T>(
       remedy(error, 'check the owner and the permissions of that file and its directory'),
       error,
     )
-  // A loop that waits for a lock reads again and again: let other work run in between.
-  await new Promise((resolve) => setImmediate(resolve))
   // Synchronous: the files are small, every command reads two, and loading `node:fs/promises` would take longer.
   let file: number
   try {

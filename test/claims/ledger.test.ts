@@ -49,8 +49,8 @@ describe('the ledger', () => {
     await remember(context, settings, claim('one.example', 'd1'), claim('two.example', 'd2'))
     await remember(context, settings, claim('one.example', 'd1', { status: 'completed', owner: 'Zoë' }))
     const { names, entries } = await read()
-    expect(names).toEqual(['one.example', 'two.example'])
-    expect(entries[0]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
+    expect(names).toEqual(['two.example', 'one.example'])
+    expect(entries[1]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
   })
 
   it('a claim too large to be read back is not saved, and that is said', async () => {
@@ -82,12 +82,16 @@ describe('the ledger', () => {
   })
 
   it.runIf(needs('posix'))('only the owner can read the ledger', async () => {
-    const { context, settings, directory } = await world()
+    const { context, settings, read, directory } = await world()
     await remember(context, settings, claim('one.example', 'd1'))
+    await read()
     expect(statSync(directory).mode & 0o777).toBe(0o700)
-    expect(readdirSync(directory).map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([
-      0o600,
-    ])
+    const modes = readdirSync(directory, { recursive: true, encoding: 'utf8' }).map((name) => {
+      const found = statSync(join(directory, name))
+      return found.mode & (found.isDirectory() ? 0o077 : 0o177)
+    })
+    // The claim, and the index with a month's file and the one that says that it is complete.
+    expect(modes).toEqual([0, 0, 0, 0])
   })
 
   it('the ledger keeps services and profiles apart', async () => {
@@ -128,7 +132,7 @@ describe('the ledger', () => {
     const { names, damaged } = await read()
     expect(names).toEqual(['one.example'])
     expect(damaged).toHaveLength(broken.length)
-    expect(readdirSync(directory)).toHaveLength(broken.length + 1)
+    expect(readdirSync(directory).filter((name) => name.endsWith('.json'))).toHaveLength(broken.length + 1)
   })
 })
 

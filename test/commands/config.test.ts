@@ -143,6 +143,7 @@ describe('config list', () => {
       ['resolver', '192.0.2.1 [2001:db8::1]:53', 'flag'],
       ['authoritative-port', '5353', 'flag'],
       ['http-timeout', '5', 'flag'],
+      ['pager', null, 'default'],
     ])
   })
 

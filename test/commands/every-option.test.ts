@@ -333,6 +333,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 const VALUES: Readonly<Record<string, string>> = {
   command: 'publish',
   address: '192.0.2.53',
+  days: '30',
   domain: 'example.com',
   file: writeList('example.com\n'),
   id: 'grant-1',

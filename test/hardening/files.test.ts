@@ -71,6 +71,7 @@ describe.runIf(needs('posix'))('permissions', () => {
     }
     await world.login()
     await createEveryFile(world)
+    expect(await world.run(['claims', 'create', 'other.example'])).toMatchObject({ code: 0 })
     const loose = ['config', 'state'].flatMap((root) =>
       below(join(world.home, root)).filter(
         (name) => (statSync(join(world.home, root, name)).mode & 0o077) !== 0,

@@ -35,6 +35,7 @@ const EXAMPLES: Readonly<Record<SettingKey, readonly [valid: string, invalid: st
   resolver: ['192.0.2.1 [2001:db8::1]:5353', 'dns.example'],
   authoritative_port: ['5353', '0'],
   http_timeout: ['5', 'soon'],
+  pager: ['less -S', null],
 }
 
 const settings = SETTING_KEYS.map((key) => ({

@@ -9,7 +9,6 @@ import { paceRequests } from '../../service/pace-requests.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { createTurns, type Turns } from '../../turns.ts'
-import { indexLedger } from '../ledger.ts'
 import { runPool } from './pool.ts'
 import { createReporter, type Report } from './reporter.ts'
 import type { Subject, SubjectReading } from './subjects.ts'
@@ -77,7 +76,7 @@ export async function runMany(
   let fatal: CliError | undefined
   // What is printed in between must not break the view that is redrawn.
   const stderr: Output = { isTTY: false, columns: undefined, write: (text) => reporter.print(text) }
-  const shared = await shareContext({ ...context, stderr }, settings, jobs, stop.signal)
+  const shared = shareContext({ ...context, stderr }, jobs, stop.signal)
   let client: ServiceClient | undefined
   const quiet = { ...settings, quiet: true }
   const run: OneRun = {
@@ -141,20 +140,14 @@ export async function runMany(
 /** Ends a run at its first failure. */
 class FirstFailure extends Error {}
 
-async function shareContext(
-  context: Context,
-  settings: Settings,
-  jobs: number,
-  signal: AbortSignal,
-): Promise<Context> {
+function shareContext(context: Context, jobs: number, signal: AbortSignal): Context {
   const { clock, dns, http, interrupts } = context
   return {
     ...context,
     http: paceRequests(http, clock, { concurrent: jobs }),
     dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs }), clock),
     interrupts: { ...interrupts, signal },
-    ledgerIndex: await indexLedger(context, settings),
-  } as Context
+  }
 }
 
 /** A failure that leaves nothing else to show. */

@@ -10,8 +10,6 @@ import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import { doubtGivenValue, readGivenValue } from '../../dns/diagnosis/given-value.ts'
 import { valuesSeen } from '../../dns/diagnosis/labels.ts'
-import { renderMarkdown } from '../../dns/diagnosis/markdown.ts'
-import { renderReport } from '../../dns/diagnosis/render.ts'
 import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
 import { reportJson } from '../../dns/diagnosis/report-json.ts'
 import { plainText } from '../../dns/diagnosis/text.ts'
@@ -26,6 +24,7 @@ import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
+import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
@@ -372,12 +371,20 @@ async function writeReport(
       version: context.program.version,
       resolvers: started.map(formatDnsAddress),
     }
-    if (settings.format === 'markdown') return await stdout.write(renderMarkdown(report, made))
+    if (settings.format === 'markdown') {
+      const { renderMarkdown } = await import('../../dns/diagnosis/markdown.ts')
+      return await stdout.write(renderMarkdown(report, made))
+    }
     const { renderHtml } = await import('../../dns/html-report/report-body.ts')
     await stdout.write(renderHtml(report, { ...made, command: commandLine(settings.argv, context.platform) }))
   } else if (settings.format === 'table' && settings.fields === undefined) {
     const palette = await stdoutPalette(context, settings)
-    await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+    const { renderReport } = await import('../../dns/diagnosis/render.ts')
+    const pages = report.findings.flatMap(({ code, fix }) =>
+      code === 'wrong_provider_hint' ? addressesIn(plainText(fix)) : [],
+    )
+    const output = withLinks(stdout, pages, context.environment)
+    await output.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
   } else {
     await writeObject(context, settings, reportJson(report), COLUMNS)
   }

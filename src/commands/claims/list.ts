@@ -1,65 +1,136 @@
 import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
-import { type LedgerEntry, readLedger, recordClaim } from '../../claims/ledger.ts'
+import { endedDaysAgo, KEPT_DAYS } from '../../claims/forget.ts'
+import {
+  type ClaimKey,
+  forgetClaims,
+  keyOf,
+  type LedgerEntry,
+  ledgerPages,
+  recordClaim,
+} from '../../claims/ledger.ts'
 import { nameOf } from '../../claims/lifecycle.ts'
+import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
+import { parseTimestamp } from '../../service/timestamps.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { hint, warn } from '../../terminal/notices.ts'
+import { parseCount } from '../../settings/parse-value.ts'
+import type { Settings } from '../../settings/settings.ts'
+import { hint, note, warn } from '../../terminal/notices.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
-import { printItems } from '../lists.ts'
+import { printPages } from '../lists.ts'
 
 /** Concurrent requests to the service. */
 const PARALLEL = 6
 
-export const command = defineCommand<{ refresh?: true }>({
+interface Options {
+  refresh?: true
+  prune?: number
+}
+
+export const command = defineCommand<Options>({
   description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
-claims; --refresh requests each one.`,
-  options: [{ flags: '--refresh', description: 'request each claim from the service' }],
+claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} days ago, and weren't viewed since, are forgotten;
+--prune forgets them earlier. That changes nothing at the service, where the placeholder domain id still finds a claim.`,
+  options: [
+    { flags: '--refresh', description: 'request each claim from the service' },
+    {
+      flags: '--prune <days>',
+      description:
+        'forget the claims that ended more than this many days ago, and list those; 0 for all ended ones',
+      conflicts: ['--refresh'],
+      parse: (text) => parseCount(text, '--prune', 0),
+    },
+  ],
   examples: {
     'mailclaim claims list': 'the claims known on this machine, offline',
     'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
+    'mailclaim claims list --prune 0': 'forget every claim that has completed, expired or failed',
   },
   output: {
     schema: 'claim-list',
     lineSchema: 'claim',
     fields: CLAIM_FIELDS,
     columns: CLAIM_LIST_COLUMNS,
+    paged: true,
     open: true,
   },
   exits: SERVICE_EXITS,
   account: 'sometimes',
   async run({ options }, context, settings) {
-    const entries = await readLedger(context, settings, (error) =>
-      warn(`${error.message}; it is left out`, context, settings),
-    )
-    const claims = options.refresh ? await refreshed(entries) : entries.map((entry) => entry.claim)
-    await printItems(claims, CLAIM_LIST_COLUMNS, 'No claims are known on this machine.', context, settings)
-    if (entries.length === 0)
-      await hint('start one with: mailclaim claims create <domain>', context, settings)
-
-    async function refreshed(known: readonly LedgerEntry[]) {
-      const client = connect(context, settings)
-      const claims = known.map((entry) => entry.claim)
-      let next = 0
-      const worker = async () => {
-        for (let at = next++; at < known.length; at = next++) {
-          const { claim } = known[at] ?? {}
-          if (claim === undefined) continue
-          try {
-            const latest = await getClaim(client, claim.domain_id ?? '')
-            await recordClaim(latest, context, settings)
-            claims[at] = latest
-          } catch (error) {
-            // A claim that is gone or belongs to another team must not hide the others.
-            if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
-              throw error
-            await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)
-          }
-        }
+    const { prune } = options
+    const forgotten: ClaimKey[] = []
+    let isEmpty = true
+    const refresh = options.refresh ? createRefresh(context, settings) : undefined
+    async function* claims() {
+      let newest: number | undefined
+      for await (const page of ledgerPages(context, settings, (error) =>
+        warn(`${error.message}; it is left out`, context, settings),
+      )) {
+        // A clock that is wrong by months must not forget an open claim: one that is newer, by the service, has to exist.
+        newest ??= parseTimestamp(page[0]?.claim.created_at) ?? context.clock.now()
+        const now = prune === undefined ? Math.min(newest, context.clock.now()) : context.clock.now()
+        const ended = page.filter((entry) => endedDaysAgo(entry, prune ?? KEPT_DAYS, now))
+        forgotten.push(...ended.map(keyOf))
+        const entries = prune === undefined ? page.filter((entry) => !ended.includes(entry)) : ended
+        if (entries.length === 0) continue
+        isEmpty = false
+        yield refresh === undefined ? entries.map(({ claim }) => claim) : await refresh(entries)
       }
-      await Promise.all(Array.from({ length: Math.min(PARALLEL, known.length) }, worker))
-      return claims
     }
+    const nothing =
+      prune === undefined ? 'No claims are known on this machine.' : 'There was nothing to forget.'
+    await printPages(claims(), CLAIM_LIST_COLUMNS, nothing, context, settings)
+    if (isEmpty && prune === undefined)
+      await hint('start one with: mailclaim claims create <domain>', context, settings)
+    await forget(forgotten, prune, context, settings)
   },
 })
+
+async function forget(
+  ended: readonly ClaimKey[],
+  prune: number | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  if (ended.length === 0) return
+  try {
+    forgetClaims(ended, context, settings)
+  } catch (error) {
+    // Where the home is read-only, a list still is what was asked for.
+    if (prune !== undefined || !(error instanceof CliError)) throw error
+    return
+  }
+  const claims = ended.length === 1 ? '1 claim' : `${ended.length} claims`
+  const days = prune ?? KEPT_DAYS
+  const when = days === 0 ? 'had ended' : `ended more than ${days === 1 ? 'a day' : `${days} days`} ago`
+  await note(`Forgot ${claims} that ${when}.`, context, settings)
+}
+
+/** @returns requests each of the claims from the service */
+function createRefresh(context: Context, settings: Settings) {
+  const client = connect(context, settings)
+  return async (known: readonly LedgerEntry[]) => {
+    const claims = known.map((entry) => entry.claim)
+    let next = 0
+    const worker = async () => {
+      for (let at = next++; at < known.length; at = next++) {
+        const { claim } = known[at] ?? {}
+        if (claim === undefined) continue
+        try {
+          const latest = await getClaim(client, claim.domain_id ?? '')
+          await recordClaim(latest, context, settings)
+          claims[at] = latest
+        } catch (error) {
+          // A claim that is gone or belongs to another team must not hide the others.
+          if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
+            throw error
+          await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(PARALLEL, known.length) }, worker))
+    return claims
+  }
+}

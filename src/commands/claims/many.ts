@@ -1,4 +1,4 @@
-import { ledgerFiles } from '../../claims/ledger.ts'
+import { ledgerPages } from '../../claims/ledger.ts'
 import { isOpen } from '../../claims/lifecycle.ts'
 import type { ManyWork } from '../../claims/many/run-many.ts'
 import type { OptionColumn } from '../../claims/many/subjects.ts'
@@ -131,7 +131,7 @@ export async function runForAll(
 async function openClaims(context: Context, settings: Settings): Promise<readonly string[]> {
   const now = context.clock.now()
   const names = new Set<string>()
-  for await (const { entry } of ledgerFiles(context, settings, async () => {}))
-    if (isOpen(entry.claim, now)) names.add(entry.claim.name ?? entry.claim.domain_id ?? '')
+  for await (const page of ledgerPages(context, settings, async () => {}))
+    for (const { claim } of page) if (isOpen(claim, now)) names.add(claim.name ?? claim.domain_id ?? '')
   return [...names].sort()
 }

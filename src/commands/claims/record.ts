@@ -16,6 +16,7 @@ import { CliError, Exit, usageError } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
+import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
@@ -102,7 +103,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     if (place !== undefined)
       await hint(
         `${place.dnsHost === undefined ? '' : `add it at ${place.dnsHost}; `}type ${place.host} into the provider's "host" or "name" field, not the full name, unless it asks for that`,
-        context,
+        { ...context, stderr: withLinks(context.stderr, addressesIn(place.dnsHost), context.environment) },
         settings,
       )
   },

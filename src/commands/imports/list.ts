@@ -28,6 +28,7 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     lineSchema: 'import',
     fields: IMPORT_FIELDS,
     columns: IMPORT_LIST_COLUMNS,
+    paged: true,
     open: true,
   },
   exits: SERVICE_EXITS,

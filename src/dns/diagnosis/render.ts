@@ -25,7 +25,8 @@ const outcomeColumn = (report: CheckReport): Column => ({
   paint: (value, palette) => {
     if (value === 'match') return palette.good
     const isNeutral = report.expected === null && isDnsData(value as Outcome)
-    return isNeutral || value === 'not_checked' ? palette.faint : palette.bad
+    // Red is for the cause, below the table.
+    return isNeutral || value === 'not_checked' ? palette.faint : palette.warning
   },
 })
 const valuesColumn: Column = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { commandWords } from '../../src/claims/command-words.ts'
 import { CliError } from '../../src/errors.ts'
+import { commandWords } from '../../src/settings/command-words.ts'
 import { posixQuote } from '../../src/shell-quote.ts'
 
 const words = (text: string, platform: NodeJS.Platform = 'linux') => commandWords(text, '--publish', platform)
