@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { everyCommand } from '../../src/cli/line.ts'
 import { exitCodesOf } from '../../src/commands/definition.ts'
+import type { Programs } from '../../src/context.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -42,6 +43,9 @@ const DOMAIN = 'known.example.com'
 const LONGEST_MS = 20_000
 
 /** Every command of the program. The sandbox is no client, and prints only its own words. */
+/** A program of the user's that does nothing. */
+const HARMLESS: Programs = { run: async () => ({ kind: 'exited', code: 0 }) }
+
 const CASES: readonly Case[] = [
   { command: 'login', asks: 'exchange', words: () => ['login', '--store', 'file', '--timeout', '3600'] },
   { command: 'auth token', asks: 'refresh', words: () => ['auth', 'token'] },
@@ -65,6 +69,11 @@ const CASES: readonly Case[] = [
     command: 'claims record',
     asks: 'get',
     words: ({ domainId }) => ['claims', 'record', domainId, '--profile', 'other'],
+  },
+  {
+    command: 'claims publish',
+    asks: 'get',
+    words: ({ domainId }) => ['claims', 'publish', domainId, '--profile', 'other', '--with', 'true'],
   },
   {
     command: 'claims check',
@@ -229,7 +238,7 @@ const FAULTS: readonly FaultRow[] = [
 const NO_ANSWER = ['reset', 'reset when done', 'closed when done', 'no answer', 'not HTTP']
 
 async function createClientWithIds(sandbox: Sandbox, options: ClientOptions): Promise<ClientWithIds> {
-  const client = createClient(sandbox, options)
+  const client = createClient(sandbox, { programs: HARMLESS, ...options })
   await client.signIn()
   const imports = await client.run(['imports', 'list', '--limit', '1', '--json'])
   const claim = await client.run(['claims', 'create', DOMAIN, '--json'])
