@@ -1,5 +1,5 @@
-// Measures every figure of docs/benchmarks.md: `npm run bench`. About ten minutes; `--node PATH` measures another Node,
-// `--quick` makes fewer runs.
+// Measures every figure of docs/benchmarks.md: `npm run bench`. About twelve minutes; `--node PATH` measures another Node,
+// `--quick` makes fewer runs; `--many` measures only the commands with several domains.
 import { execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { buildBareScripts } from './bare.mjs'
+import { many } from './many.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
 import { deadServices, hardLists, largeLedger, publishedToCompleted, unreadPipe } from './waiting.mjs'
@@ -413,6 +414,10 @@ async function install() {
 
 try {
   execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'inherit' })
+  if (process.argv.includes('--many')) {
+    await many({ program, startSandbox, show, directory })
+    process.exit()
+  }
   const bare = await buildBareScripts(directory)
   const nodes = nodesToMeasure(process.argv)
   const service = await startSandbox(['--imports', '100000'])
@@ -427,6 +432,7 @@ try {
     await measure(waiting)
   await install()
   service.end()
+  await many({ program, startSandbox, show, directory })
   console.log(
     `${new Date().toISOString().slice(0, 10)}; ${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${release()}; load ${loadavg()[0].toFixed(1)}`,
   )

@@ -15,7 +15,7 @@ const FLOORS = [
   ['terminal'],
   ['settings'],
   ['storage'],
-  ['context.ts', 'errors.ts', 'shell-quote.ts', 'undici.d.ts'],
+  ['context.ts', 'errors.ts', 'shell-quote.ts', 'turns.ts', 'undici.d.ts'],
 ]
 /** Inside dns/, from the top down; what lies beside the directories uses all of them. */
 const DNS_DIRECTORIES = ['dns/html-report', 'dns/diagnosis', 'dns/observation', 'dns/resolution', 'dns/wire']

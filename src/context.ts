@@ -209,6 +209,8 @@ export interface DnsNetwork {
   tcp(exchange: DnsExchange): Promise<Uint8Array>
   /** The recursive resolvers this machine is configured with; empty if none is usable. */
   systemResolvers(): Promise<readonly DnsAddress[]>
+  /** Runs one check when its turn comes, if the checks of many domains share this network. */
+  inTurn?<T>(check: () => Promise<T>): Promise<T>
 }
 
 /**

@@ -153,7 +153,7 @@ describe('help', () => {
   test('the fields of an event are shown by object, and --fields lists them', async () => {
     const { stdout } = await type('claim --help')
     expect(stdout).toContain(
-      '\nFields of an event (--format jsonl):\n  event, at, message, claim.*, report.* (--fields --format jsonl lists them all)\n',
+      '\nFields of an event (--format jsonl):\n  event, at, message, claim.*, report.*, error.* (--fields --format jsonl lists\n  them all)\n',
     )
     expect((await type('claim --fields --format jsonl')).stdout).toContain('\nreport.findings.fix\n')
   })

@@ -14,17 +14,19 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'imports get': '',
   'imports watch': '',
   'claims create':
-    '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain',
+    '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain --from --jobs --fail-fast',
   'claims list': '--refresh',
   'claims get': '',
-  'claims record': '--provider --only-new',
-  'claims publish': '--with --publish-timeout --only-new',
-  'claims check': '--name --value --wait --interval --timeout --public-resolvers',
-  'claims verify': '--no-check --force --wait --interval --timeout --through-blocked --public-resolvers',
-  'claims watch': '--interval --timeout --through-blocked',
+  'claims record': '--provider --only-new --from --all --jobs --fail-fast',
+  'claims publish': '--with --publish-timeout --only-new --from --all --jobs --fail-fast',
+  'claims check':
+    '--name --value --wait --interval --timeout --public-resolvers --from --all --jobs --fail-fast',
+  'claims verify':
+    '--no-check --force --wait --interval --timeout --through-blocked --public-resolvers --from --all --jobs --fail-fast',
+  'claims watch': '--interval --timeout --through-blocked --from --all --jobs --fail-fast',
   claim:
-    '--interval --timeout --through-blocked --no-check --public-resolvers --publish --unpublish --publish-timeout --only-new',
-  sandbox: '--auto-approve',
+    '--interval --timeout --through-blocked --no-check --public-resolvers --publish --unpublish --publish-timeout --only-new --from --all --jobs --fail-fast',
+  sandbox: '--auto-approve --auto-publish --rate-limit',
   doctor: '',
   'config list': '',
   'config get': '',

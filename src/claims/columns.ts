@@ -40,6 +40,17 @@ export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
     : column
 })
 
+/** The columns of a claim among many, or of a domain without one. */
+export const MANY_CLAIM_COLUMNS: readonly Column[] = [
+  ...CLAIM_COLUMNS.flatMap((column): Column[] => {
+    if (column.field === 'record' || column.only === 'programs') return [column]
+    if (column.field === 'name' || column.field === 'status') return [column]
+    return column.only === 'people' ? [] : [{ ...column, only: 'programs' }]
+  }),
+  { field: 'error.code', title: 'Error', only: 'programs' },
+  { field: 'error.message', title: 'Problem', only: 'programs' },
+]
+
 /** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
 function expiry(item: Item): unknown {
   const claim = item as DomainClaim

@@ -13,7 +13,7 @@ import { laterJobHint } from './other-machines.ts'
 import type { DnsSettings } from './precheck.ts'
 import { findPlace, type PlaceContext } from './record-place.ts'
 import type { ResolvedClaim } from './resolve.ts'
-import { type WatchEvent, watchClaim } from './watch.ts'
+import { type WatchEvent, type WatchResult, watchClaim } from './watch.ts'
 import { writeClaim } from './write-claim.ts'
 
 export interface FollowFlags extends PollFlags {
@@ -36,23 +36,9 @@ export async function followClaim(
   context: OutputContext & LedgerContext & PlaceContext & Pick<Context, 'platform'>,
   settings: OutputSettings & LedgerSettings & DnsSettings,
 ): Promise<void> {
-  // The first poll decides which claim a name stands for.
-  let target = resolved
-  const events = watchClaim(
-    async () => {
-      const current = await currentClaim(target, client, context, settings, { maxAttempts: 1 })
-      target = { domainId: current.domainId }
-      return current.claim
-    },
-    {
-      ...pollTimes(flags),
-      // To verify again is not what a person wants who only stopped watching.
-      again: flags.isVerifying ? undefined : commandLine(settings.argv, context.platform),
-      throughBlocked: flags.throughBlocked === true,
-      isVerifying: flags.isVerifying === true,
-    },
-    context,
-  )
+  // To verify again is not what a person wants who only stopped watching.
+  const again = flags.isVerifying ? undefined : commandLine(settings.argv, context.platform)
+  const events = watchResolved(resolved, flags, again, client, context, settings)
   const watched =
     settings.format === 'jsonl'
       ? drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
@@ -73,6 +59,49 @@ export async function followClaim(
     await findPlace(claim.record?.name ?? nameOf(claim), context, settings),
     context,
     settings,
+  )
+}
+
+/** Watches one of several claims to its end, and prints nothing. @throws CliError what `watchClaim` throws */
+export async function followQuietly(
+  resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
+  flags: FollowFlags,
+  client: ServiceClient,
+  context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
+  settings: LedgerSettings,
+): Promise<WatchResult> {
+  const result = await drain(
+    watchResolved(resolved, flags, undefined, client, context, settings),
+    () => undefined,
+  )
+  await recordClaim(result.claim, context, settings)
+  return result
+}
+
+/** @param again the command that goes on watching */
+function watchResolved(
+  resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
+  flags: FollowFlags,
+  again: string | undefined,
+  client: ServiceClient,
+  context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
+  settings: LedgerSettings,
+): ReturnType<typeof watchClaim> {
+  // The first poll decides which claim a name stands for.
+  let target = resolved
+  return watchClaim(
+    async () => {
+      const current = await currentClaim(target, client, context, settings, { maxAttempts: 1 })
+      target = { domainId: current.domainId }
+      return current.claim
+    },
+    {
+      ...pollTimes(flags),
+      again,
+      throughBlocked: flags.throughBlocked === true,
+      isVerifying: flags.isVerifying === true,
+    },
+    context,
   )
 }
 

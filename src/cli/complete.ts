@@ -136,7 +136,8 @@ function operands(rest: readonly string[], options: readonly OptionDefinition[])
 }
 
 function argumentAt(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
-  return definition.arguments?.[position]
+  const last = definition.arguments?.at(-1)
+  return definition.arguments?.[position] ?? (last?.syntax.includes('...') ? last : undefined)
 }
 
 async function optionValues(

@@ -94,6 +94,9 @@ export function requireArguments(
   const missing = (definition.arguments ?? [])[given.length]
   if (missing?.syntax.startsWith('<'))
     throw usageError(`missing required argument '${missing.syntax.slice(1, -1)}'`, usage(line, definition))
+  // A command that takes several domains would take the other command's name for one.
+  const meant = given.length > 1 ? pluralMeant(line) : []
+  if (meant.length > 0) throw usageError(`'${given[0]}' is not a domain`, didYouMean(meant))
 }
 
 function usage(line: CommandLine, definition: CommandDefinition | undefined): string {

@@ -1,10 +1,17 @@
-import { CLAIM_COLUMNS } from '../claims/columns.ts'
+import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf, stateOf } from '../claims/lifecycle.ts'
+import { causeIn, doneClaim } from '../claims/many/done-claim.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
 import { findPlace, hostText, type RecordPlace } from '../claims/record-place.ts'
-import { runWorkflow, WORKFLOW_EVENTS, type WorkflowEvent, type WorkflowResult } from '../claims/workflow.ts'
+import {
+  runWorkflow,
+  WORKFLOW_EVENTS,
+  type WorkflowEvent,
+  type WorkflowOptions,
+  type WorkflowResult,
+} from '../claims/workflow.ts'
 import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
@@ -23,11 +30,19 @@ import { colorLevel, createPalette } from '../terminal/color.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { addressesIn, withLinks } from '../terminal/hyperlinks.ts'
 import { writeJsonLine } from '../terminal/output.ts'
-import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create.ts'
+import { askForDomain } from './claims/create.ts'
+import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
+import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './claims/many.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
-import { PUBLISH_OPTIONS, type PublishFlags, publisher } from './publish-options.ts'
+import {
+  labeledOutput,
+  PUBLISH_OPTIONS,
+  type Publish,
+  type PublishFlags,
+  publisher,
+} from './publish-options.ts'
 
-interface Flags extends CreateFlags, PublishFlags {
+interface Flags extends CreateFlags, ManyFlags, PublishFlags {
   readonly interval?: number
   readonly timeout?: number
   readonly throughBlocked?: true
@@ -55,8 +70,8 @@ in DNS, asks the service to verify, follows the claim until it ends and shows wh
 any point and run again. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
   arguments: [
     {
-      syntax: '[domain]',
-      description: 'the domain to claim',
+      syntax: '[domain...]',
+      description: 'the domain to claim, or several',
       asked: true,
       completion: 'domains',
     },
@@ -94,6 +109,7 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       completion: 'files',
     },
     ...PUBLISH_OPTIONS.map((option) => ({ ...option, needs: '--publish' })),
+    ...MANY_OPTIONS,
   ],
   events: WORKFLOW_EVENTS,
   examples: {
@@ -101,17 +117,23 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     'mailclaim claim example.com --timeout 600 --format jsonl': 'in a script, as events',
     'mailclaim claim example.com --publish ./publish.sh --unpublish ./publish.sh':
       'with a program that changes DNS',
+    'mailclaim claim --from domains.txt': 'all domains of a list, each as far as it gets',
   },
   output: {
     schema: 'claim-workflow',
     lineSchema: 'claim-workflow-event',
-    fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report'],
+    fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report', ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
-    events: eventFields({ claim: CLAIM_FIELDS, report: REPORT_FIELDS }),
+    events: [
+      ...eventFields({ claim: CLAIM_FIELDS, report: [...REPORT_FIELDS, ...ERROR_FIELDS] }),
+      ...ERROR_FIELDS,
+    ],
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
-  async run({ arguments: [domain], options }, context, settings) {
+  async run({ arguments: domains, options }, context, settings) {
+    if (isMany(domains, options)) return claimMany(domains, options, context, settings)
+    const [domain] = domains
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
     const progress = trackProgress(timeoutMs, context)
@@ -122,33 +144,13 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     }
     let list: Checklist | undefined
     const say = async (line: string) => list?.say(line)
-    const changeDns = (action: 'publish' | 'unpublish') => {
-      const command = options[action]
-      const isShown = settings.format !== 'jsonl' && !settings.quiet
-      return command === undefined
-        ? undefined
-        : publisher(
-            action,
-            { option: `--${action}`, command },
-            options,
-            context,
-            settings,
-            isShown ? say : undefined,
-          )
-    }
+    const isShown = settings.format !== 'jsonl' && !settings.quiet
+    const changeDns = (action: 'publish' | 'unpublish') =>
+      programFor(action, options, context, settings, isShown ? say : undefined)
     const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
     const events = runWorkflow(
       request,
-      {
-        timeoutMs,
-        throughBlocked: options.throughBlocked === true,
-        check: options.check !== false,
-        intervalMs: options.interval === undefined ? undefined : options.interval * 1000,
-        publicResolvers: options.publicResolvers === true,
-        onCheck: progress.onCheck,
-        publish,
-        unpublish,
-      },
+      { ...workflowOptions(options), onCheck: progress.onCheck, publish, unpublish },
       connect(context, settings),
       context,
       settings,
@@ -188,6 +190,83 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       await writeNextSteps(claim, await findPlaceOnce(claim), context, settings, unpublished)
   },
 })
+
+/** What `--publish` or `--unpublish` runs; undefined without the option. */
+function programFor(
+  action: 'publish' | 'unpublish',
+  options: Flags,
+  context: Context,
+  settings: Settings,
+  say?: (line: string) => Promise<void>,
+): Publish | undefined {
+  const command = options[action]
+  return command === undefined
+    ? undefined
+    : publisher(action, { option: `--${action}`, command }, options, context, settings, say)
+}
+
+function workflowOptions(options: Flags): WorkflowOptions {
+  return {
+    timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+    throughBlocked: options.throughBlocked === true,
+    check: options.check !== false,
+    intervalMs: options.interval === undefined ? undefined : options.interval * 1000,
+    publicResolvers: options.publicResolvers === true,
+  }
+}
+
+/** Runs the flow for several domains, each as far as it gets in the time. */
+async function claimMany(
+  domains: readonly string[],
+  options: Flags,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  await runForAll(
+    domains,
+    options,
+    {
+      command: 'claim',
+      columns: MANY_CLAIM_COLUMNS,
+      rowsForPeople: false,
+      resumes: true,
+      lastEvent: 'ended',
+      waits: true,
+      takesIds: false,
+      notDone: "aren't completed",
+      async perform({ domain, options: own }, { context, settings, client, say, inTurn }) {
+        const request = claimRequest(domain, { ...options, ...own })
+        const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
+          const run = programFor(action, options, labeledOutput(domain, context), settings)
+          return run && ((record) => inTurn(() => run(record)))
+        }
+        const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
+        const workflow = { ...workflowOptions(options), publish, unpublish }
+        const events = runWorkflow(request, workflow, client(), context, settings)
+        const result = await drain(events, ({ event, claim }) => {
+          if (event !== 'record' || publish !== undefined || !needsRecord(claim)) return undefined
+          const { name, value } = recordOf(claim)
+          return say(`add to DNS: ${name} TXT ${value}`)
+        })
+        const { claim, error, missing } = result
+        const event = error === undefined ? 'completed' : missing === undefined ? 'ended' : 'waiting'
+        const done = doneClaim(
+          settings.format === 'jsonl' ? claim : documentOf(result),
+          error,
+          event,
+          context,
+          settings,
+        )
+        const cause = causeIn(missing?.report)
+        return cause === undefined
+          ? done
+          : { ...done, cause, needsPerson: missing?.report?.verdict !== 'wait' }
+      },
+    },
+    context,
+    settings,
+  )
+}
 
 /** What a person reads next to the step in progress: when the next check of DNS follows, or how long it has been. */
 function trackProgress(timeoutMs: number, { clock }: Pick<Context, 'clock'>) {

@@ -190,6 +190,12 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
   completion: 'domains',
 }
 
+/** The same for a command that also takes several. */
+export const CLAIM_ARGUMENTS: ArgumentDefinition = {
+  ...CLAIM_ARGUMENT,
+  syntax: '[claim...]',
+  description: `${CLAIM_ARGUMENT.description}; or several`,
+}
 /** A command by its word. Its code is loaded only when it is typed. */
 export interface CommandLeaf {
   /** What it does, in one line. */

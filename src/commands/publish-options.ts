@@ -64,3 +64,9 @@ export function publisher(
     return publishRecord(action, record, options, context, settings)
   }
 }
+
+/** The effects of one of several domains: the lines of its program on standard error begin with its name. */
+export function labeledOutput<C extends Pick<Context, 'stderr'>>(domain: string, context: C): C {
+  const { stderr } = context
+  return { ...context, stderr: { ...stderr, write: (text: string) => stderr.write(`${domain}: ${text}`) } }
+}

@@ -17,6 +17,8 @@ interface Options {
   port?: number
   dnsPort?: number
   autoApprove?: true
+  autoPublish?: true
+  rateLimit?: number
   imports?: number
   grants?: number
   accessTokenSeconds?: number
@@ -46,6 +48,13 @@ export const command = defineCommand<Options>({
       parse: (text) => parsePort(text, '--dns-port', 0),
     },
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
+    { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
+    {
+      flags: '--rate-limit <n>',
+      description: 'API requests a second, above which the answer is 429',
+      default: 'no limit',
+      parse: count('--rate-limit', 1),
+    },
     {
       flags: '--imports <n>',
       description: 'number of contact imports',

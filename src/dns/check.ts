@@ -49,7 +49,8 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
   const whole = linkedAbort(effects.signal)
   try {
     const dns = limitQueries(effects.dns, MAX_QUERIES)
-    return await check(request, { ...effects, dns, signal: whole.signal })
+    const run = () => check(request, { ...effects, dns, signal: whole.signal })
+    return await (effects.dns.inTurn?.(run) ?? run())
   } finally {
     whole.end()
   }

@@ -1,6 +1,7 @@
 import type { Context, Hono } from 'hono'
 import { readJson } from './bodies.ts'
 import { readClaimRequest } from './claim-requests.ts'
+import { MISTAKES, publish } from './mistakes.ts'
 import { readPageRequest, single, takePage } from './paging.ts'
 import { methodNotAllowed, notFound, Problem } from './problems.ts'
 import type { SandboxState } from './sandbox-state.ts'
@@ -12,7 +13,9 @@ export function addApiRoutes(app: Hono, sandbox: SandboxState): void {
   for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
     app.use(path, async (c, next) => {
       await checkCredential(sandbox, c.req.header('authorization'))
+      const limits = sandbox.rateLimit.take()
       await next()
+      for (const [name, value] of Object.entries(limits)) c.header(name, value)
     })
   }
 
@@ -31,6 +34,7 @@ export function addApiRoutes(app: Hono, sandbox: SandboxState): void {
 
   app.post('/domains/claim', async (c) => {
     const { claim, isNew } = claims.create(readClaimRequest(await readJson(c)))
+    if (isNew && sandbox.autoPublish) publish(sandbox, claim, MISTAKES[0])
     return c.json(claim, isNew ? 201 : 200)
   })
 

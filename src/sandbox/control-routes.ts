@@ -3,6 +3,7 @@ import { readObject } from './bodies.ts'
 import { readScenario } from './claim-scenarios.ts'
 import { GRANT_TYPES, type OAuthClient, SCOPES } from './clients.ts'
 import { notFound, validationError } from './problems.ts'
+import { readRate } from './rate-limit.ts'
 import { randomUuid } from './runtime.ts'
 import type { SandboxState } from './sandbox-state.ts'
 import { timestamp } from './virtual-clock.ts'
@@ -29,6 +30,11 @@ export function addControlRoutes(app: Hono, sandbox: SandboxState): void {
   app.delete('/_sandbox/faults', (c) => {
     sandbox.faults.clear()
     return c.body(null, 204)
+  })
+
+  app.put('/_sandbox/rate-limit', async (c) => {
+    sandbox.rateLimit.rate = readRate(await readObject(c))
+    return c.json(sandbox.rateLimit.rate ?? { requests: null })
   })
 
   app.get('/_sandbox/claims', (c) => c.json({ claims: sandbox.claims.list() }))
@@ -88,7 +94,11 @@ function describe(sandbox: SandboxState): object {
     },
     imports: sandbox.imports.length,
     claims: { total: claims.list().length, by_status: byStatus },
-    requests: { total: requestLog.total, by_route: requestLog.byRoute },
+    requests: {
+      total: requestLog.total,
+      by_route: requestLog.byRoute,
+      rate_limited: sandbox.rateLimit.refused,
+    },
     dns: { port: dns.port, ...dns.counts },
     faults: {
       active: faults.list().filter((fault) => fault.left > 0).length,

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono'
 import { readJson, readObject } from './bodies.ts'
-import { MISTAKES, publish } from './mistakes.ts'
+import { MISTAKES, type Mistake, publish } from './mistakes.ts'
 import { notFound, validationError } from './problems.ts'
 import type { SandboxState } from './sandbox-state.ts'
 import {
@@ -19,12 +19,24 @@ import {
 /** The zone editor for programs: PUT, GET and DELETE /_sandbox/dns/{name}/{type}. */
 export function addDnsRoutes(app: Hono, sandbox: SandboxState): void {
   const { zones, claims } = sandbox
+  app.post('/_sandbox/claims/publish', async (c) => {
+    const fields = await readObject(c)
+    const mistake = readMistake(fields)
+    const { domains } = fields
+    if (domains !== undefined && !(Array.isArray(domains) && domains.every((key) => typeof key === 'string')))
+      throw validationError('`domains` must be a list of texts.')
+    const wanted =
+      domains?.map((key: string) => {
+        const claim = claims.find(key.toLowerCase())
+        if (claim === undefined) throw notFound(`There is no claim of ${key}.`)
+        return claim
+      }) ?? claims.list().filter(({ status }) => status === 'pending')
+    for (const claim of wanted) publish(sandbox, claim, mistake)
+    return c.json({ published: wanted.length })
+  })
+
   app.post('/_sandbox/claims/:key/publish', async (c) => {
-    const wanted = (await readObject(c))['mistake'] ?? 'none'
-    const mistake = MISTAKES.find(({ id }) => id === wanted)
-    if (mistake === undefined) {
-      throw validationError(`\`mistake\` must be one of ${MISTAKES.map(({ id }) => id).join(', ')}.`)
-    }
+    const mistake = readMistake(await readObject(c))
     const claim = claims.find(c.req.param('key').toLowerCase())
     if (claim === undefined) throw notFound('There is no such claim.')
     publish(sandbox, claim, mistake)
@@ -65,6 +77,14 @@ export function addDnsRoutes(app: Hono, sandbox: SandboxState): void {
     if (!removed) throw notFound('There are no such records.')
     return c.body(null, 204)
   })
+}
+
+/** @throws Problem 422 */
+function readMistake(fields: Record<string, unknown>): Mistake {
+  const wanted = fields['mistake'] ?? 'none'
+  const mistake = MISTAKES.find(({ id }) => id === wanted)
+  if (mistake !== undefined) return mistake
+  throw validationError(`\`mistake\` must be one of ${MISTAKES.map(({ id }) => id).join(', ')}.`)
 }
 
 /** @throws Problem 422. */

@@ -6,6 +6,7 @@ import type { DnsServer } from './dns-server.ts'
 import type { Faults } from './faults.ts'
 import type { Grants } from './grants.ts'
 import type { Imports } from './imports.ts'
+import type { RateLimit } from './rate-limit.ts'
 import type { RequestLog } from './request-log.ts'
 import type { SandboxRuntime } from './runtime.ts'
 import type { VirtualClock } from './virtual-clock.ts'
@@ -28,6 +29,9 @@ export interface SandboxState {
   readonly dns: DnsServer
   readonly faults: Faults
   readonly requestLog: RequestLog
+  readonly rateLimit: RateLimit
+  /** Whether the record of each new claim is published at once. */
+  readonly autoPublish: boolean
   readonly autoApprove: boolean
   /** Whether RFC 8414 metadata is published. */
   readonly metadata: boolean

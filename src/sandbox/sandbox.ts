@@ -15,6 +15,7 @@ import { createGrants } from './grants.ts'
 import { listen } from './http-server.ts'
 import { createImports } from './imports.ts'
 import { Problem } from './problems.ts'
+import { createRateLimit } from './rate-limit.ts'
 import { createRequestLog } from './request-log.ts'
 import { randomToken, type SandboxRuntime } from './runtime.ts'
 import { sameSiteOnly } from './same-site.ts'
@@ -35,6 +36,10 @@ export interface SandboxOptions {
   readonly verifierPort?: number
   /** No consent page: every sign-in is approved at once. */
   readonly autoApprove?: boolean
+  /** The record of each new claim is published at once. */
+  readonly autoPublish?: boolean
+  /** API requests a second; no limit by default. */
+  readonly rateLimit?: number
   /** How many contact imports and (revoked and active) grants there are from the start. */
   readonly imports?: number
   readonly grants?: number
@@ -118,7 +123,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     }),
     faults: createFaults(runtime.random),
     requestLog: createRequestLog(),
+    rateLimit: createRateLimit(
+      options.rateLimit === undefined ? undefined : { requests: options.rateLimit, seconds: 1 },
+      clock.now,
+    ),
     autoApprove: options.autoApprove ?? false,
+    autoPublish: options.autoPublish ?? false,
     metadata: options.metadata ?? true,
     iss: options.iss ?? true,
   }

@@ -12,29 +12,43 @@ import { type ApiKeyRecord, readRecord } from './record.ts'
 import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
 import { requireSameService } from './same-service.ts'
 
-/** An access token is good for a minute at least when it is read. */
+/** How long a session in etcd isn't read again: its access token is good for a minute at least when it is read. */
 const REMEMBERED_MS = 30_000
 
 type CredentialContext = RefreshContext & Pick<Context, 'environment'>
 
-/** The credential of a command: the API key in the environment, else what `login` stored for the profile. */
+/**
+ * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need
+ * it at the same time share one look at it, and one renewal; a key is read once.
+ */
 export function createAuthorizer(context: CredentialContext, settings: RefreshSettings): Authorizer {
-  // A session in etcd is read once, not before each request.
-  let known: Credential | undefined
-  let until = 0
+  let known: { readonly credential: Credential; readonly until: number } | undefined
+  let asked: Promise<Credential> | undefined
+  const renewals = new Map<string, Promise<Credential | undefined>>()
+  const { clock } = context
   const remember = (credential: Credential | undefined) => {
-    known = isShared(settings) ? credential : undefined
-    until = context.clock.monotonic() + REMEMBERED_MS
+    const lifeMs = credential?.kind === 'api_key' ? Infinity : isShared(settings) ? REMEMBERED_MS : 0
+    known = credential && { credential, until: clock.monotonic() + lifeMs }
     return credential
   }
   return {
     async credential() {
-      if (known !== undefined && context.clock.monotonic() < until) return known
-      const credential = await currentCredential(context, settings)
+      if (known !== undefined && clock.monotonic() < known.until) return known.credential
+      asked ??= currentCredential(context, settings).finally(() => {
+        asked = undefined
+      })
+      const credential = await asked
       remember(credential)
       return credential
     },
-    refused: async (credential) => remember(await nextCredential(context, settings, credential)),
+    async refused(credential) {
+      const { value } = credential
+      const renewal =
+        renewals.get(value) ??
+        nextCredential(context, settings, credential).finally(() => renewals.delete(value))
+      renewals.set(value, renewal)
+      return remember(await renewal)
+    },
   }
 }
 

@@ -1,8 +1,18 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { everyCommand, takesValue } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
 import { type CommandDefinition, longFlag, type OptionDefinition } from '../../src/commands/definition.ts'
@@ -302,6 +312,14 @@ function expectDocumented({ words, code, stderr }: Ran, { exits }: Help): void {
   }
 }
 
+function writeList(text: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'mailclaim-list-'))
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
+  const file = join(directory, 'domains.txt')
+  writeFileSync(file, text)
+  return file
+}
+
 /** A valid value for each kind of argument and option value. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   claim: 'example.com',
@@ -317,7 +335,7 @@ const VALUES: Readonly<Record<string, string>> = {
   address: '192.0.2.53',
   days: '30',
   domain: 'example.com',
-  file: '/etc/ssl/openssl.cnf',
+  file: writeList('example.com\n'),
   id: 'grant-1',
   label: 'mail',
   list: 'nothing',
@@ -399,8 +417,9 @@ async function load(name: string): Promise<Command> {
     line,
     help,
     async try(more, options = {}) {
-      // `--name` takes the place of the claim.
-      const start = more.includes('--name') ? words : line
+      // These take the place of the claim.
+      const alone = [...words, ...(REQUIRED[name] ?? [])]
+      const start = more.includes('--name') || more.includes('--all') ? alone : line
       return command.run([...start, ...more], options)
     },
     async refuse(more) {
@@ -535,7 +554,8 @@ test.each(COMMANDS)('mailclaim %s ends with an exit code of its help, whatever g
   await command.run(line, { stranger: true })
   await command.try(['--base-url', 'nowhere'])
   expect([0, 130]).toContain((await command.try([], { interrupted: true })).code)
-  await command.refuse(['one', 'too', 'many'])
+  const isVariadic = command.definition.arguments?.at(-1)?.syntax.includes('...')
+  if (!isVariadic) await command.refuse(['one', 'too', 'many'])
   await command.refuse(['--no-such-option'])
   if (line.length > words.length) expect(await command.run([...line.slice(0, -1), ''])).toEqual(USAGE)
   if (command.definition.arguments?.[0]?.syntax.startsWith('<'))

@@ -53,7 +53,7 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
     [2, /./, 'claims create me@example.com'],
     [2, /./, 'claims create 192.0.2.1'],
     [2, /missing/, 'claims create'],
-    [2, /too many arguments/, 'claims create one.example two.example'],
+    [2, /too many arguments/, 'claims get one.example two.example'],
     [2, /unknown option/, 'claims create one.example --regoin eu-west-1'],
     [2, /unknown command/, 'claim-all'],
     [2, /--name needs --value/, 'claims check --name example.com'],

@@ -1,5 +1,7 @@
 import { otherProfilesWith } from '../../claims/ledger.ts'
 import { endOf } from '../../claims/lifecycle.ts'
+import { causeIn } from '../../claims/many/done-claim.ts'
+import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest, endedReport } from '../../claims/precheck.ts'
 import { MAX_VALUE_BYTES, recordOf } from '../../claims/record.ts'
 import { resolveClaimOrDomain } from '../../claims/resolve.ts'
@@ -29,8 +31,9 @@ import { startProgress } from '../../terminal/progress.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
+import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
-interface Options {
+interface Options extends ManyFlags {
   name?: string
   value?: string
   wait?: true
@@ -66,8 +69,8 @@ export const command = defineCommand<Options>({
     'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has.',
   arguments: [
     {
-      syntax: '[domain]',
-      description: 'a domain name, or the placeholder domain id of a claim',
+      syntax: '[domain...]',
+      description: 'a domain name, or the placeholder domain id of a claim; or several',
       completion: 'domains',
     },
   ],
@@ -99,10 +102,11 @@ export const command = defineCommand<Options>({
       parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
     },
     PUBLIC_RESOLVERS,
+    ...MANY_OPTIONS,
   ],
   output: {
     schema: 'check-report',
-    fields: REPORT_FIELDS,
+    fields: [...REPORT_FIELDS, ...ERROR_FIELDS],
     columns: COLUMNS,
     formats: ['markdown', 'html'],
   },
@@ -113,12 +117,17 @@ export const command = defineCommand<Options>({
     'mailclaim claims check example.com --wait --timeout 900': 'wait for the record for up to 15 minutes',
     'mailclaim claims check example.com --format markdown': 'a report to paste into a support ticket',
     'mailclaim claims check example.com --format html > report.html': 'the same as a page, with a picture',
+    'mailclaim claims check --from domains.csv --format jsonl':
+      'all domains of a list, a report on each line',
+    'mailclaim claims check --all --format markdown': 'all open claims, in one report by cause',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'sometimes',
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
-  async run({ arguments: [claim], options }, context, settings) {
+  async run({ arguments: domains, options }, context, settings) {
+    if (isMany(domains, options)) return checkMany(domains, options, context, settings)
+    const [claim] = domains
     const { end, ...record } = await recordToCheck(claim, options, context, settings)
     if (options.wait && record.value === null)
       throw usageError(
@@ -145,6 +154,81 @@ export const command = defineCommand<Options>({
       )
   },
 })
+
+/** Checks several domains, each as it would be checked alone. */
+async function checkMany(
+  domains: readonly string[],
+  options: Options,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const alone = options.value === undefined ? (options.name === undefined ? undefined : '--name') : '--value'
+  if (alone !== undefined)
+    throw usageError(
+      `${alone} is for one domain`,
+      'a list can have a value for each: domain,value (--from FILE)',
+    )
+  const { timeout = WAIT_MS / 1000, interval } = options
+  await runForAll(
+    domains,
+    options,
+    {
+      command: 'claims check',
+      columns: [...COLUMNS, { field: 'error.code', title: 'Error' }],
+      rowsForPeople: false,
+      emptyItem: (domain) => ({
+        name: domain,
+        expected: null,
+        verdict: 'unknown',
+        ready: false,
+        retry_after_seconds: null,
+        zone: null,
+        nameservers: [],
+        resolvers: [],
+        findings: [],
+      }),
+      resumes: false,
+      waits: options.wait === true,
+      takesIds: true,
+      notDone: "aren't ready",
+      async perform({ domain, value }, { context, settings }) {
+        const given = value === undefined ? {} : { value }
+        const { end, ...record } = await recordToCheck(domain, given, context, settings)
+        const request = checkRequest(record, settings, options.publicResolvers)
+        const waits = options.wait && end === undefined && record.value !== null
+        const seen = waits
+          ? await lastReport(
+              waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000),
+            )
+          : await checkDns(request, dnsEffects(context))
+        const own = value === undefined ? seen : doubtGivenValue(seen)
+        const report = end === undefined ? own : endedReport(own, end)
+        return doneCheck(report, end ?? exitErrorOf(report))
+      },
+    },
+    context,
+    settings,
+  )
+}
+
+async function lastReport(steps: ReturnType<typeof waitForRecord>): Promise<CheckReport> {
+  for (;;) {
+    const step = await steps.next()
+    if (step.done) return step.value
+  }
+}
+
+/** What a report says among many. */
+function doneCheck(report: CheckReport, error: CliError | undefined): Done {
+  const { expected, verdict } = report
+  return {
+    label: expected === null && error === undefined ? 'seen' : verdict,
+    item: reportJson(report),
+    error,
+    needsPerson: error !== undefined && verdict !== 'wait',
+    cause: causeIn(report),
+  }
+}
 
 /** The options that make the hint's command ask the same servers. */
 function dnsOptions({ resolvers = [], authoritativePort }: Settings): string {

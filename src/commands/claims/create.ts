@@ -1,4 +1,4 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { claimsOf, readLedger, recordClaim } from '../../claims/ledger.ts'
 import { besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
 import { startClaim } from '../../claims/other-machines.ts'
@@ -6,60 +6,35 @@ import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { usageError } from '../../errors.ts'
-import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim, REGIONS } from '../../service/types.ts'
+import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './create-options.ts'
+import { ERROR_FIELDS, isMany, MANY_NEW_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
-export interface CreateFlags {
-  readonly region?: string
-  readonly customReturnPath?: string
-  readonly openTracking?: boolean
-  readonly clickTracking?: boolean
-  readonly trackingSubdomain?: string
-}
+interface Flags extends CreateFlags, ManyFlags {}
 
-/** The options of `claims create`; `claim` takes them too. */
-export const CREATE_OPTIONS = [
-  {
-    flags: '--region <region>',
-    description: 'region that serves the domain',
-    choices: REGIONS,
-    default: 'us-east-1',
-  },
-  {
-    flags: '--custom-return-path <label>',
-    description: 'label of the Return-Path address',
-    default: 'send',
-    parse: label('--custom-return-path'),
-  },
-  { flags: '--open-tracking', description: 'track opens; requires a verified tracking subdomain' },
-  { flags: '--no-open-tracking', description: "don't track opens" },
-  { flags: '--click-tracking', description: 'track clicks; requires a verified tracking subdomain' },
-  { flags: '--no-click-tracking', description: "don't track clicks" },
-  {
-    flags: '--tracking-subdomain <label>',
-    description: 'label of the tracking subdomain',
-    parse: label('--tracking-subdomain'),
-  },
-] as const
-
-export const command = defineCommand<CreateFlags>({
+export const command = defineCommand<Flags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
 The service creates a placeholder domain in your team; the claim is open until it expires. A new claim may end an earlier
-one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead.`,
-  arguments: [{ syntax: '[domain]', description: 'the domain to claim', asked: true }],
-  options: CREATE_OPTIONS,
+one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead. Of several
+domains, those with an open claim known on this machine are left as they are.`,
+  arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
+  options: [...CREATE_OPTIONS, ...MANY_NEW_OPTIONS],
   examples: {
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
+    'mailclaim claims create --from domains.csv --format jsonl': 'for every domain of a list',
   },
-  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
+  output: { schema: 'claim-result', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run({ arguments: [domain], options }, context, settings) {
+  async run({ arguments: domains, options }, context, settings) {
+    if (isMany(domains, options)) return createMany(domains, options, context, settings)
+    const [domain] = domains
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const known = claimsOf(
       await readLedger(context, settings, async () => {}, request.name),
@@ -89,6 +64,53 @@ one of the same domain and has its own TXT record, so continue an open claim wit
   },
 })
 
+/** Starts the claims of several domains. An open claim isn't started again: the new one would end it. */
+async function createMany(
+  domains: readonly string[],
+  options: Flags,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  await runForAll(
+    domains,
+    options,
+    {
+      command: 'claims create',
+      columns: MANY_CLAIM_COLUMNS,
+      rowsForPeople: true,
+      resumes: true,
+      waits: false,
+      takesIds: false,
+      notDone: "don't have a claim",
+      async perform({ domain, options: own }, { context, settings, client }) {
+        const request = claimRequest(domain, { ...options, ...own })
+        const now = context.clock.now()
+        const entries = await readLedger(context, settings, async () => {}, request.name)
+        const known = claimsOf(entries, request.name, now).map(({ claim }) => claim)
+        const open = known.find((claim) => isOpen(claim, now))
+        const completed = known.find((claim) => stateOf(claim).phase === 'completed')
+        if (open === undefined && completed !== undefined) return { label: 'completed', item: completed }
+        if (open !== undefined)
+          return { label: 'open before', item: open, warning: regionWarning(request.region, open) }
+        const { claim, created } = await startClaim(client(), request, known)
+        const isSaved = await recordClaim(claim, context, settings)
+        return {
+          label: created ? 'created' : 'open before',
+          item: claim,
+          warning: isSaved ? undefined : "couldn't save claims on this machine: keep what is printed",
+        }
+      },
+    },
+    context,
+    settings,
+  )
+}
+
+function regionWarning(region: string | undefined, claim: DomainClaim): string | undefined {
+  if (region === undefined || !claim.region || region === claim.region) return undefined
+  return `${nameOf(claim)} keeps its open claim in ${claim.region}; for one in ${region}: mailclaim claims create ${nameOf(claim)} --region ${region}`
+}
+
 /** @param known the argument that finds the claim */
 function nextStep(claim: DomainClaim, known: string): string {
   if (stateOf(claim).phase === 'blocked')
@@ -112,28 +134,4 @@ export async function askForDomain(context: Context, settings: Settings): Promis
       return name.ok || `${name.problem}. ${name.fix}`
     },
   })
-}
-
-/** The request that starts a claim: only what was given, so that the service's defaults apply. @throws CliError exit 2. */
-export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
-  const name = checkName(domain)
-  if (!name.ok) throw usageError(name.problem, name.fix)
-  return {
-    name: name.ascii,
-    ...(flags.region === undefined ? {} : { region: flags.region }),
-    ...(flags.customReturnPath === undefined ? {} : { custom_return_path: flags.customReturnPath }),
-    ...(flags.openTracking === undefined ? {} : { open_tracking: flags.openTracking }),
-    ...(flags.clickTracking === undefined ? {} : { click_tracking: flags.clickTracking }),
-    ...(flags.trackingSubdomain === undefined ? {} : { tracking_subdomain: flags.trackingSubdomain }),
-  }
-}
-
-function label(option: string): (text: string) => string {
-  return (text) => {
-    if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
-    throw usageError(
-      `${option}: ${JSON.stringify(text)} is not a DNS label`,
-      'use up to 63 letters, digits and hyphens, with no hyphen at the start or the end',
-    )
-  }
 }

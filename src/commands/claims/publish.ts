@@ -1,15 +1,26 @@
 import { claimWithRecord } from '../../claims/known-claim.ts'
 import { asArgument, endOf, nameOf, stateOf } from '../../claims/lifecycle.ts'
+import type { ManyWork } from '../../claims/many/run-many.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
+import type { Context } from '../../context.ts'
 import { Exit, usageError } from '../../errors.ts'
+import type { DomainClaim } from '../../service/types.ts'
+import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { hint, note, withWaitingNote } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { CLAIM_ARGUMENT, defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
-import { PUBLISH_OPTIONS, type PublishFlags, publisher } from '../publish-options.ts'
+import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
+import {
+  labeledOutput,
+  PUBLISH_OPTIONS,
+  type Publish,
+  type PublishFlags,
+  publisher,
+} from '../publish-options.ts'
+import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
-interface Flags extends PublishFlags {
+interface Flags extends PublishFlags, ManyFlags {
   readonly with?: string
 }
 
@@ -25,7 +36,7 @@ export const command = defineCommand<Flags>({
 and none of the program's secrets. No shell reads the command. What the program prints goes to standard error. It isn't run
 if the record is in DNS already, nor if the TXT values to keep, such as SPF, can't be seen (exit 8). docs/publish.md has
 programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
-  arguments: [CLAIM_ARGUMENT],
+  arguments: [CLAIM_ARGUMENTS],
   options: [
     {
       flags: '--with <command>',
@@ -33,48 +44,98 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
       completion: 'files',
     },
     ...PUBLISH_OPTIONS,
+    ...MANY_OPTIONS,
   ],
-  output: ownOutput(COLUMNS, { schema: 'published-record' }),
+  output: {
+    schema: 'published-record',
+    fields: [...COLUMNS.map(({ field }) => field), ...ERROR_FIELDS],
+    columns: COLUMNS,
+  },
   account: 'sometimes',
   examples: {
     'mailclaim claims publish example.com --with ./publish.sh': 'with a script in this directory',
     "mailclaim claims publish example.com --with './publish.sh --view external'": 'with an argument',
+    'mailclaim claims publish --all --with ./publish.sh': 'for all open claims',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
-  async run({ arguments: [argument], options }, context, settings) {
-    if (options.with === undefined)
+  async run({ arguments: domains, options }, context, settings) {
+    const { with: command } = options
+    if (command === undefined)
       throw usageError(
         '--with is missing',
         'name a program that adds the record, such as --with ./publish.sh',
       )
-    const publish = publisher(
-      'publish',
-      { option: '--with', command: options.with },
-      options,
-      context,
-      settings,
-    )
-    const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
-    const end = endOf(claim, context.clock.now())
-    if (end !== undefined) throw end
-    if (stateOf(claim).phase === 'completed') {
-      await note(`the claim is completed: ${nameOf(claim)} no longer needs its record`, context, settings)
-      const { name = null, value = null } = claim.record ?? {}
-      return writeObject(context, settings, { name, zone: null, value, ran: false }, COLUMNS)
+    const publishWith = (context: Context) =>
+      publisher('publish', { option: '--with', command }, options, context, settings)
+    const publish = publishWith(context)
+    if (isMany(domains, options)) {
+      const work: ManyWork['perform'] = async ({ domain }, { context, settings, inTurn }) => {
+        const program = publishWith(labeledOutput(domain, context))
+        const { item } = await publishOne(
+          domain,
+          (record) => inTurn(() => program(record)),
+          context,
+          settings,
+        )
+        return { label: item.ran ? 'published' : 'nothing to do', item }
+      }
+      return runForAll(domains, options, { ...PUBLISH_MANY, perform: work }, context, settings)
     }
-    const record = recordOf(claim)
-    const { ran, zone, message } = await withWaitingNote(
-      `looking up the TXT values of ${record.name}, then running the program`,
-      context,
-      settings,
-      publish(record),
-    )
+    const { claim, item, message } = await publishOne(domains[0], publish, context, settings)
     await note(message, context, settings)
-    await writeObject(context, settings, { name: record.name, zone, value: record.value, ran }, COLUMNS)
-    await hint(
-      `to wait for the record and verify the claim: mailclaim claim${asArgument(claim)}`,
-      context,
-      settings,
-    )
+    await writeObject(context, settings, item, COLUMNS)
+    if (stateOf(claim).phase !== 'completed')
+      await hint(
+        `to wait for the record and verify the claim: mailclaim claim${asArgument(claim)}`,
+        context,
+        settings,
+      )
   },
 })
+
+const PUBLISH_MANY = {
+  command: 'claims publish',
+  columns: [...COLUMNS, { field: 'error.code', only: 'programs' }],
+  rowsForPeople: false,
+  emptyItem: (name: string) => ({ name, zone: null, value: null, ran: false }),
+  resumes: true,
+  waits: false,
+  takesIds: true,
+  notDone: "aren't published",
+} as const
+
+/**
+ * Publishes the record of a claim, unless the claim is completed.
+ *
+ * @throws CliError exit 9 if nobody checks the record any more; what `publish` throws
+ */
+async function publishOne(
+  argument: string | undefined,
+  publish: Publish,
+  context: Context,
+  settings: Settings,
+): Promise<{ readonly claim: DomainClaim; readonly item: PublishedRecord; readonly message: string }> {
+  const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
+  const end = endOf(claim, context.clock.now())
+  if (end !== undefined) throw end
+  if (stateOf(claim).phase === 'completed') {
+    const { name = null, value = null } = claim.record ?? {}
+    const message = `the claim is completed: ${nameOf(claim)} no longer needs its record`
+    return { claim, item: { name, zone: null, value, ran: false }, message }
+  }
+  const record = recordOf(claim)
+  const { ran, zone, message } = await withWaitingNote(
+    `looking up the TXT values of ${record.name}, then running the program`,
+    context,
+    settings,
+    publish(record),
+  )
+  return { claim, item: { name: record.name, zone, value: record.value, ran }, message }
+}
+
+interface PublishedRecord {
+  readonly name: string | null
+  readonly zone: string | null
+  readonly value: string | null
+  readonly ran: boolean
+}

@@ -21,9 +21,10 @@ import { hint, warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { startProgress } from '../../terminal/progress.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
-import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
-interface Flags {
+interface Flags extends ManyFlags {
   readonly provider?: ProviderName
   readonly zone?: string
   readonly onlyNew?: true
@@ -53,7 +54,7 @@ replaces all TXT values of the name, it contains those in DNS too, such as SPF; 
 
 Of a claim that has ended (expired, superseded, canceled or failed), it prints nothing and ends with exit 9: nobody checks that
 record any more. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.`,
-  arguments: [CLAIM_ARGUMENT],
+  arguments: [CLAIM_ARGUMENTS],
   options: [
     {
       flags: '--provider <name>',
@@ -67,33 +68,34 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
       description: 'leave out the TXT values that are in DNS; applying it may delete them',
       needs: '--provider',
     },
+    ...MANY_OPTIONS,
   ],
-  output: { schema: 'record', fields: RECORD_FIELDS, columns: COLUMNS, formats: RECORD_FORMATS },
+  output: {
+    schema: 'record-result',
+    fields: [...RECORD_FIELDS, ...ERROR_FIELDS],
+    columns: COLUMNS,
+    formats: RECORD_FORMATS,
+  },
   examples: {
     'mailclaim claims record example.com': 'what to type, and where',
     'mailclaim claims record example.com --format value': 'only the value',
     'mailclaim claims record example.com --format zone': 'a line for a zone file',
     'mailclaim claims record example.com --provider route53': 'for the AWS command line',
+    'mailclaim claims record --all --format zone': 'of all open claims, for zone files',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'sometimes',
-  async run({ arguments: [argument], options }, context, settings) {
-    const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
-    const end = endOf(claim, context.clock.now())
-    if (end !== undefined) throw end
+  async run({ arguments: domains, options }, context, settings) {
+    if (isMany(domains, options)) return recordMany(domains, options, context, settings)
+    const [argument] = domains
+    const claim = await claimToRecord(argument, context, settings)
     await warnIfCompleted(claim, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
-    if (options.provider !== undefined) {
-      const write =
-        replacesRecordSet(options.provider) && !options.onlyNew
-          ? snippetWithExistingValues
-          : snippetWithoutLookup
-      return context.stdout.write(`${await write(options.provider, claim, given, context, settings)}\n`)
-    }
+    const text = await textOf(claim, options, context, settings)
+    if (text !== undefined) return context.stdout.write(text)
     if (settings.format === 'value') return context.stdout.write(`${printable(record.value)}\n`)
-    if (settings.format === 'zone') return context.stdout.write(`${zoneLine(record)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
 
     const place = await findPlace(record.name, context, settings, given)
@@ -106,6 +108,79 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
       )
   },
 })
+
+/** The claim whose record is asked for. @throws CliError exit 9 if nobody checks that record any more */
+async function claimToRecord(
+  argument: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<DomainClaim> {
+  const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
+  const end = endOf(claim, context.clock.now())
+  if (end !== undefined) throw end
+  return claim
+}
+
+/** Prints the records of several claims. */
+async function recordMany(
+  domains: readonly string[],
+  options: Flags,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const alone =
+    options.zone === undefined ? (settings.format === 'value' ? '--format value' : undefined) : '--zone'
+  if (alone !== undefined)
+    throw usageError(`${alone} is for one claim`, 'for several: --format tsv, zone or jsonl')
+  await runForAll(
+    domains,
+    options,
+    {
+      command: 'claims record',
+      columns: [...COLUMNS, { field: 'error.message', title: 'Problem', only: 'programs' }],
+      rowsForPeople: true,
+      isText: options.provider !== undefined || settings.format === 'zone',
+      resumes: false,
+      waits: false,
+      takesIds: true,
+      notDone: 'have no record to print',
+      async perform({ domain }, { context, settings }) {
+        const claim = await claimToRecord(domain, context, settings)
+        const deletes =
+          options.onlyNew && options.provider !== undefined && replacesRecordSet(options.provider)
+        const done = {
+          label: claim.status ?? 'no status',
+          item: { ...claim.record },
+          warning: deletes
+            ? 'applying this may delete the other TXT values at these names, such as SPF: add them first'
+            : undefined,
+        }
+        const text = await textOf(claim, options, context, settings)
+        if (text !== undefined) return { ...done, text }
+        if (settings.format !== 'table') return done
+        const place = await findPlace(recordOf(claim).name, context, settings)
+        return { ...done, item: { ...claim.record, host: place?.host } }
+      },
+    },
+    context,
+    settings,
+  )
+}
+
+/** What a provider or a zone file accepts; undefined if that is not what was asked for. */
+async function textOf(
+  claim: DomainClaim,
+  options: Flags,
+  context: Context,
+  settings: Settings,
+): Promise<string | undefined> {
+  const record = recordOf(claim)
+  const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
+  if (options.provider === undefined) return settings.format === 'zone' ? `${zoneLine(record)}\n` : undefined
+  const write =
+    replacesRecordSet(options.provider) && !options.onlyNew ? snippetWithExistingValues : snippetWithoutLookup
+  return `${await write(options.provider, claim, given, context, settings)}\n`
+}
 
 /** @throws CliError `zone_unknown`, exit 7 */
 async function snippetWithoutLookup(

@@ -2,6 +2,9 @@ import { currentClaim } from '../../claims/current-claim.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
+import { causeIn, doneClaim } from '../../claims/many/done-claim.ts'
+import type { OneRun } from '../../claims/many/run-many.ts'
+import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
@@ -10,6 +13,7 @@ import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
+import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { verifyClaim } from '../../service/claims.ts'
@@ -19,13 +23,14 @@ import { isProgramFormat, type Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { writeJsonLine } from '../../terminal/output.ts'
 import {
-  CLAIM_ARGUMENT,
+  CLAIM_ARGUMENTS,
   defineCommand,
   type OptionDefinition,
   PUBLIC_RESOLVERS,
   SERVICE_EXITS,
 } from '../definition.ts'
-import { WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags } from './watch.ts'
+import { isMany, MANY_OPTIONS, runForAll } from './many.ts'
+import { followOne, WATCH_MANY, WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags } from './watch.ts'
 
 interface Flags extends WatchFlags {
   readonly check?: boolean
@@ -39,7 +44,7 @@ const REQUESTED = 'verification requested'
 export const command = defineCommand<Flags>({
   description: `Checks DNS first, then asks the service to verify the claim; the service checks DNS itself, some time later. A mistake
 in the record stops it before the service is asked (exit 8). --wait follows the claim until it ends.`,
-  arguments: [CLAIM_ARGUMENT],
+  arguments: [CLAIM_ARGUMENTS],
   options: [
     {
       flags: '--no-check',
@@ -50,6 +55,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
     ...WATCH_OPTIONS.map((option): OptionDefinition => ({ ...option, needs: '--wait' })),
     PUBLIC_RESOLVERS,
+    ...MANY_OPTIONS,
   ],
   events: {
     stopped: 'a mistake in the record has to be fixed first, so the service was not asked: exit code 8',
@@ -59,11 +65,21 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   examples: {
     'mailclaim claims verify example.com --wait': 'check, verify, and wait until it ends',
     'mailclaim claims verify example.com --no-check': 'only ask the service',
+    'mailclaim claims verify --all --wait': 'all open claims, until each has ended',
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
-  async run({ arguments: [argument], options }, context, settings) {
+  async run({ arguments: domains, options }, context, settings) {
+    if (isMany(domains, options)) {
+      const { wait: waits = false } = options
+      const perform = (subject: { readonly domain: string }, run: OneRun) =>
+        verifyOne(subject.domain, options, run)
+      const notDone = waits ? WATCH_MANY.notDone : "weren't sent for verification"
+      const work = { ...WATCH_MANY, command: 'claims verify', notDone, waits, perform }
+      return runForAll(domains, options, work, context, settings)
+    }
+    const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
     const { domainId, claim: before } = await currentClaim(resolved, client, context, settings)
@@ -74,7 +90,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
       if (state.phase === 'ended') throw endedError(before, state)
       return note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
     }
-    const mistake = options.check === false ? undefined : await precheck(before, options, context, settings)
+    const { mistake } = options.check === false ? {} : await precheck(before, options, context, settings)
     if (mistake !== undefined) {
       if (isProgramFormat(settings)) await print('stopped', mistake.message, before)
       throw mistake
@@ -102,30 +118,59 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   },
 })
 
+/** Does the same for one of several claims. */
+async function verifyOne(domain: string, options: Flags, run: OneRun): Promise<Done> {
+  const { context, settings, client } = run
+  const resolved = await resolveClaim(domain, context, settings)
+  const known = resolved.entry?.claim
+  if (known !== undefined && stateOf(known).phase === 'completed')
+    return doneClaim(known, undefined, 'done', context, settings)
+  const { domainId, claim: before } = await currentClaim(resolved, client(), context, settings)
+  await recordClaim(before, context, settings)
+  const state = stateOf(before)
+  if (state.phase === 'completed') return doneClaim(before, undefined, 'done', context, settings)
+  if (state.phase === 'ended') return doneClaim(before, endedError(before, state), 'done', context, settings)
+  if (before.status !== 'verified') {
+    const { mistake, report } =
+      options.check === false ? {} : await precheck(before, options, context, settings)
+    if (mistake !== undefined)
+      return {
+        ...doneClaim(before, mistake, 'stopped', context, settings),
+        label: 'record not ready',
+        needsPerson: true,
+        cause: causeIn(report),
+      }
+    const claim = await verifyClaim(client(), domainId)
+    await recordClaim(claim, context, settings)
+    if (!options.wait)
+      return { ...doneClaim(claim, undefined, 'verification', context, settings), label: REQUESTED }
+  } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
+  return await followOne({ domainId, entry: undefined }, { ...options, isVerifying: true }, run)
+}
+
 /**
  * Checks DNS and reports the result, except for a mistake that has to be fixed first.
  *
- * @returns for such a mistake, unless `force`: the error `record_not_visible`, exit 8
+ * @returns the report; for such a mistake, unless `force`, with the error `record_not_visible`, exit 8
  */
 async function precheck(
   claim: DomainClaim,
   { force, publicResolvers }: Flags,
   context: Context,
   settings: Settings,
-): Promise<CliError | undefined> {
+): Promise<{ readonly report: CheckReport; readonly mistake?: CliError }> {
   const report = await checkDns(checkRequest(recordOf(claim), settings, publicResolvers), dnsEffects(context))
   const failure = exitErrorOf(report)
   if (failure === undefined) {
     await note(`DNS: the record is visible at ${report.name}.`, context, settings)
-    return undefined
+    return { report }
   }
   const again = `to see the evidence: mailclaim claims check ${nameOf(claim)}; to ask the service anyway, add --force`
   if (report.verdict === 'fix' && !force) {
-    return new CliError(failure.code, failure.exit, failure.message, {
-      hint: [failure.hint, again].filter((part) => part).join('\n'),
-    })
+    const hint = [failure.hint, again].filter((part) => part).join('\n')
+    return { report, mistake: new CliError(failure.code, failure.exit, failure.message, { hint }) }
   }
   // Caches, slow servers and a network that hides DNS from here may not affect the service, which checks for itself.
   await warn(`DNS: ${failure.message}`, context, settings)
-  return undefined
+  return { report }
 }

@@ -1,21 +1,26 @@
-import { CLAIM_COLUMNS } from '../../claims/columns.ts'
-import { followClaim } from '../../claims/follow.ts'
-import { resolveClaim } from '../../claims/resolve.ts'
+import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { type FollowFlags, followClaim, followQuietly } from '../../claims/follow.ts'
+import { stateOf } from '../../claims/lifecycle.ts'
+import { doneClaim } from '../../claims/many/done-claim.ts'
+import type { ManyWork, OneRun } from '../../claims/many/run-many.ts'
+import type { Done } from '../../claims/many/tally.ts'
+import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
 import { WATCH_EVENTS } from '../../claims/watch.ts'
 import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import {
-  CLAIM_ARGUMENT,
+  CLAIM_ARGUMENTS,
   defineCommand,
   eventFields,
   type OptionDefinition,
   type OutputDefinition,
   SERVICE_EXITS,
 } from '../definition.ts'
+import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
-export interface WatchFlags {
+export interface WatchFlags extends ManyFlags {
   readonly interval?: number
   readonly timeout?: number
   readonly throughBlocked?: true
@@ -40,29 +45,61 @@ export const WATCH_OPTIONS: readonly OptionDefinition[] = [
 
 /** What `claims watch` prints; `claims verify` prints the same, and with `--wait` the same events. */
 export const WATCH_OUTPUT: OutputDefinition = {
-  schema: 'claim',
+  schema: 'claim-result',
   lineSchema: 'claim-event',
-  fields: CLAIM_FIELDS,
+  fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: CLAIM_COLUMNS,
-  events: eventFields({ claim: CLAIM_FIELDS }),
+  events: [...eventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
 export const command = defineCommand<WatchFlags>({
   description: `Polls a claim until it is completed, blocked (unless --through-blocked) or ended. It survives network failures and
 renews an expired access token. --format jsonl prints a line for each change and each problem.`,
-  arguments: [CLAIM_ARGUMENT],
-  options: WATCH_OPTIONS,
+  arguments: [CLAIM_ARGUMENTS],
+  options: [...WATCH_OPTIONS, ...MANY_OPTIONS],
   events: WATCH_EVENTS,
   examples: {
     'mailclaim claims watch example.com': 'follow a claim until it ends',
     'mailclaim claims watch example.com --timeout 600 --format jsonl': 'for ten minutes at most, as events',
     'mailclaim claims watch example.com --through-blocked': 'wait out a block that can lift by itself',
+    'mailclaim claims watch --all': 'all open claims, in one process',
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
-  async run({ arguments: [argument], options }, context, settings) {
+  async run({ arguments: domains, options }, context, settings) {
+    if (isMany(domains, options)) {
+      const work: ManyWork['perform'] = async ({ domain }, run) =>
+        followOne(await resolveClaim(domain, run.context, run.settings), options, run)
+      return runForAll(domains, options, { ...WATCH_MANY, perform: work }, context, settings)
+    }
+    const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
     await followClaim(resolved, options, connect(context, settings), context, settings)
   },
 })
+
+/** How `claims watch` of several claims is reported; `claims verify --wait` is too. */
+export const WATCH_MANY = {
+  command: 'claims watch',
+  columns: MANY_CLAIM_COLUMNS,
+  rowsForPeople: false,
+  resumes: true,
+  lastEvent: 'done',
+  waits: true,
+  takesIds: true,
+  notDone: "aren't completed",
+} as const satisfies Partial<ManyWork> & { readonly takesIds: boolean }
+
+/** Follows one of several claims to its end. What the ledger knows to be completed stays so. */
+export async function followOne(
+  resolved: Pick<ResolvedClaim, 'domainId' | 'others' | 'entry'>,
+  flags: FollowFlags,
+  { context, settings, client }: OneRun,
+): Promise<Done> {
+  const known = resolved.entry?.claim
+  if (known !== undefined && stateOf(known).phase === 'completed')
+    return doneClaim(known, undefined, 'done', context, settings)
+  const { claim, error } = await followQuietly(resolved, flags, client(), context, settings)
+  return doneClaim(claim, error, 'done', context, settings)
+}

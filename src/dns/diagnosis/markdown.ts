@@ -105,14 +105,14 @@ function values(list: readonly string[]): string {
  * A row of a table. A pipe ends a cell, even in a code span, unless a backslash precedes it. If the text already has that
  * backslash, renderers disagree, so such a pipe becomes `\u{7c}`, like an invisible character.
  */
-const cells = (...row: readonly string[]) =>
+export const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
 
 /** An English word, a number or a dash. Seven or more hexadecimal digits may name a commit. */
 const PLAIN_WORD = /^(?!.*[\da-f]{7})(?:[a-z]+(?:['’-][a-z]+)*|\d+|[–—→])$/i
 
 /** Puts every value, and every word that isn't plain, in a code span. */
-function prose(sentence: Text): string {
+export function prose(sentence: Text): string {
   return (
     partsOf(sentence)
       .map((part) => (typeof part === 'string' ? sanitizeLine(part).replace(/\S+/g, word) : code(part.value)))
@@ -135,7 +135,7 @@ function word(text: string): string {
 }
 
 /** A code span whose fence is longer than any run of backticks inside (CommonMark section 6.1). */
-function code(value: string): string {
+export function code(value: string): string {
   const clean = sanitizeLine(value)
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))

@@ -1,0 +1,95 @@
+import type { Context } from '../../context.ts'
+import type { Settings } from '../../settings/settings.ts'
+import { colorLevel, createPalette, type Palette } from '../../terminal/color.ts'
+import { formatDuration } from '../../terminal/duration.ts'
+import { truncate } from '../../terminal/measure.ts'
+import { renderBar } from '../../terminal/progress-bar.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
+import { startSpinner } from '../../terminal/spinner.ts'
+import { causeLine, countsText, domainsOf, formatCount } from './summary.ts'
+import type { Tally } from './tally.ts'
+
+/** A summary that is redrawn in place on stderr while the run goes on. */
+export interface LiveView {
+  /** Writes something that stays above it. */
+  above<T>(write: () => Promise<T>): Promise<T>
+  end(): void
+}
+
+export interface LiveRun {
+  readonly total: number | undefined
+  readonly waits: boolean
+}
+
+const MAX_CAUSES = 5
+
+/**
+ * Starts a live view.
+ *
+ * @param run how many domains there are, if that is known, and whether they mostly wait
+ */
+export async function startLiveView(
+  tally: Tally,
+  run: LiveRun,
+  context: Pick<Context, 'stderr' | 'environment' | 'clock'>,
+  settings: Pick<Settings, 'colorOption'>,
+): Promise<LiveView> {
+  const { stderr, clock, environment } = context
+  const level = colorLevel(environment, settings.colorOption, stderr)
+  const palette = await createPalette(level)
+  const started = clock.monotonic()
+  const draw = () => {
+    const columns = Math.max(20, (stderr.columns ?? 80) - 3)
+    return liveLines(tally, run, (clock.monotonic() - started) / 1000, columns, palette).join('\n')
+  }
+  const { spinner } = await startSpinner(stderr, {
+    text: '',
+    color: level === 0 ? false : 'cyan',
+    suffixText: draw,
+  })
+  return {
+    async above(write) {
+      spinner.clear()
+      try {
+        return await write()
+      } finally {
+        spinner.render()
+      }
+    },
+    end: () => void spinner.stop(),
+  }
+}
+
+/** @param seconds since the start */
+export function liveLines(
+  tally: Tally,
+  { total, waits }: LiveRun,
+  seconds: number,
+  columns: number,
+  palette: Palette,
+): string[] {
+  const handled = tally.done + tally.problems + tally.repeated
+  const isKnown = total !== undefined && total > 0
+  const label = isKnown ? `${formatCount(handled)} of ${domainsOf(total)}` : domainsOf(handled)
+  // How long others take to add a record can't be foreseen.
+  const left = isKnown && !waits && handled > 0 ? ((total - handled) * seconds) / handled : 0
+  const details = left >= 2 ? [`${formatDuration(left, 'short')} left`] : []
+  const fit = (text: string, width = columns) => truncate(sanitizeLine(text), width)
+  const lines = [renderBar(label, isKnown ? handled / total : undefined, details, columns)]
+  const indent = (text: string, width: number) => `${' '.repeat(width)}${fit(text, columns - width)}`
+  const inProgress = tally.begun - tally.done
+  const counts = [
+    countsText(tally, '   '),
+    waits && inProgress > 0 ? `in progress ${formatCount(inProgress)}` : '',
+  ]
+  if (tally.begun > 0) lines.push(indent(counts.filter(Boolean).join('   '), 2))
+  const causes = tally.causes().filter(({ needsPerson }) => needsPerson)
+  const needy = causes.reduce((sum, { count }) => sum + count, 0)
+  if (needy === 0) return lines
+  lines.push(palette.strong(indent(`${formatCount(needy)} ${needy === 1 ? 'needs' : 'need'} a person:`, 2)))
+  for (const cause of causes.slice(0, MAX_CAUSES)) lines.push(indent(causeLine(cause), 4))
+  if (causes.length > MAX_CAUSES)
+    lines.push(palette.faint(indent(`and ${causes.length - MAX_CAUSES} more causes`, 4)))
+  for (const { domain, title } of tally.needy) lines.push(palette.faint(indent(`${domain}: ${title}`, 4)))
+  return lines
+}

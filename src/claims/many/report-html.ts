@@ -1,0 +1,44 @@
+import { renderPage } from '../../dns/html-report/page.ts'
+import { html } from '../../terminal/html.ts'
+import { formatTime } from '../../terminal/relative-time.ts'
+import type { RunFacts } from './report-markdown.ts'
+import { countsText, domainsOf, formatCount } from './summary.ts'
+import type { CauseCount, Tally } from './tally.ts'
+
+/** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
+export function renderRunHtml(tally: Tally, { at, version, command }: RunFacts): string {
+  const causes = tally.causes()
+  const title = `${domainsOf(tally.done)}: ${countsText(tally) || 'nothing was done'}`
+  const tone = tally.failed > 0 ? 'bad' : 'good'
+  return renderPage(
+    `${title} · mailclaim`,
+    html`<header><p><strong>mailclaim</strong> · ${command}</p><p><time datetime="${new Date(at).toISOString()}">${formatTime(at)}</time></p></header>
+<main>
+<section class="panel result ${tone}" aria-labelledby="result"><h1 id="result">${title}</h1>
+${tally.problems === 0 ? '' : html`<p>${`${formatCount(tally.problems)} unusable, such as:`}</p><ul>${tally.firstProblems.map((problem) => html`<li><code>${problem}</code></li>`)}</ul>`}
+${causes.length === 0 ? '' : causeTable(causes)}
+</section>
+${causes.map(causePanel)}
+</main>
+<footer><p>${`Made by mailclaim ${version}. This file loads nothing and runs nothing.`}</p></footer>`,
+  )
+}
+
+function causeTable(causes: readonly CauseCount[]) {
+  return html`<div class="scroll" role="region" aria-label="Causes" tabindex="0"><table>
+<thead><tr><th scope="col">Domains</th><th scope="col">Cause</th><th scope="col">DNS host</th></tr></thead>
+<tbody>${causes.map(
+    ({ count, title, host }) =>
+      html`<tr><td>${formatCount(count)}</td><td>${title}</td><td>${host ?? '–'}</td></tr>`,
+  )}</tbody></table></div>`
+}
+
+function causePanel({ count, title, host, message, fix, names }: CauseCount, index: number) {
+  const rest = count - names.length
+  return html`<section class="panel" aria-labelledby="cause-${index}"><h2 id="cause-${index}">${`${title}${host === undefined ? '' : ` at ${host}`}`}</h2>
+<p class="cause">${message}</p>
+${fix === undefined ? '' : html`<p class="todo">${fix}</p>`}
+<ul>${names.map((name) => html`<li><code>${name}</code></li>`)}${rest > 0 ? html`<li>${`and ${formatCount(rest)} more`}</li>` : ''}</ul>
+</section>
+`
+}

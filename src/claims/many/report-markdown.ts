@@ -1,0 +1,55 @@
+import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
+import { formatTime } from '../../terminal/relative-time.ts'
+import { countsText, domainsOf, formatCount } from './summary.ts'
+import type { Tally } from './tally.ts'
+
+/** How a report was made. */
+export interface RunFacts {
+  /** Milliseconds since 1970. */
+  readonly at: number
+  readonly version: string
+  /** What was done: `claims check`. */
+  readonly command: string
+}
+
+/** The summary of a run for a support ticket: the counts, the causes with their fixes, and which domains they concern. */
+export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFacts): string {
+  const causes = tally.causes()
+  const lines = [
+    `## ${domainsOf(tally.done)}: ${command}`,
+    '',
+    `- **Result:** ${countsText(tally) || 'nothing was done'}`,
+    ...(tally.problems > 0
+      ? [
+          `- **Unusable lines:** ${formatCount(tally.problems)}, such as ${tally.firstProblems.map(code).join(', ')}`,
+        ]
+      : []),
+    `- **Made:** ${formatTime(at)} by mailclaim ${version}`,
+  ]
+  if (causes.length > 0)
+    lines.push(
+      '',
+      '| Domains | Cause | DNS host | Fix |',
+      '| ---: | --- | --- | --- |',
+      ...causes.map(({ count, title, host, fix = '–' }) =>
+        cells(
+          formatCount(count),
+          prose(title),
+          host === undefined ? '–' : code(host),
+          fix.split('\n').map(prose).join('<br>'),
+        ),
+      ),
+    )
+  for (const { count, title, host, message, names } of causes) {
+    const rest = count - names.length
+    lines.push(
+      '',
+      `### ${prose(title)}${host === undefined ? '' : ` at ${code(host)}`}`,
+      '',
+      prose(message),
+      '',
+      `${names.map(code).join(', ')}${rest > 0 ? `, and ${formatCount(rest)} more` : ''}`,
+    )
+  }
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,145 @@
+import type { Context } from '../../context.ts'
+import type { Settings } from '../../settings/settings.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { createListWriter } from '../../terminal/list-writer.ts'
+import { note, warn } from '../../terminal/notices.ts'
+import { renderContext } from '../../terminal/output.ts'
+import { canAnimate } from '../../terminal/spinner.ts'
+import { createTurns } from '../../turns.ts'
+import { CAUSE_COLUMNS, headline, summaryLines } from './summary.ts'
+import type { Done, RunTally } from './tally.ts'
+
+/** How the domains of a run are reported. */
+export interface Report {
+  /** The command's words: `claims check`. */
+  readonly command: string
+  readonly columns: readonly Column[]
+  /** Whether people at a terminal see a row for each domain: it holds something to copy. */
+  readonly rowsForPeople: boolean
+  /** Whether a domain mostly waits: then far more of them than `jobs` can be in progress. */
+  readonly waits: boolean
+  /** Whether a second run skips what is done. */
+  readonly resumes: boolean
+  /** What programs get of a domain if there is nothing but an error; the name alone by default. */
+  readonly emptyItem?: (domain: string) => object
+  /** If a line of `--format jsonl` is an event, as it is for one domain: the last one of a domain without a claim. */
+  readonly lastEvent?: string
+  /** Whether something else than rows is printed: `Done.text`. */
+  readonly isText?: boolean
+}
+
+export interface Reporter {
+  done(domain: string, done: Done): Promise<void>
+  /** A line of a list (`where`: FILE:LINE) or an argument that isn't usable. */
+  problem(where: string | undefined, why: string): Promise<void>
+  /** Something on stderr that stays. */
+  say(text: string): Promise<void>
+  /** Text on stderr as it is, even with `--quiet`. */
+  print(text: string): Promise<void>
+  /** @param isCut whether some domains weren't reached */
+  end(isCut: boolean): Promise<void>
+  /** Removes what moves; nothing else is printed. */
+  abandon(): void
+}
+
+/** Some CI systems end a job that is silent for long. */
+const HEARTBEAT_MS = 60_000
+/** Different warnings that are shown. */
+const MAX_WARNINGS = 10
+
+/**
+ * Creates the reporter for the chosen format: a row, a line or a text for each domain as it ends, on a terminal a live
+ * summary, and at the end what went wrong by cause.
+ */
+export async function createReporter(
+  report: Report,
+  tally: RunTally,
+  total: number | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<Reporter> {
+  const { stdout } = context
+  const isDocument = settings.format === 'markdown' || settings.format === 'html'
+  const isForPeople = settings.format === 'table' && stdout.isTTY
+  const hasRows = !isDocument && report.isText !== true && (!isForPeople || report.rowsForPeople)
+  const rows = createListWriter({ context, settings, columns: report.columns, nothing: 'no domains' })
+  const envelope = { object: 'list', has_more: false, data: [] }
+  const live =
+    settings.quiet || !canAnimate(context)
+      ? undefined
+      : await import('./live-view.ts').then(({ startLiveView }) =>
+          startLiveView(tally, { total, waits: report.waits }, context, settings),
+        )
+  const inTurn = createTurns(1)
+  const write = (work: () => Promise<void>) => inTurn(() => live?.above(work) ?? work())
+  const warnings = new Set<string>()
+  let stopHeartbeat = () => {}
+  const beat = () => {
+    stopHeartbeat = context.clock.alarm(HEARTBEAT_MS, () => {
+      void note(`${headline(tally)} so far`, context, settings)
+      beat()
+    })
+  }
+  if (live === undefined) beat()
+  const stopMoving = () => {
+    live?.end()
+    stopHeartbeat()
+  }
+
+  async function summarize(isCut: boolean): Promise<void> {
+    if (isCut && tally.done + tally.problems === 0) return
+    const causes = tally.causes()
+    if (isDocument) {
+      const facts = { at: context.clock.now(), version: context.program.version, command: report.command }
+      if (settings.format === 'html') {
+        const { renderRunHtml } = await import('./report-html.ts')
+        return stdout.write(renderRunHtml(tally, facts))
+      }
+      const { renderRunMarkdown } = await import('./report-markdown.ts')
+      return stdout.write(renderRunMarkdown(tally, facts))
+    }
+    if (!isForPeople)
+      return settings.quiet ? undefined : note(summaryLines(tally).join('\n'), context, settings)
+    const [{ TableRenderer }, rendering] = await Promise.all([
+      import('../../terminal/table.ts'),
+      renderContext(context, settings),
+    ])
+    const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(causes)
+    await stdout.write(
+      `${report.rowsForPeople && tally.done > 0 ? '\n' : ''}${headline(tally)}\n${table === '' ? '' : `\n${table}`}`,
+    )
+  }
+
+  return {
+    async done(domain, done) {
+      tally.add(domain, done)
+      const { text, warning } = done
+      if (report.isText && text !== undefined) await write(() => stdout.write(text))
+      // People read in the summary what went wrong.
+      if (hasRows && !(isForPeople && done.error !== undefined)) {
+        const item = done.error === undefined ? done.item : { ...done.item, ...done.error.toJSON() }
+        await write(() =>
+          rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: false }),
+        )
+      }
+      if (warning === undefined || warnings.size >= MAX_WARNINGS || warnings.has(warning)) return
+      warnings.add(warning)
+      await write(() => warn(warning, context, settings))
+    },
+    async problem(where, why) {
+      const text = where === undefined ? why : `${where}: ${why}`
+      tally.problem(text)
+      // Editors and CI find the line by what a message begins with.
+      await write(() => (where === undefined ? warn : note)(text, context, settings))
+    },
+    say: (text) => write(() => note(text, context, settings)),
+    print: (text) => write(() => context.stderr.write(text)),
+    async end(isCut) {
+      stopMoving()
+      // An unfinished JSON document must not be taken for a complete one.
+      if (hasRows && !(isCut && settings.format === 'json')) await rows.end(false)
+      await summarize(isCut)
+    },
+    abandon: stopMoving,
+  }
+}

@@ -1,0 +1,209 @@
+import { setFlagsFromString } from 'node:v8'
+import type { Context, Output } from '../../context.ts'
+import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
+import { linkedAbort } from '../../dns/wire/linked-abort.ts'
+import { shareNetwork } from '../../dns/wire/shared-network.ts'
+import { CliError, Exit, InterruptedError } from '../../errors.ts'
+import type { ServiceClient } from '../../service/client.ts'
+import { paceRequests } from '../../service/pace-requests.ts'
+import { connect } from '../../session/connect.ts'
+import type { Settings } from '../../settings/settings.ts'
+import { createTurns, type Turns } from '../../turns.ts'
+import { runPool } from './pool.ts'
+import { createReporter, type Report } from './reporter.ts'
+import type { Subject, SubjectReading } from './subjects.ts'
+import { domainsOf, formatCount } from './summary.ts'
+import { type Done, RunTally } from './tally.ts'
+
+/** The work on each domain of a run. */
+export interface ManyWork extends Report {
+  /**
+   * Does for one domain what the command does, without printing anything.
+   *
+   * @throws CliError if there is nothing to show beside the error
+   */
+  readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
+  /** What of a domain that isn't done: `aren't ready`. */
+  readonly notDone: string
+}
+
+/** What the work on one domain uses, most of it shared with the others. */
+export interface OneRun {
+  readonly context: Context
+  /** Quiet: the summary says what is worth saying. */
+  readonly settings: Settings
+  /** @throws CliError exit 3 without a usable base URL */
+  readonly client: () => ServiceClient
+  /** At most as many at once as there are jobs: for work beside requests and DNS checks. */
+  readonly inTurn: Turns
+  /** Says on stderr what can't wait for the end of the work on this domain. */
+  readonly say: (text: string) => Promise<void>
+}
+
+export interface ManyOptions {
+  readonly jobs: number
+  readonly failFast: boolean
+  /** How many domains there are, if that is known. */
+  readonly total: number | undefined
+}
+
+/** Domains in progress if their work is mostly waiting. */
+const MAX_WAITING = 2000
+/**
+ * By how much memory may grow before it is cleaned up, beyond what is in use. What a check leaves behind lives long enough
+ * for V8 to take it for lasting: with its own setting, a long run would use half as much memory again.
+ */
+const HEAP_GROWTH_PERCENT = 50
+
+/**
+ * Does the same work for many domains, and reports each as it ends and all of them at the end. They share one connection to
+ * the service with its rate limit, one credential, and what DNS says about the zones above them. A domain that fails doesn't
+ * stop the others, unless all of them would fail for the same reason: without a credential or an address of the service.
+ *
+ * @throws CliError with the most severe exit code if not all are done
+ */
+export async function runMany(
+  work: ManyWork,
+  subjects: AsyncIterator<SubjectReading, void>,
+  { jobs, failFast, total }: ManyOptions,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
+  const tally = new RunTally()
+  const reporter = await createReporter(work, tally, total, context, settings)
+  const stop = linkedAbort(context.interrupts.signal)
+  let fatal: CliError | undefined
+  // What is printed in between must not break the view that is redrawn.
+  const stderr: Output = { isTTY: false, columns: undefined, write: (text) => reporter.print(text) }
+  const shared = shareContext({ ...context, stderr }, jobs, stop.signal)
+  let client: ServiceClient | undefined
+  const quiet = { ...settings, quiet: true }
+  const run: OneRun = {
+    context: shared,
+    settings: quiet,
+    client: () => {
+      client ??= connect(shared, quiet)
+      return client
+    },
+    inTurn: createTurns(jobs),
+    say: (text) => reporter.say(text),
+  }
+
+  const one = async (reading: SubjectReading) => {
+    if (reading.kind === 'repeated') {
+      tally.repeated += 1
+    } else if (reading.kind === 'problem') {
+      await reporter.problem(reading.where, reading.why)
+      if (failFast) throw new FirstFailure()
+    } else {
+      tally.begun += 1
+      const done = await work.perform(reading.subject, run).catch((error: unknown) => {
+        // What was begun and not finished is neither done nor failed.
+        if (stop.signal.aborted || error instanceof InterruptedError) throw error
+        return failed(reading.subject.domain, error, work, context, settings)
+      })
+      if (done.error?.exit === Exit.notConfigured || done.error?.exit === Exit.notSignedIn) {
+        fatal ??= done.error
+        throw fatal
+      }
+      await reporter.done(reading.subject.domain, done)
+      if (failFast && done.error !== undefined) throw new FirstFailure()
+    }
+  }
+  const oneOrStop = (reading: SubjectReading) =>
+    one(reading).catch((error: unknown) => {
+      stop.end()
+      throw error
+    })
+  let isCut = false
+  try {
+    await runPool(subjects, work.waits ? Math.max(jobs, MAX_WAITING) : jobs, oneOrStop, stop.signal)
+  } catch (error) {
+    isCut = true
+    if (context.interrupts.signal.aborted) {
+      await reporter.end(true)
+      throw interrupted(context.interrupts.signal.reason, tally, work)
+    }
+    if (!(error instanceof FirstFailure) && error !== fatal) {
+      reporter.abandon()
+      throw error
+    }
+  } finally {
+    stop.end()
+  }
+  await reporter.end(isCut)
+  if (fatal !== undefined) throw stoppedBy(fatal, tally)
+  if (tally.exit !== Exit.done) throw notAllDone(tally, work, settings)
+}
+
+/** Ends a run at its first failure. */
+class FirstFailure extends Error {}
+
+function shareContext(context: Context, jobs: number, signal: AbortSignal): Context {
+  const { clock, dns, http, interrupts } = context
+  return {
+    ...context,
+    http: paceRequests(http, clock, { concurrent: jobs }),
+    dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs }), clock),
+    interrupts: { ...interrupts, signal },
+  }
+}
+
+/** A failure that leaves nothing else to show. */
+function failed(
+  domain: string,
+  error: unknown,
+  { lastEvent, emptyItem }: ManyWork,
+  { clock }: Pick<Context, 'clock'>,
+  { format }: Pick<Settings, 'format'>,
+): Done {
+  const expected =
+    error instanceof CliError
+      ? error
+      : new CliError(
+          'bug',
+          Exit.bug,
+          `this is a bug in mailclaim: ${error instanceof Error ? error.message : error}`,
+        )
+  const claim = { name: domain }
+  const at = new Date(clock.now()).toISOString()
+  const item =
+    lastEvent !== undefined && format === 'jsonl'
+      ? { event: lastEvent, at, message: expected.message, claim }
+      : (emptyItem?.(domain) ?? claim)
+  return { label: 'failed', item, error: expected }
+}
+
+function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown {
+  if (!(reason instanceof CliError)) return reason
+  return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}`, {
+    hint: `nothing is lost; to continue, run the same command again${work.resumes ? ': what is done is not done again' : ''}`,
+  })
+}
+
+/** A reason that holds for all domains. */
+function stoppedBy({ code, exit, message, hint, status }: CliError, tally: RunTally): CliError {
+  const after = tally.done > 0 ? ` (stopped after ${domainsOf(tally.done)})` : ''
+  return new CliError(code, exit, `${message}${after}`, { hint, status })
+}
+
+function notAllDone(tally: RunTally, { notDone, resumes }: ManyWork, settings: Settings): CliError {
+  const parts = [
+    tally.failed > 0 ? `${formatCount(tally.failed)} of ${domainsOf(tally.done)} ${notDone}` : '',
+    tally.problems > 0 ? `${formatCount(tally.problems)} unusable in the list` : '',
+  ]
+  const [cause] = tally.causes()
+  const hints = [
+    settings.quiet ? tally.firstProblems.join('\n') : '',
+    tally.failed > 0 && resumes
+      ? 'run the same command again for the rest: what is done is not done again'
+      : '',
+    tally.failed > 0 && !resumes && cause
+      ? `more about one: mailclaim claims check ${cause.names[0]}; a line for each: --format tsv`
+      : '',
+  ]
+  return new CliError('domains_failed', tally.exit, parts.filter(Boolean).join('; '), {
+    hint: hints.filter(Boolean).join('\n') || undefined,
+  })
+}

@@ -1,0 +1,60 @@
+import type { Column } from '../../terminal/columns.ts'
+import type { CauseCount, Tally } from './tally.ts'
+
+const COUNT = new Intl.NumberFormat('en-US')
+
+export const formatCount = (count: number): string => COUNT.format(count)
+
+/** "1 domain", "1,000 domains" */
+export const domainsOf = (count: number): string =>
+  `${formatCount(count)} ${count === 1 ? 'domain' : 'domains'}`
+
+/** "ready 380, fix 22": how many domains ended how. */
+export function countsText({ counts }: Tally, separator = ', '): string {
+  return [...counts].map(([label, count]) => `${label} ${formatCount(count)}`).join(separator)
+}
+
+/** "41 domains at ns*.example-dns.net: record missing" */
+export function causeLine({ count, host, title }: CauseCount): string {
+  return `${domainsOf(count)}${host === undefined ? '' : ` at ${host}`}: ${title}`
+}
+
+/** The first line of a summary. */
+export function headline(tally: Tally): string {
+  const others = [
+    tally.repeated > 0 ? `${formatCount(tally.repeated)} repeated` : '',
+    tally.problems > 0 ? `${formatCount(tally.problems)} unusable` : '',
+  ].filter(Boolean)
+  const rest = others.length > 0 ? `; left out: ${others.join(', ')}` : ''
+  return `${domainsOf(tally.done)}${tally.done > 0 ? `: ${countsText(tally)}` : ''}${rest}`
+}
+
+/** The table of causes for people. */
+export const CAUSE_COLUMNS: readonly Column[] = [
+  { field: 'count', title: 'Domains', kind: 'number', value: (cause) => (cause as CauseCount).count },
+  { field: 'title', title: 'Cause', paint: (_value, palette) => palette.strong },
+  { field: 'host', title: 'DNS host' },
+  { field: 'fix', title: 'Fix', value: (cause) => firstLine((cause as CauseCount).fix) },
+  { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, 2) },
+]
+
+/** The first domains, and how many there are besides. */
+function namesText({ names, count }: CauseCount, most: number): string {
+  const rest = count - Math.min(most, names.length)
+  return `${names.slice(0, most).join(', ')}${rest > 0 ? ` and ${formatCount(rest)} more` : ''}`
+}
+
+function firstLine(text: string | undefined): string | undefined {
+  return text?.split('\n', 1)[0]
+}
+
+/** A summary as lines of text, for logs. */
+export function summaryLines(tally: Tally): string[] {
+  return [
+    headline(tally),
+    ...tally.causes().flatMap((cause) => {
+      const fix = firstLine(cause.fix)
+      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, ...(fix ? [`    fix: ${fix}`] : [])]
+    }),
+  ]
+}

@@ -1,0 +1,60 @@
+import { checkName } from '../../dns/wire/name.ts'
+import { usageError } from '../../errors.ts'
+import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+
+export interface CreateFlags {
+  readonly region?: string
+  readonly customReturnPath?: string
+  readonly openTracking?: boolean
+  readonly clickTracking?: boolean
+  readonly trackingSubdomain?: string
+}
+
+/** The options of `claims create`; `claim` takes them too. */
+export const CREATE_OPTIONS = [
+  {
+    flags: '--region <region>',
+    description: 'region that serves the domain',
+    choices: REGIONS,
+    default: 'us-east-1',
+  },
+  {
+    flags: '--custom-return-path <label>',
+    description: 'label of the Return-Path address',
+    default: 'send',
+    parse: label('--custom-return-path'),
+  },
+  { flags: '--open-tracking', description: 'track opens; requires a verified tracking subdomain' },
+  { flags: '--no-open-tracking', description: "don't track opens" },
+  { flags: '--click-tracking', description: 'track clicks; requires a verified tracking subdomain' },
+  { flags: '--no-click-tracking', description: "don't track clicks" },
+  {
+    flags: '--tracking-subdomain <label>',
+    description: 'label of the tracking subdomain',
+    parse: label('--tracking-subdomain'),
+  },
+] as const
+
+/** The request that starts a claim: only what was given, so that the service's defaults apply. @throws CliError exit 2. */
+export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
+  const name = checkName(domain)
+  if (!name.ok) throw usageError(name.problem, name.fix)
+  return {
+    name: name.ascii,
+    ...(flags.region === undefined ? {} : { region: flags.region }),
+    ...(flags.customReturnPath === undefined ? {} : { custom_return_path: flags.customReturnPath }),
+    ...(flags.openTracking === undefined ? {} : { open_tracking: flags.openTracking }),
+    ...(flags.clickTracking === undefined ? {} : { click_tracking: flags.clickTracking }),
+    ...(flags.trackingSubdomain === undefined ? {} : { tracking_subdomain: flags.trackingSubdomain }),
+  }
+}
+
+function label(option: string): (text: string) => string {
+  return (text) => {
+    if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
+    throw usageError(
+      `${option}: ${JSON.stringify(text)} is not a DNS label`,
+      'use up to 63 letters, digits and hyphens, with no hyphen at the start or the end',
+    )
+  }
+}

@@ -1,0 +1,137 @@
+import { ledgerPages } from '../../claims/ledger.ts'
+import { isOpen } from '../../claims/lifecycle.ts'
+import type { ManyWork } from '../../claims/many/run-many.ts'
+import type { OptionColumn } from '../../claims/many/subjects.ts'
+import type { Context } from '../../context.ts'
+import { usageError } from '../../errors.ts'
+import { parseChoice, parseCount } from '../../settings/parse-value.ts'
+import type { Settings } from '../../settings/settings.ts'
+import type { OptionDefinition } from '../definition.ts'
+
+export interface ManyFlags {
+  readonly from?: string
+  readonly all?: true
+  readonly jobs?: number
+  readonly failFast?: true
+}
+
+const DEFAULT_JOBS = 16
+const MAX_JOBS = 500
+
+const FROM: OptionDefinition = {
+  flags: '--from <file>',
+  description:
+    'read the domains from a list: a domain on each line, CSV (domain,value,region, …) or JSON lines; - is standard input',
+  completion: 'files',
+}
+const ALL: OptionDefinition = {
+  flags: '--all',
+  description: 'every open claim known on this machine',
+  conflicts: ['--from'],
+}
+const LIMITS: readonly OptionDefinition[] = [
+  {
+    flags: '--jobs <n>',
+    description: 'of several domains, work on this many at once',
+    default: String(DEFAULT_JOBS),
+    parse: (text) => {
+      const jobs = parseCount(text, '--jobs', 1)
+      if (jobs > MAX_JOBS) throw usageError(`--jobs: ${jobs} is more than ${MAX_JOBS}`)
+      return jobs
+    },
+  },
+  { flags: '--fail-fast', description: 'of several domains, stop at the first that fails' },
+]
+
+/** The options of a command that takes several domains. */
+export const MANY_OPTIONS: readonly OptionDefinition[] = [FROM, ALL, ...LIMITS]
+
+/** The same for a command of domains that aren't in the ledger yet. */
+export const MANY_NEW_OPTIONS: readonly OptionDefinition[] = [FROM, ...LIMITS]
+
+/** What `--fields` can name beside a command's own fields, for a domain of several that isn't done. */
+export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'status', 'exit'].map(
+  (field) => `error.${field}`,
+)
+
+/** Whether a command line means several domains, or one in a list. */
+export function isMany(domains: readonly string[], { from, all }: ManyFlags): boolean {
+  return domains.length > 1 || from !== undefined || all === true
+}
+
+/** The options that one domain of a list can have, by column. */
+function optionColumns(options: readonly OptionDefinition[]): ReadonlyMap<string, OptionColumn> {
+  return new Map(
+    options.flatMap(({ flags, choices, parse }): [string, OptionColumn][] => {
+      const [flag = '', value] = flags.split(' ')
+      if (flag.startsWith('--no-')) return []
+      const name = flag.slice(2)
+      const key = name.replace(/-(.)/g, (_match, letter: string) => letter.toUpperCase())
+      const read = (text: string) => {
+        if (value === undefined) return readFlag(text, name)
+        if (choices !== undefined) parseChoice(text, name, choices)
+        return parse === undefined ? text : parse(text)
+      }
+      return [[name.replaceAll('-', '_'), { key, parse: read }]]
+    }),
+  )
+}
+
+/** @throws CliError exit 2 */
+function readFlag(text: string, name: string): boolean {
+  if (/^(true|yes|on|1)$/i.test(text)) return true
+  if (/^(false|no|off|0)$/i.test(text)) return false
+  throw usageError(`${name}: ${JSON.stringify(text)} is neither true nor false`)
+}
+
+/**
+ * Runs the work for every domain that the command line means.
+ *
+ * @throws CliError as `runMany` does
+ */
+export async function runForAll(
+  domains: readonly string[],
+  flags: ManyFlags,
+  work: ManyWork & { readonly takesIds: boolean },
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const { from, all, jobs = DEFAULT_JOBS, failFast = false } = flags
+  if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
+  if (from === '-' && context.stdin.isTTY)
+    throw usageError(
+      '--from - reads standard input, which is a terminal',
+      'pipe the domains into it, or name a file',
+    )
+  const [{ runMany }, { countLines, readSubjects }, { CREATE_OPTIONS }] = await Promise.all([
+    import('../../claims/many/run-many.ts'),
+    import('../../claims/many/subjects.ts'),
+    import('./create-options.ts'),
+  ])
+  const typed = all ? await openClaims(context, settings) : domains
+  const listed = from === undefined ? 0 : from === '-' ? undefined : await countLines(from)
+  const subjects = readSubjects({
+    domains: typed,
+    from,
+    // One list serves all commands, so each accepts what another one needs.
+    columns: optionColumns(CREATE_OPTIONS),
+    takesIds: work.takesIds,
+    stdin: () => context.stdin.stream as AsyncIterable<Uint8Array>,
+  })
+  const total = listed === undefined ? undefined : typed.length + listed
+  try {
+    await runMany(work, subjects, { jobs, failFast, total }, context, settings)
+  } finally {
+    // If the run was interrupted, what is still being read would keep the process alive.
+    if (from === '-') context.stdin.stream.destroy()
+  }
+}
+
+/** The names of all claims that were open when they were last seen. */
+async function openClaims(context: Context, settings: Settings): Promise<readonly string[]> {
+  const now = context.clock.now()
+  const names = new Set<string>()
+  for await (const page of ledgerPages(context, settings, async () => {}))
+    for (const { claim } of page) if (isOpen(claim, now)) names.add(claim.name ?? claim.domain_id ?? '')
+  return [...names].sort()
+}

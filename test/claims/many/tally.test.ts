@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest'
+import { liveLines } from '../../../src/claims/many/live-view.ts'
+import { runPool } from '../../../src/claims/many/pool.ts'
+import { renderRunHtml } from '../../../src/claims/many/report-html.ts'
+import { renderRunMarkdown } from '../../../src/claims/many/report-markdown.ts'
+import { summaryLines } from '../../../src/claims/many/summary.ts'
+import { type Cause, hostOf, RunTally, titleOf } from '../../../src/claims/many/tally.ts'
+import { CliError, Exit, type ExitCode } from '../../../src/errors.ts'
+import { createPalette } from '../../../src/terminal/color.ts'
+
+const failure = (exit: ExitCode) => new CliError('odd', exit, `exit ${exit}`)
+
+const missingAt = (domain: string, hosts: readonly string[]): Cause => ({
+  code: 'missing',
+  message: `The TXT record isn't at ${domain}: expected "p=1${domain}"`,
+  fix: `Add a TXT record in the zone example.com: host ${domain.split('.')[0]}, value p=1${domain}`,
+  hosts,
+  particulars: {
+    DOMAIN: domain,
+    VALUE: `p=1${domain}`,
+    ZONE: 'example.com',
+    'host HOST': `host ${domain.split('.')[0]}`,
+  },
+})
+
+function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns2.dns.example']): RunTally {
+  const tally = new RunTally()
+  for (let n = 0; n < ready; n++) tally.add(`r${n}.example.com`, { label: 'ready', item: {} })
+  for (let n = 0; n < missing; n++) {
+    const domain = `d${n}.example.com`
+    tally.add(domain, {
+      label: 'fix',
+      item: {},
+      error: failure(Exit.notYet),
+      cause: missingAt(domain, hosts),
+    })
+  }
+  tally.begun = tally.done
+  return tally
+}
+
+test.each<[string, readonly ExitCode[], ExitCode]>([
+  ['nothing went wrong', [], 0],
+  ['one is not ready and a line is bad', [2, 8], 8],
+  ['one ended', [8, 9, 2], 9],
+  ['one is refused', [9, 6, 8], 6],
+  ['one is unknown to the service', [9, 5, 8], 5],
+  ['the service can not be reached', [6, 7, 9], 7],
+  ['the service is not configured', [7, 3, 6], 3],
+  ['nobody is signed in', [3, 4, 7], 4],
+  ['there is a bug', [4, 1, 7], 1],
+])('the most severe end decides: %s', (_what, exits, expected) => {
+  const tally = new RunTally()
+  for (const exit of exits) {
+    if (exit === Exit.usage) tally.problem('list.txt:1: odd')
+    else tally.add('example.com', { label: 'failed', item: {}, error: failure(exit) })
+  }
+  expect(tally.exit).toBe(expected)
+})
+
+test('domains with the same cause are grouped by DNS host, in words that fit all of them', () => {
+  const tally = tallyOf(3, 41)
+  tally.add('x.example.com', {
+    label: 'fix',
+    item: {},
+    error: failure(Exit.notYet),
+    cause: missingAt('x.example.com', ['a.ns.cloudflare.com', 'b.ns.cloudflare.com']),
+  })
+  expect(summaryLines(tally)).toEqual([
+    '45 domains: ready 3, fix 42',
+    '  41 domains at ns*.dns.example: record missing (d0.example.com, d1.example.com, d2.example.com and 38 more)',
+    '    fix: Add a TXT record in the zone ZONE: host HOST, value VALUE',
+    '  1 domain at Cloudflare: record missing (x.example.com)',
+    '    fix: Add a TXT record in the zone ZONE: host HOST, value VALUE',
+  ])
+  expect(tally.causes()[0]?.message).toBe('The TXT record isn\'t at DOMAIN: expected "VALUE"')
+})
+
+test.each<[readonly string[], string | undefined]>([
+  [['ns1.dns.example', 'ns2.dns.example'], 'ns*.dns.example'],
+  [['alpha.dns.example', 'beta.dns.example'], '*.dns.example'],
+  [['ns1.a.co.uk', 'ns2.b.net'], '*.a.co.uk, *.b.net'],
+  [['ns-1.awsdns-01.com', 'ns-2.awsdns-02.net'], 'Amazon Route 53'],
+  [[], undefined],
+])('name servers %j are hosted by %s', (hosts, expected) => expect(hostOf(hosts)).toBe(expected))
+
+test('a code that nobody foresaw has a title', () => {
+  expect(titleOf('cname_at_name')).toBe('CNAME at name')
+  expect(titleOf('something_new')).toBe('something new')
+  expect(titleOf('constructor')).toBe('constructor')
+})
+
+test('what a tally keeps does not grow with the number of domains', () => {
+  const size = (tally: RunTally) =>
+    JSON.stringify([tally.causes(), tally.needy, [...tally.counts], tally.firstProblems]).length
+  const few = tallyOf(10, 200)
+  const many = tallyOf(10, 20_000)
+  for (let n = 0; n < 10_000; n++) many.problem(`list.txt:${n}: odd`)
+  expect(size(many)).toBeLessThan(size(few) * 1.5)
+})
+
+describe('the live view', () => {
+  const palette = createPalette(0)
+
+  test('shows counts, a bar, the causes, and the latest domains in 80 columns', async () => {
+    const tally = tallyOf(380, 22)
+    tally.begun += 10
+    expect(liveLines(tally, { total: 1000, waits: false }, 40, 77, await palette)).toEqual([
+      '402 of 1,000 domains  ████████████░░░░░░░░░░░░░░░░░░   40%  60 s left',
+      '  ready 380   fix 22',
+      '  22 need a person:',
+      '    22 domains at ns*.dns.example: record missing',
+      '    d19.example.com: record missing',
+      '    d20.example.com: record missing',
+      '    d21.example.com: record missing',
+    ])
+  })
+
+  test('fits a narrow terminal, and says how many are in progress if they wait', async () => {
+    const tally = tallyOf(3, 1)
+    tally.begun += 120
+    const lines = liveLines(tally, { total: undefined, waits: true }, 40, 30, await palette)
+    expect(lines).toEqual([
+      '4 domains',
+      '  ready 3   fix 1   in progre…',
+      '  1 needs a person:',
+      '    1 domain at ns*.dns.examp…',
+      '    d0.example.com: record mi…',
+    ])
+  })
+})
+
+describe('reports', () => {
+  const hostile = () => {
+    const tally = tallyOf(1, 0)
+    tally.add('a.example.com', {
+      label: 'fix',
+      item: {},
+      error: failure(Exit.notYet),
+      cause: {
+        code: 'quoted',
+        message: 'found "<img src=x onerror=alert(1)> @user | `x` \u202e"',
+        fix: 'remove [this](https://evil.example)',
+        hosts: ['ns1.<script>.example'],
+      },
+    })
+    tally.problem('list.txt:3: "<b>|`"')
+    return tally
+  }
+  const facts = { at: Date.parse('2026-11-22T03:00:00Z'), version: '1.2.3', command: 'claims check' }
+
+  test('no text of others becomes markup in Markdown', () => {
+    const text = renderRunMarkdown(hostile(), facts)
+    expect(text.replaceAll(/(`+)[^`]*?.*?\1/g, '')).not.toMatch(/<(?!br>)|@user|\]\(|\u202e/)
+    expect(text).toContain('- **Unusable lines:** 1, such as')
+  })
+
+  test('no text of others becomes markup in HTML', () => {
+    const text = renderRunHtml(hostile(), facts)
+    expect(text).not.toMatch(/<img|<script|<b>|\u202e/)
+    expect(text).toContain('&lt;img src=x')
+  })
+})
+
+describe('the pool', () => {
+  async function* numbers(count: number) {
+    for (let n = 0; n < count; n++) yield n
+  }
+  const never = new AbortController().signal
+
+  test('works on as many as allowed at once, and on all', async () => {
+    let now = 0
+    let most = 0
+    const done: number[] = []
+    await runPool(
+      numbers(50),
+      7,
+      async (n) => {
+        most = Math.max(most, ++now)
+        await new Promise((resolve) => setImmediate(resolve))
+        now -= 1
+        done.push(n)
+      },
+      never,
+    )
+    expect(most).toBe(7)
+    expect(done.toSorted((one, other) => one - other)).toEqual(Array.from({ length: 50 }, (_, n) => n))
+  })
+
+  test('takes nothing more after a failure, and lets what has begun end', async () => {
+    const ended: number[] = []
+    const work = async (n: number) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (n === 3) throw new Error('third')
+      await new Promise((resolve) => setImmediate(resolve))
+      ended.push(n)
+    }
+    await expect(runPool(numbers(1000), 5, work, never)).rejects.toThrow('third')
+    expect(ended.length).toBeLessThan(20)
+  })
+
+  test('an interrupt ends it even while it waits for the next line', async () => {
+    const controller = new AbortController()
+    const endless = (async function* () {
+      yield 1
+      await new Promise(() => {})
+    })()
+    const running = runPool(endless, 2, async () => {}, controller.signal)
+    setTimeout(() => controller.abort(new Error('Ctrl-C')), 5)
+    await expect(running).rejects.toThrow('Ctrl-C')
+  })
+})

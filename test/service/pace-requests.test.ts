@@ -1,0 +1,138 @@
+import { expect, test } from 'vitest'
+import type { HttpRequest, HttpTransport } from '../../src/context.ts'
+import { paceRequests } from '../../src/service/pace-requests.ts'
+import { createVirtualClock } from '../dns/virtual-clock.ts'
+import { jsonResponse } from '../fake-context.ts'
+
+const REQUEST: HttpRequest = {
+  method: 'POST',
+  url: new URL('http://service.test/'),
+  headers: {},
+  timeoutMs: 1000,
+}
+const WINDOW_MS = 1000
+const START = Date.parse('2026-11-20T12:00:00Z')
+
+type Say = (limit: {
+  limit: number
+  remaining: number
+  resetMs: number
+  now: number
+}) => Record<string, string>
+
+const seconds = (ms: number) => String(Math.ceil(ms / 1000))
+const classic: Say = ({ limit, remaining, resetMs }) => ({
+  'ratelimit-limit': `${limit}`,
+  'ratelimit-remaining': `${remaining}`,
+  'ratelimit-reset': seconds(resetMs),
+})
+
+/** A service with a limit in every second, and a round trip of 20 ms; and what it saw. */
+function limitedService(limit: number, say: Say, others = 0) {
+  const virtual = createVirtualClock()
+  const clock = { ...virtual, now: () => START + virtual.now() }
+  const seen = { answered: 0, refused: 0, atOnce: 0, most: 0 }
+  let windowEnd = 0
+  let used = 0
+  const http: HttpTransport = {
+    async send() {
+      seen.atOnce += 1
+      seen.most = Math.max(seen.most, seen.atOnce)
+      await clock.sleep(10)
+      if (clock.monotonic() >= windowEnd) {
+        windowEnd = clock.monotonic() + WINDOW_MS
+        used = others
+      }
+      const isRefused = used >= limit
+      if (!isRefused) used += 1
+      const headers = say({
+        limit,
+        remaining: limit - used,
+        resetMs: windowEnd - clock.monotonic(),
+        now: clock.now(),
+      })
+      const retryAfter = { 'retry-after': seconds(windowEnd - clock.monotonic()) }
+      await clock.sleep(10)
+      seen.atOnce -= 1
+      seen[isRefused ? 'refused' : 'answered'] += 1
+      return isRefused ? jsonResponse(429, {}, { ...headers, ...retryAfter }) : jsonResponse(200, {}, headers)
+    },
+    close: async () => {},
+  }
+  return { clock, http, seen }
+}
+
+async function sendAll(count: number, service: ReturnType<typeof limitedService>, concurrent = 16) {
+  const paced = paceRequests(service.http, service.clock, { concurrent })
+  const responses = await Promise.all(Array.from({ length: count }, () => paced.send(REQUEST)))
+  return { statuses: new Set(responses.map(({ status }) => status)), ms: service.clock.monotonic() }
+}
+
+test.each<[string, Say]>([
+  ['the headers of three names', classic],
+  [
+    'the two structured headers',
+    ({ limit, remaining, resetMs }) => ({
+      'ratelimit-policy': `"default";q=${limit};w=1`,
+      ratelimit: `"default";r=${remaining};t=${seconds(resetMs)}`,
+    }),
+  ],
+  [
+    'headers that begin with X, and a time since 1970',
+    ({ limit, remaining, resetMs, now }) => ({
+      'x-ratelimit-limit': `${limit}`,
+      'x-ratelimit-remaining': `${remaining}`,
+      'x-ratelimit-reset': `${(now + resetMs) / 1000}`,
+    }),
+  ],
+])('1,000 requests take what 50 a second allow, and none is refused: %s', async (_what, say) => {
+  const service = limitedService(50, say)
+  const { statuses, ms } = await sendAll(1000, service)
+  expect(statuses).toEqual(new Set([200]))
+  expect(service.seen).toMatchObject({ refused: 0, answered: 1000 })
+  // Twenty windows, the last of which is not waited for.
+  expect(ms / (19 * WINDOW_MS)).toBeLessThan(1.1)
+})
+
+test('a request that was refused for the rate succeeds later, even if others use up the limit', async () => {
+  const service = limitedService(10, classic, 7)
+  const { statuses } = await sendAll(30, service)
+  expect(statuses).toEqual(new Set([200]))
+  expect(service.seen.answered).toBe(30)
+})
+
+test('without headers about the limit, Retry-After holds for all requests', async () => {
+  const service = limitedService(5, () => ({}))
+  const { statuses, ms } = await sendAll(40, service, 8)
+  expect(statuses).toEqual(new Set([200]))
+  // Of the eight that are sent before the first refusal is heard, three are refused in each of the seven windows.
+  expect(service.seen.refused).toBeLessThanOrEqual(8 * 8)
+  expect(ms).toBeLessThan(10 * WINDOW_MS)
+})
+
+test('no more requests are sent at once than allowed', async () => {
+  const service = limitedService(1000, () => ({}))
+  await sendAll(100, service, 4)
+  expect(service.seen.most).toBe(4)
+})
+
+test('a service that asks for an hour is not waited for', async () => {
+  const clock = createVirtualClock()
+  const send = async () => jsonResponse(429, {}, { 'retry-after': '3600' })
+  const paced = paceRequests({ send, close: async () => {} }, clock, { concurrent: 2 })
+  const responses = await Promise.all([paced.send(REQUEST), paced.send(REQUEST), paced.send(REQUEST)])
+  expect(responses.map(({ status }) => status)).toEqual([429, 429, 429])
+  expect(clock.monotonic()).toBeLessThan(1)
+})
+
+test('a POST that was refused without a time is not sent again by itself', async () => {
+  const clock = createVirtualClock()
+  let sent = 0
+  const send = async () => {
+    sent += 1
+    return jsonResponse(429, {})
+  }
+  const paced = paceRequests({ send, close: async () => {} }, clock, { concurrent: 2 })
+  expect((await paced.send(REQUEST)).status).toBe(429)
+  expect(sent).toBe(1)
+})

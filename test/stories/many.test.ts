@@ -1,0 +1,316 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  createServedWorld,
+  install,
+  interruptGroup,
+  program,
+  type ServedWorld,
+  shareSandbox,
+} from './built-program.ts'
+import { checkWithFaults } from './many-faults.ts'
+
+const newWorld = shareSandbox()
+
+/** A world with a key, and domains that no other test has. */
+let worlds = 0
+function keyed(): ServedWorld & {
+  list(name: string, lines: readonly string[]): string
+  domains(count: number): string[]
+} {
+  const world = newWorld()
+  world.env['MAILCLAIM_API_KEY'] = world.service.api_key
+  worlds += 1
+  const prefix = `w${worlds}`
+  return {
+    ...world,
+    list(name, lines) {
+      const path = join(world.home, name)
+      writeFileSync(path, `${lines.join('\n')}\n`)
+      return path
+    },
+    domains: (count) => Array.from({ length: count }, (_, n) => `d${n}.${prefix}-${n % 5}.com`),
+  }
+}
+
+const linesOf = (text: string) => text.trimEnd().split('\n')
+const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
+
+describe('several domains', () => {
+  test('a list is claimed, published, checked, verified and watched, and a second run does nothing again', async () => {
+    const world = keyed()
+    const domains = world.domains(12)
+    const list = world.list('domains.txt', domains)
+    const created = await world.run(['claims', 'create', '--from', list, '--format', 'jsonl'])
+    expect(created.code, created.stderr).toBe(0)
+    expect(
+      jsonLines(created.stdout)
+        .map(({ name }) => name)
+        .toSorted(),
+    ).toEqual(domains.toSorted())
+
+    const { stderr } = await world.run(['claims', 'create', '--from', list, '--format', 'tsv'])
+    expect(stderr).toContain('12 domains: open before 12')
+
+    const early = await world.run(['claims', 'verify', '--all', '--format', 'jsonl'])
+    expect(early.code).toBe(8)
+    expect(jsonLines(early.stdout).map(({ event }) => event)).toEqual(domains.map(() => 'stopped'))
+
+    await world.control('POST', 'claims/publish', { domains })
+    const checked = await world.run(['claims', 'check', ...domains, '--json'])
+    expect(checked.code, checked.stderr).toBe(0)
+    const document = JSON.parse(checked.stdout) as {
+      object: string
+      has_more: boolean
+      data: { verdict: string }[]
+    }
+    expect(document).toMatchObject({ object: 'list', has_more: false })
+    expect(document.data.map(({ verdict }) => verdict)).toEqual(domains.map(() => 'ready'))
+
+    const verified = await world.run(['claims', 'verify', '--all', '--wait', '--format', 'jsonl'])
+    expect(verified.code, verified.stderr).toBe(0)
+    const ends = jsonLines(verified.stdout) as { event: string; claim: { status: string } }[]
+    expect(new Set(ends.map(({ event, claim }) => `${event} ${claim.status}`))).toEqual(
+      new Set(['done completed']),
+    )
+    expect(ends).toHaveLength(12)
+    expect((await world.run(['claims', 'watch', '--from', list, '--format', 'tsv'])).stderr).toContain(
+      '12 domains: completed 12',
+    )
+    expect((await world.run(['claims', 'check', '--all', '--format', 'tsv'])).stderr).toContain('0 domains')
+  })
+
+  test('claim takes several: it says which records to add, and finishes when they are there', async () => {
+    const world = keyed()
+    const domains = world.domains(3)
+    const running = world.start(['claim', ...domains, '--format', 'jsonl'])
+    for (const domain of domains)
+      await running.seen(new RegExp(`add to DNS: ${domain} TXT sandbox-domain-verification=`))
+    await world.control('POST', 'claims/publish', { domains })
+    const { code, stdout, stderr } = await running.ended
+    expect(code, stderr).toBe(0)
+    expect(jsonLines(stdout).map(({ event }) => event)).toEqual(['completed', 'completed', 'completed'])
+  })
+
+  test('a bad line stops nothing, and the most severe end decides the exit code', async () => {
+    const world = keyed()
+    const [good = '', missing = ''] = world.domains(2)
+    const lines = ['# ours', good, 'https://x.com/', '', `unclaimable.${missing}`, missing, 'a..b', '"open']
+    const list = world.list('mixed.csv', lines)
+    const created = await world.run(['claims', 'create', '--from', list, '--format', 'tsv'])
+    expect(created.code).toBe(6)
+    for (const line of [3, 7, 8]) expect(created.stderr).toMatch(new RegExp(`^${list}:${line}: `, 'm'))
+    expect(linesOf(created.stdout)).toHaveLength(4)
+    expect(created.stderr).toContain('3 domains: ')
+    expect(created.stderr).toContain("error: 1 of 3 domains don't have a claim; 3 unusable in the list")
+
+    await world.control('POST', `claims/${good}/publish`, {})
+    const onlyBad = world.list('bad.csv', [good, 'not a domain'])
+    expect((await world.run(['claims', 'check', '--from', onlyBad])).code).toBe(2)
+    expect((await world.run(['claims', 'check', good, missing, 'not a domain'])).code).toBe(8)
+    const quiet = await world.run(['claims', 'check', '--from', onlyBad, '--quiet', '--format', 'jsonl'])
+    expect(JSON.parse(quiet.stderr)).toMatchObject({
+      error: { exit: 2, hint: expect.stringContaining(`${onlyBad}:2: `) },
+    })
+  })
+
+  test('without a credential, the run ends at once', async () => {
+    const world = keyed()
+    delete world.env['MAILCLAIM_API_KEY']
+    const { code, stderr } = await world.run(['claims', 'create', ...world.domains(30)])
+    expect(code).toBe(4)
+    expect(stderr).toMatch(/^error: profile default is not signed in\n/)
+  })
+
+  test('--fail-fast stops at the first failure', async () => {
+    const world = keyed()
+    const domains = world.domains(20)
+    const words = [
+      'claims',
+      'create',
+      `own.${domains[0]}`,
+      ...domains,
+      '--jobs',
+      '1',
+      '--fail-fast',
+      '--format',
+      'jsonl',
+    ]
+    const { code, stdout } = await world.run(words)
+    expect(code).toBe(6)
+    expect(jsonLines(stdout)).toMatchObject([{ name: `own.${domains[0]}`, error: { exit: 6 } }])
+  })
+
+  test('markdown is one report by cause', async () => {
+    const world = keyed()
+    const domains = world.domains(6)
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    await world.control('POST', 'claims/publish', { domains: domains.slice(0, 4) })
+    const { code, stdout } = await world.run(['claims', 'check', '--all', '--format', 'markdown'])
+    expect(code).toBe(8)
+    expect(stdout).toContain('## 6 domains: claims check\n\n- **Result:** ready 4, fix 2\n')
+    expect(stdout).toMatch(
+      /^\| 2 \| record missing \| `ns\*\.sandbox-dns\.test` \| Add a TXT record in the zone ZONE: host HOST, value VALUE \|$/m,
+    )
+    for (const domain of domains.slice(4)) expect(stdout).toContain(`\`${domain}\``)
+  })
+
+  test('in a pipeline of bash with pipefail, each step sees the failure of another', async () => {
+    const world = keyed()
+    install(world)
+    const domains = world.domains(5)
+    const list = world.list('domains.txt', domains)
+    const steps = `set -euo pipefail
+cut -d, -f1 '${list}' | mailclaim claims create --from - --format tsv --fields name,record.value --quiet | tail -n +2 | sort > records.tsv
+test "$(wc -l < records.tsv)" -eq 5
+tr '\\t' ',' < records.tsv | mailclaim claims check --from - --format jsonl --quiet > reports.jsonl || echo "check: $?"
+mailclaim claims check --from '${list}' --format tsv --quiet | head -1
+mailclaim claims check --from '${list}' --format tsv --quiet | sort > sorted.tsv
+echo unreached`
+    const { code, stdout } = await world.script(`cd "$HOME"; ${steps}`)
+    expect(stdout).toContain('check: 8\n')
+    expect(stdout).not.toContain('unreached')
+    expect(code).toBe(8)
+  })
+
+  test('Ctrl-C ends within a second, loses nothing, and says how to go on', async () => {
+    const world = keyed()
+    const domains = world.domains(200)
+    const list = world.list('domains.txt', domains)
+    await world.control('PUT', 'rate-limit', { requests: 20 })
+    const running = world.start(['claims', 'create', '--from', list, '--format', 'jsonl'], { group: true })
+    await running.seen(/"name":/)
+    const at = performance.now()
+    interruptGroup(running)
+    const { code, stdout, stderr } = await running.ended
+    await world.control('PUT', 'rate-limit', { requests: null })
+    expect(performance.now() - at).toBeLessThan(1500)
+    expect(code).toBe(130)
+    expect(stderr).toContain('to continue, run the same command again: what is done is not done again')
+    const done = jsonLines(stdout).length
+    const rest = await world.run(['claims', 'create', '--from', list, '--format', 'jsonl'])
+    expect(rest.code).toBe(0)
+    const before = Number(/open before (\d+)/.exec(rest.stderr)?.[1])
+    // A request that was on its way may have arrived.
+    expect(before).toBeGreaterThanOrEqual(done)
+    expect(before).toBeLessThanOrEqual(done + 16)
+    expect(jsonLines(rest.stdout)).toHaveLength(200)
+  })
+
+  test('Ctrl-C ends a run that waits for more lines, too', async () => {
+    const world = keyed()
+    const running = world.start(['claims', 'check', '--from', '-', '--format', 'jsonl'], {
+      group: true,
+      stdin: 'open',
+    })
+    running.type(`${world.domains(1)[0]}\n`)
+    await running.seen(/"name":/)
+    const at = performance.now()
+    interruptGroup(running)
+    expect((await running.ended).code).toBe(130)
+    expect(performance.now() - at).toBeLessThan(1500)
+  })
+
+  test('few open files are enough', async () => {
+    const world = keyed()
+    install(world)
+    const domains = world.domains(60)
+    const list = world.list('domains.txt', domains)
+    await world.run(['claims', 'create', '--from', list, '--quiet', '--format', 'tsv'])
+    const { code, stdout } = await world.script(
+      `ulimit -n 256; mailclaim claims check --from '${list}' --jobs 60 --format jsonl --quiet`,
+    )
+    expect(code).toBe(8)
+    const codes = jsonLines(stdout).map(({ findings }) => (findings as { code: string }[])[0]?.code)
+    expect(new Set(codes)).toEqual(new Set(['missing']))
+    expect(codes).toHaveLength(60)
+  })
+
+  test('every planted fault is named, and the summary counts right', async () => {
+    await checkWithFaults(await createServedWorld(['--auto-publish']), { domains: 60, zones: 4, each: 2 })
+  })
+})
+
+test('killed again and again, a run creates each domain exactly once', async () => {
+  const world = keyed()
+  const domains = world.domains(60)
+  const list = world.list('domains.txt', domains)
+  const words = ['claims', 'create', '--from', list, '--format', 'jsonl', '--jobs', '8']
+  type State = { claims: { total: number }; requests: { by_route: Record<string, number> } }
+  const before = (await world.control('GET', 'state')) as State
+  for (let kill = 0; kill < 10; kill += 1) {
+    const running = world.start(words)
+    const exit = await Promise.race([
+      running.ended,
+      new Promise((resolve) => setTimeout(() => resolve('late'), 80 + kill * 25 + Math.random() * 40)),
+    ])
+    if (exit !== 'late') break
+    running.child.kill('SIGKILL')
+    await running.ended
+  }
+  const { code, stdout, stderr } = await world.run(words)
+  expect(code, stderr).toBe(0)
+  expect(
+    jsonLines(stdout)
+      .map(({ name }) => name)
+      .toSorted(),
+  ).toEqual(domains.toSorted())
+  const after = (await world.control('GET', 'state')) as State
+  expect(after.claims.total - before.claims.total).toBe(60)
+  const claims = (await world.control('GET', 'claims')) as { claims: { name: string; domain_id: string }[] }
+  const created = claims.claims.filter(({ name }) => domains.includes(name))
+  expect(new Set(jsonLines(stdout).map(({ domain_id }) => domain_id))).toEqual(
+    new Set(created.map(({ domain_id }) => domain_id)),
+  )
+})
+
+describe('publishing', () => {
+  /** A program of the user's that tells the sandbox, with a line of its own. */
+  function publishers(world: ServedWorld): string {
+    install(world)
+    program(
+      join(world.home, 'bin'),
+      'publish',
+      `echo "at $MAILCLAIM_RECORD_ZONE"
+case "$MAILCLAIM_RECORD_NAME" in d2.*) exit 3;; esac
+exec curl -sS -f -o /dev/null -X PUT "${world.service.base_url}/_sandbox/dns/$MAILCLAIM_RECORD_NAME/TXT" --data "\\"$MAILCLAIM_RECORD_VALUE\\""`,
+    )
+    return join(world.home, 'bin', 'publish')
+  }
+
+  test('a program publishes the record of each domain, and one that fails stops no other', async () => {
+    const world = keyed()
+    const command = publishers(world)
+    const domains = world.domains(4)
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    const first = await world.run(['claims', 'publish', '--all', '--with', command, '--format', 'jsonl'])
+    expect(first.code).toBe(7)
+    expect(
+      jsonLines(first.stdout)
+        .map(({ name, ran, error }) => [name, ran, (error as { code: string } | undefined)?.code])
+        .toSorted(),
+    ).toEqual(domains.map((name, n) => (n === 2 ? [name, false, 'publish_failed'] : [name, true, undefined])))
+    for (const [n, domain] of domains.entries())
+      expect(first.stderr).toMatch(new RegExp(`^${domain}: publish: at w\\d+-${n}\\.com$`, 'm'))
+    const again = await world.run(['claims', 'publish', '--all', '--with', command, '--format', 'tsv'])
+    expect(again.stderr).toContain('nothing to do 3')
+  })
+
+  test('claim publishes for several, too', async () => {
+    const world = keyed()
+    const command = publishers(world)
+    const domains = world.domains(2)
+    const { code, stdout, stderr } = await world.run([
+      'claim',
+      ...domains,
+      '--publish',
+      command,
+      '--format',
+      'jsonl',
+    ])
+    expect(code, stderr).toBe(0)
+    expect(jsonLines(stdout).map(({ event }) => event)).toEqual(['completed', 'completed'])
+    expect(stderr).not.toContain('add to DNS')
+  })
+})
