@@ -42,15 +42,16 @@ const DOMAIN = 'known.example.com'
 /** No command may take longer, on a machine that is busy as well. */
 const LONGEST_MS = 20_000
 
-/** Every command of the program. The sandbox is no client, and prints only its own words. */
 /** A program of the user's that does nothing. */
 const HARMLESS: Programs = { run: async () => ({ kind: 'exited', code: 0 }) }
 
+/** Every command of the program. The sandbox is no client, and prints only its own words. */
 const CASES: readonly Case[] = [
   { command: 'login', asks: 'exchange', words: () => ['login', '--store', 'file', '--timeout', '3600'] },
   { command: 'auth token', asks: 'refresh', words: () => ['auth', 'token'] },
   { command: 'auth refresh', asks: 'refresh', words: () => ['auth', 'refresh'] },
   { command: 'auth status', asks: 'get', words: () => ['auth', 'status', '--online'] },
+  { command: 'auth rekey', asks: 'nothing', words: () => ['auth', 'rekey'] },
   { command: 'auth list', asks: 'nothing', words: () => ['auth', 'list'] },
   { command: 'auth switch', asks: 'nothing', words: () => ['auth', 'switch', 'default'] },
   { command: 'grants list', asks: 'get', words: () => ['grants', 'list'] },
