@@ -80,7 +80,7 @@ describe('name servers with different TXT records, without an expected value', (
       code: 'partial_propagation',
       details: { stale_glue: [{ host: 'ns2.example.com', glue: '192.0.2.3', own: ['192.0.2.2'] }] },
     })
-    expect(report.findings[0]?.fix).toContain('update the glue record at the registrar')
+    expect(report.findings[0]?.fix).toContain('at the registrar of example.com to 192.0.2.2')
   })
 
   test('are no finding if all have the same records', async () => {

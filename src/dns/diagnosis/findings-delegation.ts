@@ -3,10 +3,11 @@ import {
   groupByOutcome,
   type Observation,
   type ServerAtHost,
+  type StaleGlue,
   type UndelegatedZone,
   type ZoneObservations,
 } from '../observation/observations.ts'
-import { isRegistry, listedRegistry } from '../resolution/registry.ts'
+import { isRegistry, listedRegistry, registeredDomain } from '../resolution/registry.ts'
 import { isWithin, relativeName } from '../wire/name.ts'
 import { dnsHostsOf } from './dns-hosts.ts'
 import type { Finding } from './finding.ts'
@@ -17,6 +18,28 @@ export function delegationPlace({ parent }: ZoneObservations): string {
   return parent === undefined || parent.zone === '.' || isRegistry(parent.zone)
     ? 'at the registrar'
     : `in the zone ${parent.zone}`
+}
+
+/** The old addresses among these servers', and the servers at other addresses. */
+export function splitByGlue({ staleGlue = [] }: ZoneObservations, servers: readonly Observation[]) {
+  const at = (stale: StaleGlue, { host, server }: Observation) =>
+    stale.host === host && stale.glue === server?.address
+  return {
+    stale: staleGlue.filter((stale) => servers.some((server) => at(stale, server))),
+    others: servers.filter((server) => !staleGlue.some((stale) => at(stale, server))),
+  }
+}
+
+/** The parent zone sends resolvers to addresses that the hosts' own zones don't have. */
+export function glueFix({ parent }: ZoneObservations, stale: readonly StaleGlue[]): string {
+  const changes = stale.map(({ host, glue, own }) => {
+    const [holder, place] =
+      parent === undefined || isRegistry(parent.zone)
+        ? ['the registry', `at the registrar of ${registeredDomain(host, parent?.zone ?? '.')}`]
+        : [parent.zone, `in the zone ${parent.zone}`]
+    return `${holder} still has the old address ${glue} for ${host}, so change the glue (host record) ${place} to ${own.join(', ')}`
+  })
+  return `Waiting won't help: ${changes.join('; ')}`
 }
 
 /** The NS records of a zone file in which the dot after the host is missing, so the zone was appended (RFC 1035 section 5.1). */

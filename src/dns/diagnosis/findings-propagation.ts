@@ -9,6 +9,7 @@ import {
 import { groupByTxtSet, isNewer, serialOf } from '../observation/txt-groups.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
+import { glueFix, splitByGlue } from './findings-delegation.ts'
 import { listValues } from './labels.ts'
 import { join, quote, type Text, text, unquoted } from './text.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
@@ -20,10 +21,7 @@ export function partialPropagation(
   withoutRecord: readonly Observation[],
 ): Finding {
   const disjoint = disjointNsSets(withRecord, withoutRecord)
-  const glue = observations.staleGlue ?? []
-  const copies = withoutRecord.filter(
-    ({ host, server }) => !glue.some((stale) => stale.host === host && stale.glue === server?.address),
-  )
+  const { stale: glue, others: copies } = splitByGlue(observations, withoutRecord)
   const isLagging = !disjoint && copies.length > 0 && lagOf(withRecord, copies) === 'behind'
   // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
   const refresh = copies.flatMap((server) => server.soa?.refresh ?? [])
@@ -38,7 +36,7 @@ export function partialPropagation(
       withoutRecord.map((server) => describeServerAndFault(observations, server)),
       ', ',
     )}`,
-    fix: advice(observations, { disjoint, withRecord, withoutRecord, copies, wrong }),
+    fix: advice(observations, { disjoint, withRecord, withoutRecord, glue, copies, wrong }),
     ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
     details: {
       with: withRecord.map((server) => ({ ...identify(server), serial: serialOf(server) })),
@@ -56,13 +54,12 @@ export function partialPropagation(
 
 /** The name servers have different TXT records at the name; undefined if they agree. */
 export function differingServers(observations: ZoneObservations): Finding | undefined {
-  const { name, zone, servers, staleGlue = [] } = observations
+  const { name, zone, servers } = observations
   const [newest, ...others] = groupByTxtSet(servers)
   if (newest === undefined || others.length === 0) return undefined
   const groups = [newest, ...others]
   const older = others.flat()
-  const isStale = ({ host, server }: Observation) =>
-    staleGlue.some((stale) => stale.host === host && stale.glue === server?.address)
+  const { stale: glue, others: copies } = splitByGlue(observations, older)
   const disjoint = disjointNsSets(newest, older)
   const listed = (group: readonly Observation[]) => group.map(describeServer).join(', ')
   return {
@@ -72,18 +69,19 @@ export function differingServers(observations: ZoneObservations): Finding | unde
       groups.map((group) => text`${listValues(group[0]?.values ?? [])} at ${listed(group)}`),
       '; ',
     )}`,
-    fix: older.every(isStale)
-      ? glueFix(staleGlue)
-      : disjoint
-        ? `The name servers belong to two different zones: one lists only ${disjoint.with.join(', ')}, the other only ${disjoint.without.join(', ')}. Waiting won't help. Make every change in both places, or remove one set from the delegation`
-        : [...(staleGlue.length > 0 ? [glueFix(staleGlue)] : []), copyFix(newest, older)].join('. '),
+    fix:
+      copies.length === 0
+        ? glueFix(observations, glue)
+        : disjoint
+          ? `The name servers belong to two different zones: one lists only ${disjoint.with.join(', ')}, the other only ${disjoint.without.join(', ')}. Waiting won't help. Make every change in both places, or remove one set from the delegation`
+          : [...(glue.length > 0 ? [glueFix(observations, glue)] : []), copyFix(newest, older)].join('. '),
     details: {
       groups: groups.map((group) => ({
         values: decodeValues(group[0]?.values ?? []),
         servers: group.map((server) => ({ ...identify(server), serial: serialOf(server) })),
       })),
       ...(disjoint ? { apart: [disjoint.with, disjoint.without] } : {}),
-      ...(staleGlue.length > 0 ? { stale_glue: staleGlue } : {}),
+      ...(glue.length > 0 ? { stale_glue: glue } : {}),
     },
   }
 }
@@ -99,15 +97,6 @@ function copyFix(newest: readonly Observation[], older: readonly Observation[]):
     : LAG_FIXES[lag]
 }
 
-/** The parent zone sends resolvers to an address that the zone itself doesn't have. */
-function glueFix(stale: readonly StaleGlue[]): string {
-  const hosts = stale.map(
-    ({ host, glue, own }) =>
-      `${host} is ${glue} at the registrar (glue record) but ${own.join(', ')} in the zone`,
-  )
-  return `${hosts.join('; ')}. Waiting won't help: update the glue record at the registrar`
-}
-
 /** What to do, the most certain cause first. @param copies the servers without the record whose address is right. */
 function advice(
   observations: Observations,
@@ -115,17 +104,17 @@ function advice(
     disjoint: DisjointNsSets | undefined
     withRecord: readonly Observation[]
     withoutRecord: readonly Observation[]
+    glue: readonly StaleGlue[]
     copies: readonly Observation[]
     wrong: readonly Observation[]
   },
 ): Text {
-  const { disjoint, withRecord, withoutRecord, copies, wrong } = seen
-  const glue = observations.staleGlue ?? []
-  if (copies.length === 0) return glueFix(glue)
+  const { disjoint, withRecord, withoutRecord, glue, copies, wrong } = seen
+  if (copies.length === 0) return glueFix(observations, glue)
   if (disjoint) return disjointFix(disjoint)
   if (wrong.length > 0)
     return text`Waiting won't help: correct the value at ${wrong.map(({ host }) => host).join(', ')}: ${unquoted(observations.expected)}`
-  if (glue.length > 0) return `${glueFix(glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
+  if (glue.length > 0) return `${glueFix(observations, glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
   return (
     possiblyStaleGlueFix(observations, withRecord, withoutRecord) ??
     LAG_FIXES[lagOf(withRecord, withoutRecord)]

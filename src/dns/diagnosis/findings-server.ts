@@ -1,6 +1,11 @@
 import { isIPv6 } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
-import { groupByOutcome, type Observation, type ZoneObservations } from '../observation/observations.ts'
+import {
+  groupByOutcome,
+  type Observation,
+  type StaleGlue,
+  type ZoneObservations,
+} from '../observation/observations.ts'
 import { listedRegistry } from '../resolution/registry.ts'
 import { hasText } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
@@ -8,9 +13,11 @@ import {
   aliasedNameServers,
   delegationNotChecked,
   delegationPlace,
+  glueFix,
   missingDots,
   noNameservers,
   parentChildMismatch,
+  splitByGlue,
 } from './findings-delegation.ts'
 import { filterFindings, tcpBlocked } from './findings-transport.ts'
 import { LEAVE_INTERCEPTION } from './labels.ts'
@@ -154,6 +161,51 @@ function notAuthoritative(observations: ZoneObservations, servers: readonly Obse
   }
 }
 
+/**
+ * What to do about addresses that don't answer as they should: correct the glue where it is old, and for the others what
+ * `fix` says, which is given how to take them out of use.
+ */
+function fixAddresses(
+  observations: ZoneObservations,
+  servers: readonly Observation[],
+  fix: (others: readonly Observation[], removal: string) => string,
+): Pick<Finding, 'fix' | 'details'> {
+  const { stale, others } = splitByGlue(observations, servers)
+  const { withRecord, withoutRecord } = groupByOutcome(observations.servers)
+  const serving = new Set([...withRecord, ...withoutRecord].map(({ host }) => host))
+  // A host that serves the zone at another address has to stay.
+  const isKept = others.some(({ host }) => serving.has(host))
+  const place = `${delegationPlace(observations)} and in the zone itself`
+  const removal = isKept
+    ? others
+        .map(({ host, server }) =>
+          serving.has(host)
+            ? `remove the address ${server?.address} from the A/AAAA records and the glue of ${host}`
+            : `remove ${host} from the NS records ${place}`,
+        )
+        .join(', and ')
+    : `remove ${others.length === 1 ? 'it' : 'them'} from the NS records of ${observations.zone}, ${place}`
+  return {
+    fix: [
+      ...(stale.length > 0 ? [glueFix(observations, stale)] : []),
+      ...(others.length > 0 ? [fix(others, removal)] : []),
+    ].join('. '),
+    details: {
+      zone: observations.zone,
+      servers: serverEvidence(servers),
+      ...(stale.length > 0 ? { stale_glue: stale } : {}),
+    },
+  }
+}
+
+/** Whether the parent zone leads to old addresses only, and no resolver gets the record. */
+function isCutOff({ parent, resolvers }: ZoneObservations, stale: readonly StaleGlue[]): boolean {
+  return (
+    parent?.hosts.every((host) => stale.some((old) => old.host === host)) === true &&
+    resolvers.every(({ outcome }) => outcome !== 'match')
+  )
+}
+
 function lameServers(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
   const one = servers.length === 1
   const said = [
@@ -169,10 +221,14 @@ function lameServers(observations: ZoneObservations, servers: readonly Observati
   ]
   return {
     code: 'lame_nameserver',
-    severity: all ? 'error' : 'warning',
+    severity: all || isCutOff(observations, splitByGlue(observations, servers).stale) ? 'error' : 'warning',
     message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
-    fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or remove ${one ? 'it' : 'them'} from the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
-    details: { zone: observations.zone, servers: serverEvidence(servers) },
+    ...fixAddresses(
+      observations,
+      servers,
+      (others, removal) =>
+        `Have ${others.length === 1 ? 'that server' : 'those servers'} load the zone ${observations.zone}, or ${removal}`,
+    ),
   }
 }
 
@@ -216,7 +272,9 @@ function notQueried(observations: ZoneObservations, servers: readonly Observatio
 
 function unreachable(observations: ZoneObservations, dead: readonly Observation[], all: boolean): Finding {
   const common = { code: 'nameserver_unreachable', details: { servers: serverEvidence(dead) } } as const
-  if (all) return { ...common, severity: 'error', ...nobodyAnswers(observations, dead), certain: false }
+  const { stale, others } = splitByGlue(observations, dead)
+  if (all && others.length > 0)
+    return { ...common, severity: 'error', ...nobodyAnswers(observations, dead), certain: false }
   if (isOwnIpv6(observations, dead))
     return {
       ...common,
@@ -237,11 +295,15 @@ function unreachable(observations: ZoneObservations, dead: readonly Observation[
         : "can't be reached"
   return {
     ...common,
-    severity: 'warning',
+    severity: all || isCutOff(observations, stale) ? 'error' : 'warning',
     message: `${listServers(dead)} ${what}${dots === undefined ? '' : `. ${dots.message}`}`,
-    fix:
-      dots?.fix ??
-      `Verification may fail if it queries ${dead.length === 1 ? 'this server: have it repaired, or remove it' : 'one of these servers: have them repaired, or remove them'} from the NS records`,
+    ...fixAddresses(
+      observations,
+      dead,
+      (others, removal) =>
+        dots?.fix ??
+        `Verification may fail if it queries ${others.length === 1 ? 'this server: have it' : 'one of these servers: have them'} repaired, or ${removal}`,
+    ),
   }
 }
 

@@ -92,7 +92,7 @@ export async function gatherObservations<Expected extends string | null>(
 
   const seen = await resolveAliases(survey.seen(), located, name, expected, context)
   const servers = seen.servers.toSorted(byHost)
-  const { withRecord, withoutRecord, silent } = groupByOutcome(servers)
+  const { withRecord, withoutRecord, lame, silent } = groupByOutcome(servers)
   const registryAnswers = located.registryAnswers ?? []
   const locateFilter = createFilterLookup(zone, servers, registryAnswers, otherContext)
   // Its probes run while the resolvers are asked.
@@ -135,7 +135,8 @@ export async function gatherObservations<Expected extends string | null>(
     .catch(() => undefined)
   const [newest = [], ...older] = groupByTxtSet(servers)
   const [current, outdated] = expected === null ? [newest, older.flat()] : [withRecord, withoutRecord]
-  const glue = findStaleGlue(located, current, outdated, otherContext)
+  const suspects = [...(current.length > 0 ? outdated : []), ...lame, ...silent]
+  const glue = findStaleGlue(located, suspects, [...current, ...outdated][0]?.server, otherContext)
   glue.catch(() => undefined)
   const undelegated = findUndelegatedZone(located, servers, { name, expected }, otherContext)
   undelegated.catch(() => undefined)
@@ -168,7 +169,7 @@ export async function gatherObservations<Expected extends string | null>(
     childHosts: survey.childHosts(),
     hostAliases: survey.hostAliases,
     unconfirmed: survey.unconfirmed,
-    staleGlue: outdated.length > 0 ? await glue : [],
+    staleGlue: await glue,
     undelegated: await undelegated,
     alias: seen.alias,
     resolvers: seenByResolvers,

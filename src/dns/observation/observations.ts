@@ -111,12 +111,12 @@ export interface ProbeResult {
   readonly coversName: boolean
 }
 
-/** A name server's address in the parent zone (glue) that differs from those in the zone itself. */
+/** A name server's address in the parent zone (glue) that differs from those in the zone of its name. */
 export interface StaleGlue {
   readonly host: string
   /** The address in the parent zone. */
   readonly glue: string
-  /** The addresses in the zone itself; at least one. */
+  /** The addresses in the zone of its name; at least one. */
   readonly own: readonly string[]
 }
 
@@ -155,7 +155,8 @@ export interface Observations<Expected extends string | null = string> {
   readonly hostAliases?: ReadonlyMap<string, string>
   /** See `NameServerSurvey`. */
   readonly unconfirmed?: readonly AddressClaim[]
-  /** Looked for if some servers lack a record that others have, or without an expected value if their TXT sets differ. */
+  /** Looked for if some servers lack a record that others have (without an expected value: if their TXT sets differ), don't
+   * serve the zone, or don't answer. */
   readonly staleGlue?: readonly StaleGlue[]
   readonly undelegated?: UndelegatedZone | undefined
   readonly alias: AliasPath | undefined

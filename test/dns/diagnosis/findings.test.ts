@@ -649,7 +649,7 @@ describe('servers with different answers', () => {
       expect(verdict).toBe('fix')
       expect(findings).toMatchObject([{ code: 'partial_propagation', severity: 'error' }])
       expect(findings[0]?.fix).toContain(
-        'ns2.example.com is 192.0.2.2 at the registrar (glue record) but 192.0.2.22 in the zone',
+        'old address 192.0.2.2 for ns2.example.com, so change the glue (host record) at the registrar of example.com to 192.0.2.22',
       )
       expect(findings[0]?.evidence).not.toHaveProperty('seconds_left')
     })
@@ -662,7 +662,7 @@ describe('servers with different answers', () => {
       ]
       const { verdict, findings } = diagnosed(observations({ servers, staleGlue: [stale] }))
       expect(verdict).toBe('wait')
-      expect(findings[0]?.fix).toMatch(/update the glue record at the registrar\. Wait until/)
+      expect(findings[0]?.fix).toMatch(/at the registrar of example\.com to 192\.0\.2\.22\. Wait until/)
     })
   })
 
