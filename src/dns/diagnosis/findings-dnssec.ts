@@ -16,8 +16,8 @@ export function dnssecFindings(observations: ZoneObservations): Finding[] {
   if (dnssec?.wrongClock === true && failing.length === 0) return [wrongClock(observations, dnssec)]
   const cause = dnssec === undefined ? undefined : causeOf(dnssec, observations)
   if (cause !== undefined) return [bogus(observations, cause, failing)]
-  const outdated = outdatedCause(observations)
-  if (outdated !== undefined) return [bogus(observations, outdated, failing, 'some')]
+  const partial = partialCause(observations)
+  if (partial !== undefined) return [bogus(observations, partial, failing, 'some')]
   if (groupByOutcome(observations.servers).withRecord.length === 0) return []
   if (failing.length > 0)
     return failing.map((resolver) => bogus(observations, saidBy(observations, resolver), [resolver]))
@@ -43,7 +43,16 @@ const day = (seconds: number | undefined) =>
   seconds === undefined ? '' : new Date(seconds * 1000).toISOString().slice(0, 10)
 
 /** What is wrong with the keys or signatures; undefined if nothing is. */
-function causeOf({ state, date, keyTags }: DnssecObservation, { zone }: ZoneObservations): Cause | undefined {
+function causeOf(
+  { state, date, keyTags, unsignedTxt }: DnssecObservation,
+  { name, zone }: ZoneObservations,
+): Cause | undefined {
+  if (unsignedTxt)
+    return {
+      reason: 'signature_missing',
+      message: `The TXT records at ${name} have no signature (RRSIG), while the SOA record of ${zone} has one`,
+      fix: `Have the DNS provider sign the zone ${zone} again; its DS record is right`,
+    }
   const ds = `${keyTags.length === 1 ? 'The DS record' : 'The DS records'} of ${zone} at the registry (key tag ${keyTags.join(', ')})`
   switch (state) {
     case 'no-key':
@@ -95,14 +104,15 @@ const SIGNATURE_REASONS = {
   'no-signature': 'signature_missing',
   expired: 'signature_expired',
   'not-yet-valid': 'signature_not_yet_valid',
+  'other-keys': 'other_keys',
 } as const
 
 /** Only some servers have invalid signatures, such as a copy of the zone that is no longer updated. */
-function outdatedCause({ dnssec, servers, zone }: ZoneObservations): Cause | undefined {
-  const outdated = dnssec?.outdated ?? []
-  const [first] = outdated
+function partialCause({ dnssec, servers, zone }: ZoneObservations): Cause | undefined {
+  const invalid = dnssec?.invalid ?? []
+  const [first] = invalid
   if (first === undefined) return undefined
-  const names = outdated.map(({ server }) => {
+  const names = invalid.map(({ server }) => {
     const host = servers.find((other) => other.server?.address === server.address)?.host
     return host === undefined ? formatDnsAddress(server) : `${host} (${formatDnsAddress(server)})`
   })
@@ -110,11 +120,12 @@ function outdatedCause({ dnssec, servers, zone }: ZoneObservations): Cause | und
     'no-signature': 'are missing',
     expired: `expired on ${day(first.date)}`,
     'not-yet-valid': `aren't valid until ${day(first.date)}`,
+    'other-keys': 'are made with keys that neither the DS record nor the other name servers have',
   }[first.state]
   return {
     reason: SIGNATURE_REASONS[first.state],
     message: `The DNSSEC signatures of ${zone} at ${names.join(', ')} ${what}; those at the other name servers are valid`,
-    fix: `Have ${names.length === 1 ? 'this server' : 'these servers'} copy the zone ${zone} again, or remove ${names.length === 1 ? 'it' : 'them'} from the zone's NS records`,
+    fix: `${first.state === 'other-keys' ? `Have all DNS providers of ${zone} publish each other's keys (DNSKEY), and add the DS record of each at the registrar;` : `Have ${names.length === 1 ? 'this server' : 'these servers'} copy the zone ${zone} again,`} or remove ${names.length === 1 ? 'it' : 'them'} from the zone's NS records`,
   }
 }
 
@@ -135,9 +146,16 @@ function saidBy(observations: ZoneObservations, resolver: ResolverObservation): 
   const other = target !== undefined && !isWithin(target, observations.zone)
   const zones = `${observations.zone}${other ? `, or of the zone of ${target}` : ''}`
   const why = EXTENDED_ERRORS[resolver.extendedError?.code ?? -1]
+  const because = why === undefined ? '' : `: ${why}`
+  if (observations.dnssec?.state === 'ok' && !other)
+    return {
+      reason: 'rejected',
+      message: `At least one DNSSEC signature of ${zones} is invalid${because}`,
+      fix: `Have the DNS provider sign the zone ${zones} again; the DS record at the registry matches its key`,
+    }
   return {
     reason: 'rejected',
-    message: `The DNSSEC signatures of ${zones}${other ? ',' : ''} are invalid${why === undefined ? '' : `: ${why}`}`,
+    message: `The DNSSEC signatures of ${zones}${other ? ',' : ''} are invalid${because}`,
     fix: `Fix the DNSSEC of ${zones}: have the zone signed again, or correct or remove the DS record at the registrar`,
   }
 }
@@ -166,7 +184,7 @@ function bogus(
       zone: observations.zone,
       key_tags: [...(observations.dnssec?.keyTags ?? [])],
       ...(where === 'some'
-        ? { servers: observations.dnssec?.outdated?.map(({ server }) => formatDnsAddress(server)) }
+        ? { servers: observations.dnssec?.invalid?.map(({ server }) => formatDnsAddress(server)) }
         : {}),
       resolvers: failing.map((resolver) => ({
         resolver: formatDnsAddress(resolver.resolver),

@@ -114,7 +114,8 @@ export async function gatherObservations<Expected extends string | null>(
     const answering = [...withRecord, ...withoutRecord].flatMap(({ server }) => server ?? [])
     const [best, ...others] = uniqueAddresses(answering)
     const known = best && (await signers)
-    const observed = known && (await observeDnssec(zone, known.signers, [best, ...others], otherContext))
+    const observed =
+      known && (await observeDnssec({ name, zone }, known.signers, [best, ...others], otherContext))
     const isOutdated = observed?.state === 'expired' || observed?.state === 'not-yet-valid'
     return isOutdated && known?.state === observed.state
       ? { ...observed, wrongClock: true as const }

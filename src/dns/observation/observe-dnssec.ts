@@ -23,14 +23,19 @@ export interface DnssecObservation {
   readonly date: number | undefined
   /** By this machine's clock, the parent zone's signatures aren't valid either: the clock is wrong. */
   readonly wrongClock?: true
-  /** The servers whose signatures aren't valid today, if those of another server are. */
-  readonly outdated?: readonly OutdatedSignatures[]
+  /** The servers whose signatures aren't valid, if those of another server are. */
+  readonly invalid?: readonly InvalidSignatures[]
+  /** The name has TXT records without a signature, while the zone's SOA record has one. */
+  readonly unsignedTxt?: true
 }
 
-/** A server with signatures that aren't valid today. */
-export interface OutdatedSignatures {
+/** By the dates of signatures. */
+type DateState = 'ok' | 'no-signature' | 'expired' | 'not-yet-valid'
+
+/** A server with signatures that aren't valid: by their dates, or (`other-keys`) made with keys that no DS record covers. */
+export interface InvalidSignatures {
   readonly server: DnsAddress
-  readonly state: 'no-signature' | 'expired' | 'not-yet-valid'
+  readonly state: Exclude<DateState, 'ok'> | 'other-keys'
   readonly date: number | undefined
 }
 
@@ -44,7 +49,7 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
 /** The DS records in the parent zone, and whether the parent's signatures of them are valid today. */
 export interface SignedDelegation {
   readonly signers: readonly DelegationSigner[]
-  readonly state: OutdatedSignatures['state'] | 'ok'
+  readonly state: DateState
 }
 
 /** The DS records of the zone in its parent zone; undefined if nobody could be asked. */
@@ -74,12 +79,13 @@ export async function observeDelegationSigners(
 }
 
 /**
- * Compares the DS records with the keys at one server that has any, and checks the dates of the signatures at each server.
+ * Compares the DS records with the keys at one server that has any, checks the dates and keys of the SOA record's signatures
+ * at each server, and looks for a signature of the name's TXT records.
  *
- * @param servers authoritative for the zone.
+ * @param servers authoritative for the zone; the first one is asked for the TXT records.
  */
 export async function observeDnssec(
-  zone: string,
+  { name, zone }: { readonly name: string; readonly zone: string },
   signers: readonly DelegationSigner[],
   servers: readonly [DnsAddress, ...DnsAddress[]],
   context: ResolutionContext,
@@ -92,42 +98,78 @@ export async function observeDnssec(
   if (supported.length === 0) return { state: 'unsigned', keyTags, date: undefined }
   const { clock } = context.effects
   const deadline = Math.min(context.deadline, clock.monotonic() + DNSSEC_MS)
-  const askSigned = async (server: DnsAddress, type: 'DNSKEY' | 'SOA') =>
-    messageOf(await ask(server, { name: zone, type }, { deadline, dnssecOk: true }, context.effects))
+  const askSigned = async (server: DnsAddress, type: 'DNSKEY' | 'SOA' | 'TXT') => {
+    const question = { name: type === 'TXT' ? name : zone, type }
+    const message = messageOf(await ask(server, question, { deadline, dnssecOk: true }, context.effects))
+    // A truncated answer may lack the matching key.
+    return message?.aa === true && message.rcode === 'NOERROR' && !message.tc ? message : undefined
+  }
+  const readKeys = async (server: DnsAddress) => {
+    const message = await askSigned(server, 'DNSKEY')
+    return message && pick(message, 'DNSKEY')
+  }
   const now = Math.floor(clock.now() / 1000)
-  const [keys, ...dated] = await Promise.all([
-    askSigned(servers[0], 'DNSKEY'),
+  const [firstKeys, txt, ...dated] = await Promise.all([
+    readKeys(servers[0]),
+    askSigned(servers[0], 'TXT'),
     ...servers.slice(0, MAX_SIGNATURES).map(async (server) => {
       const soa = await askSigned(server, 'SOA')
       // Answers without EDNS have no signatures.
-      if (soa?.aa !== true || soa.rcode !== 'NOERROR' || soa.tc || !soa.edns) return []
+      if (soa?.edns !== true) return []
       const signatures = pick(soa, 'RRSIG').filter(({ covers }) => covers === 'SOA')
-      return [{ server, ...signatureState(signatures, now) }]
+      return [{ server, signatures, ...signatureState(signatures, now) }]
     }),
   ])
   const states = dated.flat()
-  const keysOf = (message: Message | undefined) =>
-    // A truncated answer may lack the matching key.
-    message?.aa !== true || message.tc || message.rcode !== 'NOERROR' ? undefined : pick(message, 'DNSKEY')
-  // If the first server's copy isn't signed, that of another provider may be.
+  if (firstKeys === undefined) return undefined
+  const hasSigner = (keys: readonly ZoneKey[]) =>
+    supported.some((signer) => keys.some((key) => isDigestOf(signer, key, zone)))
+  const signedByOthers = (keys: readonly ZoneKey[]) =>
+    states.filter(({ state, signatures }) => state === 'ok' && !signatures.some((one) => isMadeBy(one, keys)))
+  // If the first server's copy isn't signed, or no DS record covers its keys, that of another provider may be right.
   const signed =
     states.find(({ state }) => state === 'ok') ?? states.find(({ state }) => state !== 'no-signature')
-  const firstKeys = keysOf(keys)
-  const zoneKeys =
-    firstKeys?.length === 0 && signed !== undefined
-      ? keysOf(await askSigned(signed.server, 'DNSKEY'))
-      : firstKeys
+  const others = firstKeys.length === 0 ? [signed] : hasSigner(firstKeys) ? [] : signedByOthers(firstKeys)
+  const other = others.find((one) => one !== undefined && one.server !== servers[0])
+  const otherKeys = other && (await readKeys(other.server))
+  const isOther = other !== undefined && (firstKeys.length === 0 || (otherKeys && hasSigner(otherKeys)))
+  const zoneKeys = isOther ? otherKeys : firstKeys
   if (zoneKeys === undefined) return undefined
   if (zoneKeys.length === 0) return { state: 'no-key', keyTags, date: undefined }
-  if (!supported.some((signer) => zoneKeys.some((key) => isDigestOf(signer, key, zone))))
-    return { state: 'wrong-ds', keyTags, date: undefined }
+  if (!hasSigner(zoneKeys)) return { state: 'wrong-ds', keyTags, date: undefined }
   const best = signed ?? states[0]
   if (best === undefined) return undefined
-  const outdated =
-    best.state === 'ok'
-      ? states.flatMap(({ server, state, date }) => (state === 'ok' ? [] : [{ server, state, date }]))
-      : []
-  return { keyTags, state: best.state, date: best.date, ...(outdated.length > 0 ? { outdated } : {}) }
+  // During a key rollover, a copy that is behind or ahead still shares a key, and a DS record covers one of its keys.
+  const isForeign = (keys: readonly ZoneKey[] | undefined) =>
+    keys !== undefined &&
+    !(hasSigner(keys) && keys.some((key) => zoneKeys.some((one) => isSameKey(one, key))))
+  const foreign = await Promise.all(
+    signedByOthers(zoneKeys).map(async ({ server }) =>
+      isForeign(server === servers[0] ? firstKeys : await readKeys(server)) ? [server] : [],
+    ),
+  )
+  const invalid: InvalidSignatures[] = [
+    ...states.flatMap(({ server, state, date }) => (state === 'ok' ? [] : [{ server, state, date }])),
+    ...foreign.flat().map((server) => ({ server, state: 'other-keys' as const, date: undefined })),
+  ]
+  return {
+    keyTags,
+    state: best.state,
+    date: best.date,
+    ...(best.state === 'ok' && invalid.length > 0 ? { invalid } : {}),
+    ...(states[0]?.server === servers[0] && states[0].state === 'ok' && lacksSignature(txt, name)
+      ? { unsignedTxt: true }
+      : {}),
+  }
+}
+
+/** Whether an answer has TXT records at the name itself, but no signature of them. */
+function lacksSignature(message: Message | undefined, name: string): boolean {
+  return (
+    message?.edns === true &&
+    message.answers.some((record) => record.type === 'TXT' && record.name === name) &&
+    !pick(message, 'RRSIG').some((record) => record.covers === 'TXT' && record.name === name)
+  )
 }
 
 function messageOf(reply: Reply): Message | undefined {
@@ -140,6 +182,24 @@ function pick<T extends 'DS' | 'DNSKEY' | 'RRSIG'>(message: Message, type: T) {
   )
 }
 
+function isMadeBy({ keyTag, algorithm }: Signature, keys: readonly ZoneKey[]): boolean {
+  return keys.some((key) => key.algorithm === algorithm && keyTagOf(key) === keyTag)
+}
+
+function isSameKey(one: ZoneKey, other: ZoneKey): boolean {
+  return one.algorithm === other.algorithm && Buffer.from(one.key).equals(other.key)
+}
+
+/** RFC 4034 appendix B. */
+function keyTagOf(key: ZoneKey): number {
+  const sum = keyData(key).reduce((total, byte, index) => total + (index % 2 === 0 ? byte << 8 : byte), 0)
+  return (sum + (sum >>> 16)) & 0xffff
+}
+
+/** RFC 4034 section 2.1. */
+const keyData = ({ flags, algorithm, key }: ZoneKey) =>
+  Buffer.concat([Buffer.from([flags >> 8, flags & 0xff, 3, algorithm]), key])
+
 /** RFC 4034 section 5.1.4. */
 function isDigestOf(signer: DelegationSigner, key: ZoneKey, zone: string): boolean {
   const algorithm = DIGESTS[signer.digestType]
@@ -147,9 +207,8 @@ function isDigestOf(signer: DelegationSigner, key: ZoneKey, zone: string): boole
   const owner = zone
     .split('.')
     .flatMap((label) => [Buffer.from([label.length]), Buffer.from(label, 'latin1')])
-  const head = Buffer.from([key.flags >> 8, key.flags & 0xff, 3, key.algorithm])
   const digest = createHash(algorithm)
-    .update(Buffer.concat([...owner, Buffer.from([0]), head, key.key]))
+    .update(Buffer.concat([...owner, Buffer.from([0]), keyData(key)]))
     .digest()
   return digest.equals(signer.digest)
 }
@@ -158,7 +217,7 @@ function isDigestOf(signer: DelegationSigner, key: ZoneKey, zone: string): boole
 function signatureState(
   signatures: readonly Signature[],
   now: number,
-): { state: OutdatedSignatures['state'] | 'ok'; date: number | undefined } {
+): { state: DateState; date: number | undefined } {
   const until = (time: number) => (time - now) | 0
   if (signatures.length === 0) return { state: 'no-signature', date: undefined }
   if (signatures.some(({ inception, expiration }) => until(inception) <= 0 && until(expiration) >= 0))

@@ -56,6 +56,7 @@ export interface ZoneKey {
 export interface Signature {
   readonly type: 'RRSIG'
   readonly covers: string
+  readonly algorithm: number
   readonly keyTag: number
   readonly inception: number
   readonly expiration: number
@@ -289,8 +290,8 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: 'DNSKEY', flags, algorithm, key }
     }
     case 'RRSIG': {
-      const { typeCovered, keyTag, inception, expiration } = record.data
-      return { ...base, type: 'RRSIG', covers: typeCovered, keyTag, inception, expiration }
+      const { typeCovered, algorithm, keyTag, inception, expiration } = record.data
+      return { ...base, type: 'RRSIG', covers: typeCovered, algorithm, keyTag, inception, expiration }
     }
     default:
       return undefined

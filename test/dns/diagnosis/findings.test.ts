@@ -1119,17 +1119,48 @@ describe('DNSSEC', () => {
   })
 
   test('expired signatures at one server are a warning that names it', () => {
-    const outdated = [
+    const invalid = [
       { server: { address: '192.0.2.2', port: 53 }, state: 'expired' as const, date: 1_700_000_000 },
     ]
     const { verdict, findings } = diagnosed(
-      observations({ servers: [match(), match(second)], dnssec: { ...dnssec('ok'), outdated } }),
+      observations({ servers: [match(), match(second)], dnssec: { ...dnssec('ok'), invalid } }),
     )
     expect(verdict).toBe('ready_with_warning')
     expect(findings).toMatchObject([
       { code: 'dnssec_bogus', severity: 'warning', evidence: { reason: 'signature_expired' } },
     ])
     expect(findings[0]?.message).toContain('at ns2.example.com (192.0.2.2) expired on 2023-11-14')
+  })
+
+  test('keys at one server that no DS record covers are a warning that names it, or an error if a resolver fails', () => {
+    const invalid = [{ server: second.server, state: 'other-keys' as const, date: undefined }]
+    const world = { servers: [match(), match(second)], dnssec: { ...dnssec('ok'), invalid } }
+    const { verdict, findings } = diagnosed(observations(world))
+    expect(verdict).toBe('ready_with_warning')
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus', evidence: { reason: 'other_keys' } }])
+    expect(findings[0]?.message).toContain('at ns2.example.com (192.0.2.2) are made with keys that neither')
+    const rejecting = resolver({ outcome: 'servfail', withCheckingDisabled: match() })
+    expect(diagnosed(observations({ ...world, resolvers: [rejecting] })).verdict).toBe('fix')
+  })
+
+  test('a missing signature of the TXT records alone is named, and the DS record is right', () => {
+    const { verdict, findings } = diagnosed(
+      observations({ dnssec: { ...dnssec('ok'), unsignedTxt: true as const } }),
+    )
+    expect(verdict).toBe('fix')
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus', evidence: { reason: 'signature_missing' } }])
+    expect(findings[0]?.message).toContain('The TXT records at example.com have no signature')
+    expect(findings[0]?.fix).toMatch(
+      /^Have the DNS provider sign the zone example\.com again; its DS record is right/,
+    )
+  })
+
+  test('a resolver that rejects a zone whose DS record matches its key does not cast doubt on the DS record', () => {
+    const rejecting = resolver({ outcome: 'servfail', withCheckingDisabled: match() })
+    const { findings } = diagnosed(observations({ dnssec: dnssec('ok'), resolvers: [rejecting] }))
+    expect(findings).toMatchObject([{ code: 'dnssec_bogus', evidence: { reason: 'rejected' } }])
+    expect(findings[0]?.message).toContain('At least one DNSSEC signature of example.com is invalid')
+    expect(findings[0]?.fix).not.toContain('remove the DS record')
   })
 
   test('a resolver that returns the record is mentioned', () => {

@@ -35,7 +35,12 @@ const soa: packet.Answer = {
 }
 
 /** Virtual time starts in 1970, so dates are seconds from the start. */
-const dated = (typeCovered: 'SOA' | 'DS', inception: number, expiration: number): packet.Answer => ({
+const dated = (
+  typeCovered: 'SOA' | 'DS' | 'TXT',
+  inception: number,
+  expiration: number,
+  keyTag = 60485,
+): packet.Answer => ({
   type: 'RRSIG',
   name: ZONE,
   ttl: 60,
@@ -46,7 +51,7 @@ const dated = (typeCovered: 'SOA' | 'DS', inception: number, expiration: number)
     originalTTL: 60,
     expiration: expiration >>> 0,
     inception: inception >>> 0,
-    keyTag: 60485,
+    keyTag,
     signersName: ZONE,
     signature: Buffer.alloc(8),
   },
@@ -74,6 +79,27 @@ function server(signatures: packet.Answer[], keys = true): (asked: Asked) => Fak
   })
 }
 
+const dnskey = (key: string): packet.Answer => ({
+  type: 'DNSKEY',
+  name: ZONE,
+  ttl: 60,
+  data: { flags: 256, algorithm: 5, key: Buffer.from(key, 'base64') },
+})
+
+/** A server with these keys, whose SOA and TXT records are signed with the key of this tag. */
+const keyed =
+  (keys: readonly string[], keyTag: number, txtSignatures = [dated('TXT', -DAY, DAY, keyTag)]) =>
+  ({ type }: Asked): FakeReply => ({
+    flags: AA,
+    additionals: [EDNS],
+    answers:
+      {
+        SOA: [soa, dated('SOA', -DAY, DAY, keyTag)],
+        DNSKEY: keys.map(dnskey),
+        TXT: [txt(ZONE, 'prefix=token'), ...txtSignatures],
+      }[type] ?? [],
+  })
+
 async function observe(
   respond: (asked: Asked) => FakeReply,
   signers = [SIGNER],
@@ -83,7 +109,7 @@ async function observe(
   const at = (address: string) => ({ address, port: 53 })
   const addresses = [at(first), ...others.map(at)] as const
   const { context } = timedContext(respond)
-  return await observeDnssec(ZONE, signers, addresses, context)
+  return await observeDnssec({ name: ZONE, zone: ZONE }, signers, addresses, context)
 }
 
 describe('DNSSEC observed from DS records, keys and dates:', () => {
@@ -145,7 +171,7 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
     )
     expect(seen).toMatchObject({
       state: 'ok',
-      outdated: [{ server: { address: '192.0.2.9' }, state: 'expired', date: -2 * DAY }],
+      invalid: [{ server: { address: '192.0.2.9' }, state: 'expired', date: -2 * DAY }],
     })
   })
 
@@ -160,7 +186,66 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
     )
     expect(seen).toMatchObject({
       state: 'ok',
-      outdated: [{ server: { address: '192.0.2.9' }, state: 'no-signature' }],
+      invalid: [{ server: { address: '192.0.2.9' }, state: 'no-signature' }],
+    })
+  })
+
+  describe('two servers with different keys', () => {
+    const OTHER = Buffer.alloc(64, 7).toString('base64')
+    const own = keyed([KEY], 60485)
+    const pair = async (atNine: (asked: Asked) => FakeReply, atTwo = own, first: 2 | 9 = 2) =>
+      await observe(
+        (asked) => (asked.server === '192.0.2.9' ? atNine : atTwo)(asked),
+        [SIGNER],
+        first === 2 ? ['192.0.2.2', '192.0.2.9'] : ['192.0.2.9', '192.0.2.2'],
+      )
+
+    test.each([2, 9] as const)(
+      'of which the DS record covers only one, whichever is asked first (192.0.2.%d)',
+      async (first) => {
+        expect(await pair(keyed([OTHER], 12345), own, first)).toMatchObject({
+          state: 'ok',
+          invalid: [{ server: { address: '192.0.2.9' }, state: 'other-keys' }],
+        })
+      },
+    )
+
+    test('that each publish the other’s keys are right', async () => {
+      const both = [KEY, OTHER]
+      const seen = await pair(keyed(both, 12345), keyed(both, 60485))
+      expect(seen).toEqual({ state: 'ok', keyTags: [60485], date: undefined })
+    })
+
+    test('are right if one is ahead in a key rollover: the key that the DS record covers is there', async () => {
+      expect(await pair(keyed([KEY, OTHER], 12345))).toEqual({
+        state: 'ok',
+        keyTags: [60485],
+        date: undefined,
+      })
+    })
+
+    test('are no finding if the keys of the second one cannot be read', async () => {
+      const respond = (asked: Asked): FakeReply =>
+        asked.type === 'DNSKEY' ? 'silent' : keyed([OTHER], 12345)(asked)
+      expect(await pair(respond)).not.toHaveProperty('invalid')
+    })
+  })
+
+  describe('the signature of the TXT records', () => {
+    test('is missing', async () => {
+      expect(await observe(keyed([KEY], 60485, []))).toMatchObject({ state: 'ok', unsignedTxt: true })
+    })
+
+    test('is there', async () => {
+      expect(await observe(keyed([KEY], 60485))).not.toHaveProperty('unsignedTxt')
+    })
+
+    test('is not expected in an answer without EDNS', async () => {
+      const seen = await observe((asked) => {
+        const reply = keyed([KEY], 60485, [])(asked)
+        return asked.type === 'TXT' && typeof reply === 'object' ? { ...reply, additionals: [] } : reply
+      })
+      expect(seen).not.toHaveProperty('unsignedTxt')
     })
   })
 
