@@ -49,6 +49,16 @@ const ENCODINGS: readonly (readonly [name: string, decode: (text: string) => str
     (text) => text.replace(/=([0-9a-f]{2})/gi, (_, digits: string) => character(digits, 16)),
     /=[0-9a-f]{2}/gi,
   ],
+  // As in the headers of mails (RFC 2047), but a `_` stays: values have no spaces.
+  [
+    'a MIME encoded word',
+    (text) =>
+      text.replace(/=\?[\w-]+\?([qb])\?([^?]*)\?=/gi, (_, encoding: string, word: string) =>
+        encoding.toLowerCase() === 'b'
+          ? Buffer.from(word, 'base64').toString('utf8')
+          : word.replace(/((?:=[0-9a-f]{2})+)/gi, (run) => fromHex(run.replaceAll('=', ''))),
+      ),
+  ],
   ['hexadecimal', (text) => (/^(?:0x|\\x)?(?:[0-9a-f]{2}[\s:]?)+$/i.test(text) ? fromHex(text) : text)],
   ['HTML tags', (text) => text.replace(/<\/?[a-z]{1,10}\s?\/?>/gi, '')],
   // How other services have people prove a domain: as a tag in a page, or an entry in a file.

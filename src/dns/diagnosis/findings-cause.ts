@@ -31,7 +31,7 @@ import {
   splitAtEquals,
   valueAsHost,
 } from './findings-misplaced.ts'
-import { partialPropagation } from './findings-propagation.ts'
+import { partialPropagation, unsteadyServer } from './findings-propagation.ts'
 import { valueFinding } from './findings-value.ts'
 import { providerHint, registryFinding } from './findings-zone.ts'
 import { listValues } from './labels.ts'
@@ -55,6 +55,8 @@ export function causeFindings(observations: Observations): Finding[] {
   }
   if (observations.alias?.end === 'unknown') return [aliasUnknown(observations, observations.alias.targets)]
   if (withoutRecord.length === 0) return []
+  const unsteady = observations.probes?.unsteady
+  if (unsteady !== undefined) return [unsteadyServer(observations, unsteady, withoutRecord)]
   const values = distinctValues(withoutRecord.flatMap((server) => server.values))
   const explained = explainValues(observations.expected, decodeValues(values), observations.name)
   const cause = aliasCause(observations) ?? recordCause(observations, withoutRecord, values, explained[0])

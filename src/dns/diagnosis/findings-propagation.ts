@@ -3,6 +3,7 @@ import {
   type Observation,
   type Observations,
   oldStateTtl,
+  type ServerAtHost,
   type StaleGlue,
   type ZoneObservations,
 } from '../observation/observations.ts'
@@ -49,6 +50,23 @@ export function partialPropagation(
       ...(glue.length > 0 ? { stale_glue: glue } : {}),
       old_state_ttl: oldStateTtl(withoutRecord),
     },
+  }
+}
+
+/** A server has the record in some of its answers only. */
+export function unsteadyServer(
+  { name, zone }: Observations,
+  { host, server }: ServerAtHost,
+  withoutRecord: readonly Observation[],
+): Finding {
+  const seconds = oldStateTtl(withoutRecord)
+  return {
+    code: 'partial_propagation',
+    severity: 'warning',
+    message: `${host} (${server.address}) has the record at ${name} in some of its answers, but not in all: the machines behind this address don't have the same version of ${zone}, or the record was added during the check`,
+    fix: 'Wait a few minutes, and check again. If nothing changes, ask the DNS provider why the machines behind this address differ',
+    ...(seconds === null ? {} : { secondsLeft: seconds }),
+    details: { host, address: server.address, old_state_ttl: seconds },
   }
 }
 

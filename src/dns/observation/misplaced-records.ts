@@ -2,13 +2,15 @@ import type { Random } from '../../context.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask } from '../wire/exchange.ts'
 import { isAskable, isWithin } from '../wire/name.ts'
-import { haveSameValues, readTxt } from '../wire/txt-answer.ts'
+import { hasText, haveSameValues, readTxt } from '../wire/txt-answer.ts'
 import type { Misplacement, Observation, ProbeResult } from './observations.ts'
 
 /** A name with many labels has as many parents, and each costs two queries. */
 const MAX_PARENTS = 5
 /** Keeps the whole check well below its limit of 120 queries. */
 const MAX_CANDIDATES = 50
+/** With two machines behind one address, this finds the other one in three of four checks. */
+const REPEATS = 2
 
 /**
  * The names where records end up by mistake, the most telling first. A wildcard above or below the name (queried
@@ -53,13 +55,20 @@ export function candidateNames(
       'wildcard',
       [...parents.toReversed(), name].map((level) => `*.${level}`),
     ),
-    ...at('doubled', [`${name}.${zone}`, `${name}.${name}`, `${name}.${zone}.${zone}`, `${first}.${name}`]),
+    ...at('doubled', [
+      `${name}.${zone}`,
+      `${name}.${name}`,
+      `${name}.${zone}.${zone}`,
+      `${first}.${name}`,
+      `https://${name}.${zone}`,
+    ]),
     ...at(
       'at_sign',
       [name, zone].flatMap((level) => ['@', '"@"', "'@'", '\\@'].map((sign) => `${sign}.${level}`)),
     ),
     ...at('other', [
       withoutUnderscores(name),
+      `https://${name}`,
       // The value itself, or its token, in the host field.
       ...[name, zone].map((level) => `${value}.${level}`),
       ...(prefix === undefined ? [] : [`${value.slice(prefix.length + 1)}.${name}`]),
@@ -84,7 +93,7 @@ export function withoutUnderscores(name: string): string {
   return name.replace(/(^|\.)_+/g, '$1')
 }
 
-/** Looks for the record at the names where it may be by mistake, and for a wildcard, at one authoritative server. */
+/** Looks for the record at the names where it may be by mistake, for a wildcard, and again at the name, at one authoritative server. */
 export async function probeMisplacedRecords(
   at: Observation,
   name: string,
@@ -93,8 +102,9 @@ export async function probeMisplacedRecords(
   context: ResolutionContext,
 ): Promise<ProbeResult> {
   const txtAt = txtReader(at, context)
-  const [wildcard, ...found] = await Promise.all([
+  const [wildcard, again, ...found] = await Promise.all([
     probeWildcard(at, name, zone, context),
+    Promise.all(Array.from({ length: REPEATS }, () => txtAt(name))),
     ...candidateNames(name, zone, expected).map(async (candidate) => {
       const answer = await txtAt(candidate.name)
       const alias = answer?.aliases[0]
@@ -102,7 +112,12 @@ export async function probeMisplacedRecords(
     }),
   ])
   const misplaced = found.filter(({ values, alias }) => values.length > 0 || alias !== undefined)
-  return { ...wildcard, misplaced }
+  const isUnsteady = again.some((answer) => answer !== undefined && hasText(answer.values, expected))
+  return {
+    ...wildcard,
+    misplaced,
+    ...(isUnsteady && at.server !== undefined ? { unsteady: { host: at.host, server: at.server } } : {}),
+  }
 }
 
 /**

@@ -109,6 +109,8 @@ export interface ProbeResult {
   readonly wildcardAlias: string | undefined
   /** Whether that wildcard covers the name as well, which it does only if the name has no record of its own. */
   readonly coversName: boolean
+  /** A server that lacked the record had it when asked again: there are several machines behind its address. */
+  readonly unsteady?: ServerAtHost | undefined
 }
 
 /** A name server's address in the parent zone (glue) that differs from those in the zone of its name. */

@@ -12,6 +12,7 @@ describe('the names to search for a misplaced record', () => {
       expect.arrayContaining([
         '*.example.com',
         'example.com.example.com',
+        'https://example.com.example.com',
         'example.com.example.com.example.com',
         'example.example.com',
         '@.example.com',
@@ -27,6 +28,7 @@ describe('the names to search for a misplaced record', () => {
     expect(namesOf('shop.eu.example.com', 'example.com')).toEqual(
       expect.arrayContaining([
         'shop.shop.eu.example.com',
+        'https://shop.eu.example.com',
         'eu.example.com',
         'example.com',
         '@.example.com',
