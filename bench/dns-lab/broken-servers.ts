@@ -112,7 +112,20 @@ export const DELEGATIONS: readonly Broken[] = [
         delegation: { ns1: [CLOSED], ns2: [NSD] },
       }),
     ],
-    { verdicts: WARNED, firstMentions: /glue/i },
+    { verdicts: WARNED, codes: ['nameserver_unreachable'], firstMentions: /glue/i, misleads: /remove/ },
+  ),
+  broken(
+    'd-stalegluelame',
+    'glue of a server that no longer has the zone',
+    'lameglue.com',
+    [
+      zone('lameglue.com', RIGHT, {
+        at: ['knot', 'nsd'],
+        ns: { ns1: [KNOT], ns2: [NSD] },
+        delegation: { ns1: [BIND], ns2: [NSD] },
+      }),
+    ],
+    { verdicts: WARNED, codes: ['lame_nameserver'], firstMentions: /glue/i, misleads: /remove/ },
   ),
   broken(
     'd-partial',
