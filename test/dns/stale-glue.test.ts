@@ -1,6 +1,7 @@
 import type { Answer } from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { plainText } from '../../src/dns/diagnosis/text.ts'
+import { isWithin } from '../../src/dns/wire/name.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { RCODE } from './fake-dns.ts'
 import { fakeInternet, txt } from './fake-internet.ts'
@@ -12,11 +13,11 @@ const com = { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } }
 
 /** The registry of `com` delegates the domain to these hosts at these addresses. */
 const delegates =
-  (hosts: Readonly<Record<string, string>>, oldReply: FakeReply) =>
+  (hosts: Readonly<Record<string, string>>, oldReply: FakeReply, zone = 'example.com') =>
   ({ server, name, type }: Asked): FakeReply | undefined => {
     if (server === OLD) return oldReply
-    if (server !== '192.0.2.1' || type === 'DS' || name !== 'example.com') return undefined
-    const ns = Object.keys(hosts).map((data): Answer => ({ type: 'NS', name, ttl: 60, data }))
+    if (server !== '192.0.2.1' || type === 'DS' || !isWithin(name, zone)) return undefined
+    const ns = Object.keys(hosts).map((data): Answer => ({ type: 'NS', name: zone, ttl: 60, data }))
     const glue = Object.entries(hosts).map(
       ([host, data]): Answer => ({
         type: 'A',
@@ -78,6 +79,28 @@ describe.each(REPLIES)('an old glue address that %s', (_what, code, reply) => {
     const finding = report.findings.find((found) => found.code === code)
     expect(plainText(finding?.fix ?? '')).toContain('at the registrar of host.com to 192.0.2.4')
     expect(plainText(finding?.fix ?? '')).not.toContain('remove')
+  })
+
+  test('that leads to the zone of the host as well is found through another server of that zone', async () => {
+    const provider = {
+      apex: 'host.com',
+      servers: { 'ns1.host.com': ['192.0.2.4'], 'ns2.host.com': ['192.0.2.5'] },
+    }
+    const hosts = { 'ns1.host.com': OLD, 'ns2.host.com': '192.0.2.5' }
+    const viaOld = delegates({ 'ns1.host.com': OLD }, reply)
+    const { report } = await timedCheck(
+      fakeInternet(
+        [
+          com,
+          provider,
+          { apex: 'example.com', servers: { 'ns1.host.com': ['192.0.2.4'] }, records: [record] },
+        ],
+        (asked) => viaOld(asked) ?? delegates(hosts, reply, 'host.com')(asked),
+      ),
+    )
+    expect(report.findings.find((found) => found.code === code)?.fix).toContain(
+      'at the registrar of host.com to 192.0.2.4',
+    )
   })
 
   test('that the host’s own zone lists as well is removed, but not its host', async () => {
