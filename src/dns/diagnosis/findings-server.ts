@@ -155,7 +155,12 @@ function notAuthoritative(observations: ZoneObservations, servers: readonly Obse
 }
 
 function lameServers(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
+  const { zone } = observations
   const one = servers.length === 1
+  // Removing these would leave none, or only servers that don't answer.
+  const isLast = observations.servers.every(
+    (server) => servers.includes(server) || (server.rcode ?? server.tcpFailure) === undefined,
+  )
   const said = [
     ...new Set(
       servers.map(({ outcome, authoritative, rcode }) =>
@@ -170,9 +175,11 @@ function lameServers(observations: ZoneObservations, servers: readonly Observati
   return {
     code: 'lame_nameserver',
     severity: all ? 'error' : 'warning',
-    message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
-    fix: `Have ${one ? 'that server' : 'those servers'} load the zone ${observations.zone}, or remove ${one ? 'it' : 'them'} from the NS records of ${observations.zone}, ${delegationPlace(observations)} and in the zone itself`,
-    details: { zone: observations.zone, servers: serverEvidence(servers) },
+    message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
+    fix: isLast
+      ? `Set the name servers of ${zone} ${delegationPlace(observations)} to those of the DNS provider that has the zone, or have ${one ? 'that server' : 'those servers'} load it`
+      : `Have ${one ? 'that server' : 'those servers'} load the zone ${zone}, or remove ${one ? 'it' : 'them'} from the NS records of ${zone}, ${delegationPlace(observations)} and in the zone itself`,
+    details: { zone, servers: serverEvidence(servers) },
   }
 }
 
