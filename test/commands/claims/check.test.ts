@@ -279,10 +279,9 @@ describe('claims check --wait', () => {
         return looks > 6 ? ['prefix=token'] : []
       },
       { ...OPTIONS, wait: true, timeout: 900 },
-      { global: { json: true } },
     )
     expect(failure).toBeUndefined()
-    expect(JSON.parse(stdout)).toMatchObject({ ready: true })
+    expect(stdout).toContain('\tready\ttrue\t')
     expect(stderr).toContain('waiting for the TXT record at example.com for up to 15 minutes')
     expect(stderr).toContain('next check in 5 seconds')
     expect(clock.slept).toContain(3000)
