@@ -272,7 +272,8 @@ export type ProgramEnd =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }
   | { readonly kind: 'timed_out' }
-  | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException }
+  /** The first line, without its line feed, is that of a script whose interpreter may be missing (ENOENT). */
+  | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException; readonly firstLine?: string }
 
 /** The person's pager, such as `less`, which shows text screen by screen. */
 export interface Pager {

@@ -30,6 +30,8 @@ export interface Publication {
   /** False if DNS was already as it should be. */
   readonly ran: boolean
   readonly zone: string
+  /** Whether DNS has the value, when it was last queried; undefined if nobody knows, as after a program that adds it. */
+  readonly inDns?: boolean
   readonly message: string
 }
 
@@ -60,12 +62,18 @@ export async function publishRecord(
   const name = checked.ascii
   const { resolvers = 'system', authoritativePort } = settings
   const start: Omit<SearchStart, 'timeoutMs'> = { resolvers, authoritativePort }
-  const set = withoutOddValues(await observeTxtSet(name, start, dnsEffects(context)))
-  const isThere = hasText(set.kind === 'seen' ? set.values : set.partial, record.value)
+  const observe = () => observeTxtSet(name, start, dnsEffects(context))
+  const set = withoutOddValues(await observe())
+  const isThere = hasText(valuesIn(set), record.value)
   const isDone = action === 'publish' ? isThere : set.kind === 'seen' && !isThere
   if (isDone && set.zone !== undefined) {
     const state = isThere ? 'has the TXT value already' : 'no longer has the TXT value'
-    return { ran: false, zone: set.zone, message: `${name} ${state}: ${programOf(options)} wasn't run` }
+    return {
+      ran: false,
+      zone: set.zone,
+      inDns: isThere,
+      message: `${name} ${state}: ${programOf(options)} wasn't run`,
+    }
   }
   if (set.kind === 'unseen' && !options.onlyNew) throw valuesUnknown(name, set.reason)
   const zone =
@@ -81,8 +89,19 @@ export async function publishRecord(
   })
   const problem = failureOf(end, options)
   if (problem !== undefined) throw problem
-  const verb = action === 'publish' ? 'added' : 'removed'
-  return { ran: true, zone, message: `${programOf(options)} ${verb} the record` }
+  const ended = `${programOf(options)} ended without an error`
+  // What is added is looked for in the next step.
+  if (action === 'publish') return { ran: true, zone, message: ended }
+  const after = await observe()
+  if (hasText(valuesIn(after), record.value))
+    return { ran: true, zone, inDns: true, message: `${ended}, but DNS still has the TXT value` }
+  if (after.kind === 'unseen') return { ran: true, zone, message: ended }
+  return { ran: true, zone, inDns: false, message: `${programOf(options)} removed the record` }
+}
+
+/** What was seen, even if that isn't all. */
+function valuesIn(set: TxtSet): readonly TxtValue[] {
+  return set.kind === 'seen' ? set.values : set.partial
 }
 
 /**
@@ -160,13 +179,21 @@ function failureOf(end: ProgramEnd, options: PublishOptions): CliError | undefin
       return new CliError(
         'publish_not_started',
         Exit.usage,
-        `couldn't run ${options.command[0]}: ${START_PROBLEMS[end.error.code ?? ''] ?? sanitizeLine(end.error.message)}`,
+        `couldn't run ${options.command[0]}: ${startProblem(end)}`,
         { hint: `fix the command, then run it again: ${CONTINUES}`, cause: end.error },
       )
   }
 }
 
 const CONTINUES = 'it continues the same claim'
+
+function startProblem({ error, firstLine }: Extract<ProgramEnd, { kind: 'not_started' }>): string {
+  if (error.code === 'ENOENT' && firstLine?.endsWith('\r'))
+    return 'it has Windows line ends (CR LF), which become part of the name of its interpreter; save it with LF alone'
+  if (error.code === 'ENOENT' && firstLine !== undefined)
+    return `the interpreter in its first line doesn't exist: ${sanitizeLine(firstLine)}`
+  return START_PROBLEMS[error.code ?? ''] ?? sanitizeLine(error.message)
+}
 
 const START_PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT:

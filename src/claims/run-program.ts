@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -45,7 +46,8 @@ export async function runProgram(
     })
     if (child.pid === undefined) await once(child, 'spawn')
   } catch (error) {
-    return { kind: 'not_started', error: error as NodeJS.ErrnoException }
+    const firstLine = await firstLineOf(file)
+    return { kind: 'not_started', error: error as NodeJS.ErrnoException, ...(firstLine && { firstLine }) }
   }
   // Nothing else than a failed start can come.
   child.on('error', () => {})
@@ -94,6 +96,25 @@ export async function runProgram(
     for (const timer of timers) clearTimeout(timer)
     child.stdout?.destroy()
     child.stderr?.destroy()
+  }
+}
+
+/** The most that systems read of an interpreter line, in bytes. */
+const MAX_FIRST_LINE = 256
+
+/** The interpreter line of a script that was named by its path; undefined if it has none. */
+async function firstLineOf(file: string): Promise<string | undefined> {
+  if (!file.includes('/')) return undefined
+  try {
+    const script = await open(file)
+    try {
+      const { buffer, bytesRead } = await script.read(Buffer.alloc(MAX_FIRST_LINE))
+      return /^#!.*/s.exec(buffer.toString('utf8', 0, bytesRead).split('\n', 1)[0] ?? '')?.[0]
+    } finally {
+      await script.close()
+    }
+  } catch {
+    return undefined
   }
 }
 

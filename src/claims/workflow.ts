@@ -25,14 +25,15 @@ export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' |
 export const WORKFLOW_EVENTS = {
   created: 'the claim exists: a new one, or the one in progress',
   record: 'the TXT record to add to DNS',
-  published: 'the program of --publish has added the record, or it was in DNS already',
+  published: 'the program of --publish ended without an error, or the record was in DNS already',
   waiting:
     'what the program waits for, when that changes or a minute has passed; while it waits for DNS, with the report of the check',
   warning: 'a problem that does not stop it, such as a failed poll, which is repeated',
   dns: 'the record is visible in DNS',
   verification: 'the service was asked to verify, or is already past that',
   completed: 'the domain is yours',
-  unpublished: 'after completion: the program of --unpublish has removed the record, or it was gone already',
+  unpublished:
+    'after completion: the record is gone, or the program of --unpublish ended without an error and nobody can see DNS',
   ended: 'the claim is blocked or ended unsuccessfully: exit code 9',
 } as const
 
@@ -109,14 +110,19 @@ export async function* runWorkflow(
     claim: DomainClaim,
   ): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished'>, void> {
     if (options.unpublish === undefined) return {}
+    const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
     try {
-      const { message } = await options.unpublish(recordOf(claim))
+      const { inDns, message } = await options.unpublish(recordOf(claim))
+      if (inDns) {
+        const next = 'it may take a while to disappear; to try again, run the same command again'
+        yield eventOf('warning', `${message} ${place}; ${next}`, claim)
+        return {}
+      }
       yield eventOf('unpublished', message, claim)
-      return { unpublished: true }
+      return { unpublished: inDns === false }
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
       // The claim is completed all the same.
-      const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
       const message = `the record wasn't removed: ${error.message}; remove it by hand, or run the same command again (the TXT value ${place})`
       yield eventOf('warning', message, claim)
       return {}

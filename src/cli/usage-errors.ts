@@ -1,9 +1,10 @@
 import type { CommanderError } from 'commander'
-import type { CommandDefinition } from '../commands/definition.ts'
+import { type CommandDefinition, longFlag, type OptionDefinition } from '../commands/definition.ts'
 import { globalOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { secretHint } from '../settings/table.ts'
+import { shellQuote } from '../shell-quote.ts'
 import { type CommandLine, isGroup } from './line.ts'
 import { meantCommands, meantOptions } from './suggestions.ts'
 
@@ -26,12 +27,12 @@ export function usageErrorOf(
           line.unknownOption,
           [],
           `options of a command follow its name; ${help}`,
-          optionFlags(line, definition),
+          knownOptions(line, definition),
         )
       return usageError(first, didYouMean(meantCommands(line.unknownWord ?? '', meant, line)) ?? help)
     case 'commander.unknownOption': {
       const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-      return unknownOption(typed, meant, help, optionFlags(line, definition))
+      return unknownOption(typed, meant, help, knownOptions(line, definition))
     }
     case 'commander.excessArguments':
       return usageError(
@@ -49,18 +50,22 @@ export function usageErrorOf(
  * Doesn't repeat what follows the option's name: it may be a secret.
  *
  * @param similar the options of the command that are spelled nearly so
- * @param known the flags of the options that could have been typed here
+ * @param options those that could have been typed here
  */
 function unknownOption(
   typed: string,
   similar: readonly string[],
   help: string,
-  known: readonly string[],
+  options: readonly KnownOption[],
 ): CliError {
+  const known = options.map(({ flags }) => flags)
   const name = typed.replace(/=.*/s, '')
   const isKnown = name !== typed && known.some((flags) => flags.split(/[ ,]+/).includes(name))
   if (isKnown) return usageError(`${name} takes no value`, secretHint(name) ?? `write ${name} alone`)
-  const hint = secretHint(name) ?? didYouMean(meantOptions(name, similar, known)) ?? help
+  const format = options.find(({ flags }) => longFlag(flags) === '--format')
+  const isFormat = format?.choices?.includes(name.slice(2)) === true
+  const meant = isFormat ? [`--format ${name.slice(2)}`] : meantOptions(name, similar, known)
+  const hint = secretHint(name) ?? didYouMean(meant) ?? help
   return usageError(`unknown option '${name}'`, hint)
 }
 
@@ -69,10 +74,34 @@ function didYouMean(meant: readonly string[]): string | undefined {
   return `did you mean ${meant.length === 1 ? '' : 'one of '}${meant.join(', ')}?`
 }
 
-/** The flags of the options that could have been typed here. */
-function optionFlags(line: CommandLine, definition: CommandDefinition | undefined): string[] {
-  const options = [...(definition?.options ?? []), ...globalOptions(definition)]
-  return [...options.map(({ flags }) => flags), ...(line.node === undefined ? ['--version'] : [])]
+type KnownOption = Pick<OptionDefinition, 'flags' | 'choices'>
+
+/** The options that could have been typed here. */
+function knownOptions(line: CommandLine, definition: CommandDefinition | undefined): KnownOption[] {
+  const version = line.node === undefined ? [{ flags: '--version' }] : []
+  return [...(definition?.options ?? []), ...globalOptions(definition), ...version]
+}
+
+/** A path, but no URL. A name alone isn't one: sh, pl and py are top-level domains. */
+const PATH = /^(?!\w+:\/\/).*[/\\]/
+
+/** Options whose values people type without them, after a domain, with what those look like. */
+const BARE_VALUES: Readonly<Record<string, RegExp>> = {
+  '--value': /=/,
+  '--with': PATH,
+  '--publish': PATH,
+}
+
+/** @throws CliError exit 2 if the only word after a domain is the value of an option that was left out. */
+function requireNoBareValue(
+  [, word, ...others]: readonly string[],
+  { options = [] }: CommandDefinition,
+): void {
+  if (word === undefined || others.length > 0) return
+  const flag = options.map(({ flags }) => longFlag(flags)).find((known) => BARE_VALUES[known]?.test(word))
+  if (flag === undefined) return
+  const meant = `${flag} ${shellQuote(word, process.platform)}`
+  throw usageError(`${JSON.stringify(word)} is not a domain`, didYouMean([meant]))
 }
 
 /** `mailclaim claim check example.com` means `mailclaim claims check example.com`. */
@@ -97,6 +126,7 @@ export function requireArguments(
   // A command that takes several domains would take the other command's name for one.
   const meant = given.length > 1 ? pluralMeant(line) : []
   if (meant.length > 0) throw usageError(`'${given[0]}' is not a domain`, didYouMean(meant))
+  requireNoBareValue(given, definition)
 }
 
 function usage(line: CommandLine, definition: CommandDefinition | undefined): string {

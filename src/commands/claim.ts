@@ -29,6 +29,7 @@ import { type Checklist, createChecklist } from '../terminal/checklist.ts'
 import { colorLevel, createPalette } from '../terminal/color.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { addressesIn, withLinks } from '../terminal/hyperlinks.ts'
+import { warn } from '../terminal/notices.ts'
 import { writeJsonLine } from '../terminal/output.ts'
 import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
@@ -178,6 +179,7 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
               return place
             },
             typed: settings.argv,
+            warn: (message) => warn(message, context, settings),
           })
     const result = await finished.catch(resumable)
     const { claim, error, missing, unpublished } = result
@@ -331,6 +333,8 @@ interface RecordBlock {
   readonly placeOf: (claim: DomainClaim) => Promise<RecordPlace | undefined>
   /** The words of the command line; their options go into each command that is suggested. */
   readonly typed: readonly string[]
+  /** Warns where no list is shown. */
+  readonly warn: (message: string) => Promise<void>
 }
 
 async function asChecklist(
@@ -341,7 +345,8 @@ async function asChecklist(
   try {
     return await drain(events, (event) => {
       const message = withGivenOptions(event.message, record.typed)
-      return list && show({ ...event, message }, list, record)
+      if (list !== undefined) return show({ ...event, message }, list, record)
+      return event.event === 'warning' ? record.warn(message) : undefined
     })
   } finally {
     await list?.end()

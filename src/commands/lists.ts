@@ -93,7 +93,8 @@ export async function printList<T extends { readonly id?: string | null }>(
     await hint(
       `there are more: ${nextCommand(settings.argv, option, edge, context.platform)}`,
       context,
-      settings,
+      // A program has to learn it too.
+      { ...settings, quiet: settings.quiet === true },
     )
   }
 }

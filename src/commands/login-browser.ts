@@ -133,10 +133,13 @@ function canPaste(options: BrowserFlags, context: Context, settings: Settings): 
   return settings.interactive || (!opensBrowser(options, settings) && !context.stdin.isTTY)
 }
 
-/** Everything here is needed to continue, so --quiet doesn't silence it. */
+/** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
 function reporter(context: Context, settings: Settings): LoginReporter {
   const { stderr, environment } = context
-  const always = { ...settings, quiet: false }
+  const always = {
+    ...settings,
+    quiet: isProgramFormat(settings) && !stderr.isTTY && ('but_warnings' as const),
+  }
   const say = (text: string) => note(text, context, always)
   return {
     async ready(url, browser, readsInput) {

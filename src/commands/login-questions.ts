@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
-import type { Settings } from '../settings/settings.ts'
+import { type Settings, settingValue } from '../settings/settings.ts'
 import { SETTINGS } from '../settings/table.ts'
 import { note } from '../terminal/notices.ts'
 
@@ -12,6 +13,9 @@ export async function askForMissing(
 ): Promise<Settings> {
   if (!settings.interactive) return settings
   let { baseUrl, clientId } = settings
+  // Whoever answers questions must not learn afterward that what was given can't be used.
+  settingValue('base_url', settings)
+  if (!withApiKey) settingValue('client_id', settings)
   if (baseUrl === undefined) {
     await note(
       'Nothing is configured yet. To try it without an account, run this in another terminal: mailclaim sandbox',
@@ -39,6 +43,7 @@ function validate(check: () => unknown): true | string {
     check()
     return true
   } catch (error) {
+    if (error instanceof CliError && error.hint !== undefined) return `${error.message}; ${error.hint}`
     return error instanceof Error ? error.message : String(error)
   }
 }

@@ -65,8 +65,9 @@ function parseServiceUrl(text: string, fail: (problem: string, hint?: string) =>
   // The URL class would drop line breaks and tabs.
   if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined) throw unusable('is not a URL')
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
+  if (url === undefined) throw unusable('is not a URL', schemeHint(text))
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw unusable('is not an https address', schemeHint(text))
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(
       'is not encrypted',
@@ -79,6 +80,17 @@ function parseServiceUrl(text: string, fail: (problem: string, hint?: string) =>
   // Otherwise a bare "?" or "#" at the end stays.
   url.search = url.hash = ''
   return url
+}
+
+/** A host with a dot or a port, or `localhost`; then perhaps a path. */
+const WITHOUT_SCHEME = /^(?=.*[.:]|localhost$)[\w.[\]:-]+(\/[\w.-][\w./-]*)?\/?$/i
+
+/** Of an address that only lacks its scheme, such as `localhost:8025`, the whole one. */
+function schemeHint(text: string): string | undefined {
+  const host = text.trim()
+  if (!WITHOUT_SCHEME.test(host) || !URL.canParse(`https://${host}`)) return undefined
+  const scheme = isLoopback(new URL(`https://${host}`).hostname) ? 'http' : 'https'
+  return `did you mean ${scheme}://${host}?`
 }
 
 /** The URL of an operation: `{base_url}{path}`, with the path of the base URL kept. */

@@ -38,7 +38,25 @@ export function parsePort(text: string, name: string, lowest = 1): number {
 export function parseChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
-  throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
+  const typed = text.toLowerCase()
+  const longer = choices.filter((candidate) => hasLettersOf(typed, candidate))
+  const meant = longer.find((candidate) => candidate === typed || longer.length === 1)
+  throw usageError(
+    `${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`,
+    meant && `did you mean ${name} ${meant}?`,
+  )
+}
+
+/** Whether a word has the letters of a shorter one, in its order and from the first on: `markdown` those of `md`. */
+function hasLettersOf(short: string, word: string): boolean {
+  let at = -1
+  return (
+    short[0] === word[0] &&
+    [...short].every((letter) => {
+      at = word.indexOf(letter, at + 1)
+      return at >= 0
+    })
+  )
 }
 
 /**

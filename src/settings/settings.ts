@@ -70,7 +70,11 @@ export interface Settings {
   readonly knownFields: readonly string[]
   /** Whether CSV cells that a spreadsheet would run are defused, which changes them. */
   readonly csvSafe: boolean
-  readonly quiet: boolean
+  /**
+   * True: neither notes nor warnings (`--quiet`). `but_warnings`: a program reads standard error, and wants the error at its end,
+   * not the notes before it.
+   */
+  readonly quiet: boolean | 'but_warnings'
   readonly verbose: boolean
   /** Whether a person rules out questions, with `--no-input` or `MAILCLAIM_NO_INPUT`. */
   readonly noInput: boolean
@@ -139,7 +143,7 @@ export async function resolveSettings(
     fields: typeof options.fields === 'string' ? parseFields(options.fields) : undefined,
     knownFields: output.fieldsIn?.(format.format) ?? [],
     csvSafe: options.csvSafe === true,
-    quiet: options.quiet === true,
+    quiet: options.quiet === true || (isProgramFormat(format) && !stderr.isTTY && 'but_warnings'),
     verbose: options.verbose === true,
     noInput,
     // Few commands need it, and some systems are slow to answer.
@@ -226,7 +230,7 @@ function parseFields(text: string): string[] {
 export function requireBaseUrl({ baseUrl }: Pick<Settings, 'baseUrl'>): URL {
   if (baseUrl !== undefined) return parseBaseUrl(baseUrl.value)
   throw new CliError('base_url_missing', Exit.notConfigured, 'the address of the service is not configured', {
-    hint: 'give --base-url, set MAILCLAIM_BASE_URL, or run: mailclaim config set base-url https://…; to try it without an account: mailclaim sandbox',
+    hint: 'sign in, which saves it: mailclaim login --base-url URL --client-id ID; or give --base-url or set MAILCLAIM_BASE_URL; to try it without an account: mailclaim sandbox',
   })
 }
 

@@ -18,9 +18,9 @@ export async function note(
   await context.stderr.write(`${await fitted(sanitizeLines(text), context.stderr.columns)}\n`)
 }
 
-/** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
+/** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. Programs get warnings too. */
 export async function warn(text: string, context: Stderr, settings: NoticeSettings): Promise<void> {
-  if (!settings.quiet)
+  if (settings.quiet !== true)
     await writeLabeled('warning', withGivenOptions(text, settings.argv), context, settings.colorOption)
 }
 

@@ -22,14 +22,17 @@ interface Situation {
   readonly odd?: (asked: Asked) => FakeReply | undefined
   readonly onlyNew?: boolean
   readonly end?: ProgramEnd
+  /** What the name servers have after the program; by default, what they had. */
+  readonly after?: readonly packet.Answer[]
 }
 
 /** Publishes a record of shop.com, and returns the result or the error, and what the program got. */
 async function publish(situation: Situation = {}) {
   const { action = 'publish', name = 'shop.com', value = VALUE, ttl, records = [], odd } = situation
+  const served = [...records]
   const zones: FakeZone[] = [
     { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
-    { apex: 'shop.com', servers: { 'ns1.shop.com': [FIRST], 'ns2.shop.com': [SECOND] }, records },
+    { apex: 'shop.com', servers: { 'ns1.shop.com': [FIRST], 'ns2.shop.com': [SECOND] }, records: served },
   ]
   const { effects } = timedEffects(fakeInternet(zones, odd))
   const runs: ProgramRequest[] = []
@@ -48,6 +51,7 @@ async function publish(situation: Situation = {}) {
       programs: {
         run: async (request) => {
           runs.push(request)
+          if (situation.after !== undefined) served.splice(0, served.length, ...situation.after)
           return situation.end ?? { kind: 'exited', code: 0 }
         },
       },
@@ -68,7 +72,7 @@ const OURS = txt('shop.com', VALUE)
 describe('a record', () => {
   test('is published with the values and the TTL of the set that it joins', async () => {
     const { result, variables } = await publish({ records: [SPF], ttl: 60 })
-    expect(result).toEqual({ ran: true, zone: 'shop.com', message: 'hook added the record' })
+    expect(result).toEqual({ ran: true, zone: 'shop.com', message: 'hook ended without an error' })
     expect(variables).toEqual({
       MAILCLAIM_RECORD_ACTION: 'publish',
       MAILCLAIM_RECORD_NAME: 'shop.com',
@@ -116,13 +120,33 @@ describe('a record', () => {
   })
 
   test('is removed from a set, whose other values stay', async () => {
-    const { result, variables } = await publish({ action: 'unpublish', records: [SPF, OURS] })
-    expect(result).toMatchObject({ ran: true, message: 'hook removed the record' })
+    const { result, variables } = await publish({
+      action: 'unpublish',
+      records: [SPF, OURS],
+      after: [SPF],
+    })
+    expect(result).toMatchObject({ ran: true, inDns: false, message: 'hook removed the record' })
     expect(variables).toMatchObject({
       MAILCLAIM_RECORD_ACTION: 'unpublish',
       MAILCLAIM_RECORD_OLD_VALUES: `v=spf1 -all\n${VALUE}`,
       MAILCLAIM_RECORD_SET: '"v=spf1 -all"',
     })
+  })
+
+  test('that is still there after the program is not said to be removed', async () => {
+    const { result } = await publish({ action: 'unpublish', records: [SPF, OURS] })
+    expect(result).toMatchObject({
+      ran: true,
+      inDns: true,
+      message: 'hook ended without an error, but DNS still has the TXT value',
+    })
+  })
+
+  test('is not said to be removed if nobody can see that', async () => {
+    const odd = answering(SECOND, txt('shop.com', 'another value'))
+    const { result } = await publish({ action: 'unpublish', records: [SPF], odd, onlyNew: true })
+    expect(result).toMatchObject({ ran: true, message: 'hook ended without an error' })
+    expect(result).not.toHaveProperty('inDns')
   })
 
   test('that is gone is not removed', async () => {
@@ -193,6 +217,18 @@ test.each([
     'publish_not_started',
     2,
     "couldn't run /opt/dns tools/hook: it is not executable",
+  ],
+  [
+    { kind: 'not_started', error: startError('ENOENT'), firstLine: '#!/bin/sh\r' },
+    'publish_not_started',
+    2,
+    "couldn't run /opt/dns tools/hook: it has Windows line ends",
+  ],
+  [
+    { kind: 'not_started', error: startError('ENOENT'), firstLine: '#!/bin/odd' },
+    'publish_not_started',
+    2,
+    "couldn't run /opt/dns tools/hook: the interpreter in its first line doesn't exist: #!/bin/odd",
   ],
   [
     { kind: 'not_started', error: startError('EMFILE') },

@@ -113,3 +113,32 @@ it('claim leaves an ended claim on stdout, and its last event says so', async ()
   const { stdout } = await client.run([...words, '--format', 'jsonl'])
   expect(jsonLines(stdout).at(-1)).toMatchObject({ event: 'ended', claim: { status: 'blocked' } })
 })
+
+describe('what a program that asks for JSON finds in standard error', () => {
+  it('is the error alone, as its last line, and no progress', async () => {
+    const { ran } = await claiming('late.example.com', ['--json'])
+    expect(ran.stderr.trimEnd().split('\n')).toHaveLength(1)
+    expect(JSON.parse(ran.stderr)).toMatchObject({ error: { code: 'record_not_visible', exit: 8 } })
+  })
+
+  it('is nothing if the commands of a claim succeed', async () => {
+    const sandbox = await sandboxForTest()
+    const client = createClient(sandbox, { apiKey: true, clock: createFastClock() })
+    const quiet = async (...words: string[]) => {
+      const ran = await client.run([...words, '--json'])
+      expect({ words, code: ran.code, stderr: ran.stderr }).toEqual({ words, code: 0, stderr: '' })
+    }
+    await quiet('claims', 'create', 'quiet.example.com')
+    await control(sandbox, 'POST', 'claims/quiet.example.com/publish', {})
+    await quiet('claims', 'verify', 'quiet.example.com', '--no-check')
+    await quiet('claims', 'watch', 'quiet.example.com')
+  })
+
+  it('is also a warning', async () => {
+    const { client } = await claiming('late.example.com')
+    const again = ['claim', 'late.example.com', '--timeout', '1', '--region', 'eu-west-1', '--json']
+    const ran = await client.run(again)
+    expect(ran.stderr).toMatch(/^warning: [^\n]+\n\{"error":.*\}\n$/)
+    expect((await client.run([...again, '--quiet'])).stderr).toMatch(/^\{"error":.*\}\n$/)
+  })
+})

@@ -153,7 +153,9 @@ describe('doctor', () => {
   test('people read each remedy once, beside its problem', async () => {
     const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
     expect(await run(['doctor', '--no-color'], context)).toBe(3)
-    expect(context.stdout.text).toContain('→ give --base-url')
+    expect(context.stdout.text).toContain(
+      '→ sign in, which saves it: mailclaim login --base-url URL --client-id ID',
+    )
     expect(context.stderr.text).toBe('error: a problem found: configuration\n')
   })
 

@@ -161,6 +161,7 @@ describe('login', () => {
           asked.push(message)
           if (!message.includes('Base URL')) return 'client-9'
           expect(validate?.('http://mail.example')).toMatch(/encrypted/)
+          expect(validate?.('localhost:39411')).toMatch(/did you mean http:\/\/localhost:39411\?$/)
           expect(validate?.('https://mail.example')).toBe(true)
           return 'http://127.0.0.1:1'
         },
@@ -174,6 +175,18 @@ describe('login', () => {
     expect(context.stderr.text).toContain('mailclaim sandbox')
     context.interrupt()
     await expect(ended).rejects.toMatchObject({ exit: 130 })
+  })
+
+  it.each([
+    ['the address', { baseUrl: 'localhost:39411' }, 'base_url_unusable'],
+    ['the client id', { clientId: 'ü' }, 'usage'],
+  ])('login refuses %s that was given before it asks for the rest', async (_what, given, code) => {
+    const input = async (): Promise<never> => expect.unreachable('asked')
+    const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
+    const settings = await resolveSettings({ store: 'file', ...given }, [], context)
+    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+      code,
+    })
   })
 
   it.each<[string, Options, Record<string, string>]>([
@@ -230,7 +243,9 @@ describe('login', () => {
     const asked = new URL(url).searchParams
     context.stdin.stream.write(`${asked.get('redirect_uri')}?code=code-1&state=${asked.get('state')}\n`)
     await ended
-    expect(context.stderr.text).toContain('Signed in')
+    const [, result = ''] = context.stdout.text.split('\n')
+    expect(JSON.parse(result)).toMatchObject({ kind: 'oauth', store: 'file' })
+    expect(context.stderr.text).toBe('')
   })
 
   describe('on a machine without a keychain', () => {

@@ -36,6 +36,13 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
     [2, /--status: .*queued, in_progress, completed, failed/, 'imports list --status done'],
     [2, /--state: .*active, revoked/, 'grants list --state gone'],
     [2, /--format: "yaml" is not one of/, 'imports list --format yaml'],
+    [2, /is not one of[\s\S]*did you mean --format markdown\?/, 'claims check --format md'],
+    [2, /is not one of[\s\S]*did you mean --format json\?/, 'imports list --format JSON'],
+    [2, /unknown option '--html'[\s\S]*did you mean --format html\?/, 'claims check --html'],
+    [2, /unknown option '--csv'[\s\S]*did you mean --format csv\?/, 'imports list --csv'],
+    [2, /"a=b" is not a domain[\s\S]*did you mean --value a=b\?/, 'claims check example.com a=b'],
+    [2, /is not a domain[\s\S]*did you mean --with \.\/p\.sh\?/, 'claims publish example.com ./p.sh'],
+    [2, /is not a domain[\s\S]*did you mean --publish \.\/p\.sh\?/, 'claim example.com ./p.sh'],
     [2, /--fields/, 'imports list --fields id,,status'],
     [2, /--region: .*us-east-1/, 'claims create example.com --region mars-1'],
     [
@@ -83,10 +90,14 @@ describe('a mistake on the command line is one clear error, and nothing is sent'
 
 describe('the address of the service', () => {
   test.each<[exit: number, message: RegExp, env: Record<string, string>]>([
-    [3, /the address of the service is not configured\nhint: give --base-url/, { MAILCLAIM_BASE_URL: '' }],
+    [
+      3,
+      /the address of the service is not configured\nhint: .*mailclaim login --base-url URL --client-id ID/,
+      { MAILCLAIM_BASE_URL: '' },
+    ],
     [3, /is not encrypted/, { MAILCLAIM_BASE_URL: 'http://mail.example' }],
     [3, /is not encrypted/, { MAILCLAIM_BASE_URL: 'http://127.0.0.1.mail.example' }],
-    [3, /base URL/, { MAILCLAIM_BASE_URL: 'mail.example' }],
+    [3, /base URL.*\nhint: did you mean https:\/\/mail\.example\?/, { MAILCLAIM_BASE_URL: 'mail.example' }],
     [3, /base URL/, { MAILCLAIM_BASE_URL: 'ftp://mail.example' }],
     [3, /base URL/, { MAILCLAIM_BASE_URL: 'https://user:secret@mail.example' }],
     [4, /not signed in/, { MAILCLAIM_API_KEY: '' }],

@@ -130,7 +130,7 @@ describe.runIf(needs('posix'))('claim', () => {
     const [one, other] = [keyed(), keyed()]
     await one.run(['claims', 'create', 'shared.example'])
     await one.control('POST', 'claims/shared.example/publish', {})
-    const ended = await other.run(['claim', 'shared.example', '--json'])
+    const ended = await other.run(['claim', 'shared.example'])
     expect(ended.code, ended.stderr).toBe(0)
     expect(ended.stderr).toContain('the claim was already pending')
     expect(await claimsOf(one, 'shared.example')).toHaveLength(1)

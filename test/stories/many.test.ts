@@ -84,13 +84,13 @@ describe('several domains', () => {
   test('claim takes several: it says which records to add, and finishes when they are there', async () => {
     const world = keyed()
     const domains = world.domains(3)
-    const running = world.start(['claim', ...domains, '--format', 'jsonl'])
+    const running = world.start(['claim', ...domains, '--fields', 'status'])
     for (const domain of domains)
       await running.seen(new RegExp(`add to DNS: ${domain} TXT sandbox-domain-verification=`))
     await world.control('POST', 'claims/publish', { domains })
     const { code, stdout, stderr } = await running.ended
     expect(code, stderr).toBe(0)
-    expect(jsonLines(stdout).map(({ event }) => event)).toEqual(['completed', 'completed', 'completed'])
+    expect(linesOf(stdout)).toEqual(['status', 'completed', 'completed', 'completed'])
   })
 
   test('a bad line stops nothing, and the most severe end decides the exit code', async () => {
@@ -189,13 +189,13 @@ echo unreached`
     expect(code).toBe(130)
     expect(stderr).toContain('to continue, run the same command again: what is done is not done again')
     const done = jsonLines(stdout).length
-    const rest = await world.run(['claims', 'create', '--from', list, '--format', 'jsonl'])
+    const rest = await world.run(['claims', 'create', '--from', list, '--fields', 'name'])
     expect(rest.code).toBe(0)
     const before = Number(/open before (\d+)/.exec(rest.stderr)?.[1])
     // A request that was on its way may have arrived.
     expect(before).toBeGreaterThanOrEqual(done)
     expect(before).toBeLessThanOrEqual(done + 16)
-    expect(jsonLines(rest.stdout)).toHaveLength(200)
+    expect(linesOf(rest.stdout)).toHaveLength(201)
   })
 
   test('Ctrl-C ends a run that waits for more lines, too', async () => {

@@ -109,9 +109,9 @@ describe.runIf(needs('knotd', 'nsupdate', 'posix'))('with Knot, nsupdate and a T
     expect(failed.stderr).toMatch(/^publish\.sh: .*no-such-key/m)
     expect(failed.stderr).toMatch(/^error: publish\.sh ended with exit code \d+$/m)
     expect(failed.stderr).toMatch(/^hint: .*run the same command again: it continues the same claim$/m)
-    const done = await world.run([...words, '--json'])
+    const done = await world.run([...words, '--format', 'json'])
     expect(done.code, done.stderr).toBe(0)
-    expect(done.stderr).toContain('Claim: resumed.example, resumed: ')
+    expect(done.stderr).toBe('')
     const claim = JSON.parse(done.stdout)
     expect(claim).toMatchObject({ status: 'completed' })
     expect(await knot.txt('resumed.example')).toEqual([claim.record.value])
@@ -164,7 +164,9 @@ describe.runIf(needs('knotd', 'nsupdate', 'posix'))('with Knot, nsupdate and a T
     const second = await world.run(words, { env: { NSUPDATE_KEY: 'no-such-key' } })
     expect(second.code, second.stderr).toBe(0)
     expect(JSON.parse(second.stdout)).toMatchObject({ ran: false })
-    expect(second.stderr).toContain("has the TXT value already: publish.sh wasn't run")
+    expect(second.stderr).toBe('')
+    const told = await world.run(words.slice(0, -1))
+    expect(told.stderr).toContain("has the TXT value already: publish.sh wasn't run")
   })
 })
 
@@ -249,7 +251,7 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     const ended = await world.run([...words, '--json', '--verbose'])
     expect(ended.code, ended.stderr).toBe(0)
     expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'completed' })
-    expect(ended.stderr).toContain(`\nhook: {"error":{}} ${SECRET}\n`)
+    expect(ended.stderr).toContain(`hook: {"error":{}} ${SECRET}\n`)
     expect(ended.stderr).toContain('\nhook: no line end\n')
     const kept = await world.script(`grep -rl '${SECRET}' config state; true`)
     expect(kept.stdout).toBe('')
@@ -258,12 +260,14 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
   test.each([
     ['does not exist', './absent', /there is no such program/],
     ['is not executable', './data', /it is not executable/],
-    ['has no interpreter', './odd', /the interpreter in its first line doesn't exist/],
+    ['has no interpreter', './odd', /the interpreter in its first line doesn't exist: #!\/no\/such\/inter/],
+    ['has Windows line ends', './crlf', /run \.\/crlf: it has Windows line ends/],
     ['is a directory', './state', /it is not executable/],
   ])('that %s is exit 2, and the claim can be continued', async (_what, file, reason) => {
     const { world, domain, words } = await createPublisher('')
     writeFileSync(join(world.home, 'data'), '#!/bin/sh\n')
     writeFileSync(join(world.home, 'odd'), '#!/no/such/interpreter\n', { mode: 0o755 })
+    writeFileSync(join(world.home, 'crlf'), '#!/bin/sh\r\nexit 0\r\n', { mode: 0o755 })
     const ended = await world.run([...words.slice(0, -1), file])
     expect(ended.code, ended.stderr).toBe(2)
     expect(ended.stderr).toMatch(reason)
@@ -300,6 +304,19 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
       ),
     )
     expect(ended.stderr).toContain('is no longer needed')
+  })
+
+  test('that ignores the action leaves the record, a warning, and the next step to remove it', async () => {
+    const { world, domain, words, publish } = await createPublisher('')
+    program(world.home, 'hook', publish)
+    program(world.home, 'stay', 'exit 0')
+    const ended = await world.run([...words, '--unpublish', './stay'])
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toMatch(
+      new RegExp(`warning: stay ended without an error, but DNS still has the TXT value at ${domain}: `),
+    )
+    expect(ended.stderr).not.toContain('stay removed the record')
+    expect(ended.stderr).toContain('is no longer needed; remove it')
   })
 
   test('is not run if the TXT values that it might delete cannot be seen, unless it only adds one', async () => {

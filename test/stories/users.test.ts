@@ -93,7 +93,7 @@ describe.runIf(needs('tmux', 'bash'))('a new developer follows the README', () =
     'to a completed claim in %i columns, with a wrong host and Ctrl-C on the way',
     async (columns) => {
       const openTab = openShell(columns)
-      const README = 'Sixty seconds'
+      const README = 'Try it now'
       const service = openTab()
       service.enter(readmeLine(README, 'mailclaim sandbox'))
       await service.until(/Press Ctrl-C to end it\./)
@@ -276,8 +276,8 @@ describe.runIf(needs('bash', 'script'))(
       return { world, home }
     }
 
-    const look = readmeLine('Sixty seconds', 'mailclaim claims check example.net')
-    const compare = readmeLine('Sixty seconds', 'mailclaim claims check example.net --value')
+    const look = readmeLine("When a claim isn't verifying", 'mailclaim claims check example.net')
+    const compare = readmeLine("When a claim isn't verifying", 'mailclaim claims check example.net --value')
 
     test.each([
       ['in a pipe', false],

@@ -55,8 +55,11 @@ async function claimStepByStep(world: ServedWorld, domain: string): Promise<void
   const verified = await world.run(['claims', 'verify', domain, '--wait', '--interval', '1', '--json'])
   expect(verified.code, verified.stderr).toBe(0)
   expect(JSON.parse(verified.stdout)).toMatchObject({ status: 'completed', domain_id: claim.domain_id })
-  expect(verified.stderr).toMatch(/new DKIM/)
-  expect(verified.stderr).toMatch(/can't be reused/)
+  expect(verified.stderr).toBe('')
+
+  const followed = await world.run(['claims', 'watch', domain])
+  expect(followed.stderr).toMatch(/new DKIM/)
+  expect(followed.stderr).toMatch(/can't be reused/)
 
   const got = await world.run(['claims', 'get', claim.domain_id, '--fields', 'status'])
   expect(got).toMatchObject({ code: 0, stdout: 'status\ncompleted\n' })

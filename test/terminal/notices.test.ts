@@ -47,9 +47,10 @@ describe('what the program says on stderr', () => {
     expect(context.stderr.text).toBe(
       [
         'error: the address of the service is not configured',
-        'hint: give --base-url, set MAILCLAIM_BASE_URL, or run:',
-        '  mailclaim config set --profile ci base-url https://…',
-        '  to try it without an account: mailclaim sandbox',
+        'hint: sign in, which saves it:',
+        '  mailclaim login --profile ci --base-url URL --client-id ID',
+        '  or give --base-url or set MAILCLAIM_BASE_URL; to try it',
+        '  without an account: mailclaim sandbox',
         '',
       ].join('\n'),
     )

@@ -98,8 +98,7 @@ export async function createReporter(
       const { renderRunMarkdown } = await import('./report-markdown.ts')
       return stdout.write(renderRunMarkdown(tally, facts))
     }
-    if (!isForPeople)
-      return settings.quiet ? undefined : note(summaryLines(tally).join('\n'), context, settings)
+    if (!isForPeople) return note(summaryLines(tally).join('\n'), context, settings)
     const [{ TableRenderer }, rendering] = await Promise.all([
       import('../../terminal/table.ts'),
       renderContext(context, settings),
@@ -130,7 +129,9 @@ export async function createReporter(
       const text = where === undefined ? why : `${where}: ${why}`
       tally.problem(text)
       // Editors and CI find the line by what a message begins with.
-      await write(() => (where === undefined ? warn : note)(text, context, settings))
+      // It is a warning in either form.
+      const told = { ...settings, quiet: settings.quiet === true }
+      await write(() => (where === undefined ? warn : note)(text, context, told))
     },
     say: (text) => write(() => note(text, context, settings)),
     print: (text) => write(() => context.stderr.write(text)),

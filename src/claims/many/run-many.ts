@@ -195,7 +195,7 @@ function notAllDone(tally: RunTally, { notDone, resumes }: ManyWork, settings: S
   ]
   const [cause] = tally.causes()
   const hints = [
-    settings.quiet ? tally.firstProblems.join('\n') : '',
+    settings.quiet === true ? tally.firstProblems.join('\n') : '',
     tally.failed > 0 && resumes
       ? 'run the same command again for the rest: what is done is not done again'
       : '',

@@ -202,7 +202,7 @@ async function snippetWithoutLookup(
   return providerSnippet(provider, record, place.zone)
 }
 
-/** @throws CliError `values_unknown`, exit 8 */
+/** @throws CliError `values_unknown`, exit 8; `usage`, exit 2, for another zone than in DNS */
 async function snippetWithExistingValues(
   provider: ProviderName,
   claim: DomainClaim,
@@ -215,7 +215,10 @@ async function snippetWithExistingValues(
   if (seen.kind === 'unseen') throw valuesUnknown(claim, seen.reason, given ?? seen.zone)
   // DNS shows the values of another zone than the one that the snippet changes.
   if (given !== undefined && given !== seen.zone)
-    throw valuesUnknown(claim, `in DNS, it is in the zone ${seen.zone}`, given)
+    throw usageError(
+      `--zone: ${JSON.stringify(given)} is not the zone of ${record.name}: in DNS, it is in ${seen.zone}`,
+      'leave --zone out; or to print the new value alone, for the zone that you named, add --only-new',
+    )
   return providerSnippet(provider, record, seen.zone, seen)
 }
 

@@ -13,6 +13,8 @@ export interface Finding {
   readonly fix: Text
   /** The wrong TXT values: one, or the parts of `split_records` in order. */
   readonly seen?: readonly string[]
+  /** The value that they are compared with, if it isn't the one that the report expects. */
+  readonly expected?: string
   /** The bytes of the first of them, if they are known: not all values are UTF-8. */
   readonly stored?: Uint8Array | undefined
   /** Seconds until the cache drops the old state. */

@@ -30,6 +30,7 @@ export function partialPropagation(
   const wrong = copies.filter(
     (server) => faultAt(observations, server) !== undefined && lagOf(withRecord, [server]) !== 'behind',
   )
+  const secondsLeft = isLagging ? Math.max(...refresh, oldStateTtl(copies) ?? 0) : undefined
   return {
     code: 'partial_propagation',
     severity: disjoint || copies.length === 0 || wrong.length > 0 ? 'error' : 'warning',
@@ -37,8 +38,8 @@ export function partialPropagation(
       withoutRecord.map((server) => describeServerAndFault(observations, server)),
       ', ',
     )}`,
-    fix: advice(observations, { disjoint, withRecord, withoutRecord, glue, copies, wrong }),
-    ...(isLagging ? { secondsLeft: Math.max(...refresh, oldStateTtl(copies) ?? 0) } : {}),
+    fix: advice(observations, { disjoint, withRecord, withoutRecord, glue, copies, wrong, secondsLeft }),
+    ...(secondsLeft === undefined ? {} : { secondsLeft }),
     details: {
       with: withRecord.map((server) => ({ ...identify(server), serial: serialOf(server) })),
       without: withoutRecord.map((server) => ({
@@ -109,10 +110,9 @@ function copyFix(newest: readonly Observation[], older: readonly Observation[]):
   const primaries = new Set([...newest, ...older].flatMap(({ soa }) => soa?.primary ?? []))
   const lag = lagOf(newest, older)
   const refresh = Math.max(0, ...older.map(({ soa }) => soa?.refresh ?? 0))
-  if (lag === 'behind' && primaries.size === 1) return waitForCopies(formatDuration(refresh))
   return primaries.size > 1
     ? `They don't copy the zone from each other: their SOA records name different primary servers (${[...primaries].join(', ')}). Waiting won't help: make every change at each provider`
-    : LAG_FIXES[lag]
+    : lagFix(lag, refresh)
 }
 
 /** What to do, the most certain cause first. @param copies the servers without the record whose address is right. */
@@ -125,17 +125,19 @@ function advice(
     glue: readonly StaleGlue[]
     copies: readonly Observation[]
     wrong: readonly Observation[]
+    secondsLeft: number | undefined
   },
 ): Text {
-  const { disjoint, withRecord, withoutRecord, glue, copies, wrong } = seen
+  const { disjoint, withRecord, withoutRecord, glue, copies, wrong, secondsLeft } = seen
   if (copies.length === 0) return glueFix(observations, glue)
   if (disjoint) return disjointFix(disjoint)
   if (wrong.length > 0)
     return text`Waiting won't help: correct the value at ${wrong.map(({ host }) => host).join(', ')}: ${unquoted(observations.expected)}`
-  if (glue.length > 0) return `${glueFix(observations, glue)}. ${LAG_FIXES[lagOf(withRecord, copies)]}`
+  if (glue.length > 0)
+    return `${glueFix(observations, glue)}. ${lagFix(lagOf(withRecord, copies), secondsLeft)}`
   return (
     possiblyStaleGlueFix(observations, withRecord, withoutRecord) ??
-    LAG_FIXES[lagOf(withRecord, withoutRecord)]
+    lagFix(lagOf(withRecord, withoutRecord), secondsLeft)
   )
 }
 
@@ -172,15 +174,13 @@ function lagOf(withRecord: readonly Observation[], withoutRecord: readonly Obser
     : 'behind'
 }
 
-const LAG_FIXES: Readonly<Record<Lag, string>> = {
-  ahead:
-    'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited',
-  same: "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone",
-  behind: waitForCopies('the time shown'),
-}
-
-function waitForCopies(longest: string): string {
-  return `Wait until the other name servers have copied the zone: within seconds if they are notified of changes, or else within ${longest}. If it takes longer, ask the DNS provider why they haven't`
+/** @param seconds the longest time that copying takes; 0 if unknown. */
+function lagFix(lag: Lag, seconds = 0): string {
+  if (lag === 'ahead')
+    return 'The servers without the record have a newer version of the zone: it was removed there, or they get the zone from somewhere else. Add it where the newest version is edited'
+  if (lag === 'same')
+    return "Wait a few minutes. If nothing changes, the servers don't copy the zone from each other although their serials match: fix the record at every provider that serves this zone"
+  return `Wait until the other name servers have copied the zone: within seconds if they are notified of changes${seconds > 0 ? `, or else within ${formatDuration(seconds)}` : ''}. If it takes longer, ask the DNS provider why they haven't`
 }
 
 /** `ns1.example.com (192.0.2.1, serial 42)`. */

@@ -207,7 +207,12 @@ function isCutOff({ parent, resolvers }: ZoneObservations, stale: readonly Stale
 }
 
 function lameServers(observations: ZoneObservations, servers: readonly Observation[], all: boolean): Finding {
+  const { zone } = observations
   const one = servers.length === 1
+  // Removing these would leave none, or only servers that don't answer.
+  const isLast = observations.servers.every(
+    (server) => servers.includes(server) || (server.rcode ?? server.tcpFailure) === undefined,
+  )
   const said = [
     ...new Set(
       servers.map(({ outcome, authoritative, rcode }) =>
@@ -222,12 +227,11 @@ function lameServers(observations: ZoneObservations, servers: readonly Observati
   return {
     code: 'lame_nameserver',
     severity: all || isCutOff(observations, splitByGlue(observations, servers).stale) ? 'error' : 'warning',
-    message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${observations.zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
-    ...fixAddresses(
-      observations,
-      servers,
-      (others, removal) =>
-        `Have ${others.length === 1 ? 'that server' : 'those servers'} load the zone ${observations.zone}, or ${removal}`,
+    message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
+    ...fixAddresses(observations, servers, (others, removal) =>
+      isLast
+        ? `Set the name servers of ${zone} ${delegationPlace(observations)} to those of the DNS provider that has the zone, or have ${others.length === 1 ? 'that server' : 'those servers'} load it`
+        : `Have ${others.length === 1 ? 'that server' : 'those servers'} load the zone ${zone}, or ${removal}`,
     ),
   }
 }

@@ -1,4 +1,4 @@
-import type { Observations } from '../observation/observations.ts'
+import type { Observation, Observations } from '../observation/observations.ts'
 import { relativeName } from '../wire/name.ts'
 import { decodeValue } from '../wire/txt-answer.ts'
 import {
@@ -112,7 +112,9 @@ const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
 
 /** A wrong value at the right name. */
 export function valueFinding(
-  observations: Observations,
+  observations: Pick<Observations, 'name' | 'expected' | 'zone'> & {
+    readonly servers: readonly Pick<Observation, 'values'>[]
+  },
   explained: ExplainedValue,
   oldTtl: number | null,
 ): Finding {

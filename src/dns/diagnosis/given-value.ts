@@ -1,8 +1,11 @@
-import { INVISIBLE } from './characters.ts'
+import { INVISIBLE, withoutInvisible } from './characters.ts'
+import { decodings, fromUtf16 } from './encodings.ts'
+import type { Finding } from './finding.ts'
+import { valueFinding } from './findings-value.ts'
 import { valuesSeen } from './labels.ts'
 import type { CheckReport } from './report.ts'
 import { quote, text } from './text.ts'
-import { explainValue, QUOTES } from './value-comparison.ts'
+import { explainValue, QUOTES, unquote } from './value-comparison.ts'
 
 /** The value that a person gave, or why it can't be one. */
 export type GivenValue =
@@ -46,30 +49,96 @@ function withoutQuotes(value: string): string {
   return inner
 }
 
+/** What is said about the value given instead. */
+const REPLACED: readonly Finding['code'][] = ['missing', 'wildcard_answer', 'wrong_provider_hint']
+
 /**
  * The report on a value that a person gave: if DNS has a value that looks complete, and the one given is a piece of it or
- * looks like a damaged copy, the first finding says that, instead of how to change the record.
+ * looks like a damaged copy, the first finding says that, instead of how to change the record. The second one says what is
+ * wrong with the record even if its value is the right one, such as quotation marks.
  */
 export function doubtGivenValue(report: CheckReport): CheckReport {
   const { expected, nameservers, findings } = report
   if (expected === null || nameservers.some(({ outcome }) => outcome === 'match')) return report
-  const found = valuesSeen(report).find((value) => isDamaged(expected, value))
-  if (found === undefined) return report
+  for (const seen of valuesSeen(report)) {
+    const whole = wholeValueIn(seen, expected)
+    if (whole === undefined) continue
+    const others = findings.filter(({ code, seen }) => seen === undefined && !REPLACED.includes(code))
+    const fault = faultBeside(report, expected, whole, seen)
+    return { ...report, findings: [doubtful(expected, whole, fault), ...(fault ? [fault] : []), ...others] }
+  }
+  return report
+}
+
+function doubtful(expected: string, whole: string, fault: Finding | undefined): Finding {
+  const ifRight =
+    fault === undefined
+      ? text`If that is ${quote(whole)}, the record is right: check for it instead`
+      : fault.code === 'case_changed'
+        ? 'Check for that value instead: uppercase and lowercase letters differ as well'
+        : text`If that is ${quote(whole)}, check for it instead: only what is around it in the record is wrong [${fault.code}]`
   return {
-    ...report,
-    findings: [
-      {
-        code: 'doubtful_value',
-        severity: 'error',
-        message: text`The value given may be incomplete or wrong: expected ${quote(expected)}, but ${quote(found)} in DNS looks like the whole value`,
-        fix: text`Compare both with the value that the service shows for the claim. If that is ${quote(found)}, the record is right: check for it instead. Change the record only if the claim really has ${quote(expected)}`,
-        seen: [found],
-        details: {},
-      },
-      ...findings.filter(({ code, seen }) => seen === undefined && code !== 'missing'),
-    ],
+    code: 'doubtful_value',
+    severity: 'error',
+    message: text`The value given may be incomplete or wrong: expected ${quote(expected)}, but ${quote(whole)} in DNS looks like the whole value`,
+    fix: text`Compare both with the value that the service shows for the claim. ${ifRight}. Change the record to the value given only if the claim really has ${quote(expected)}`,
+    seen: [whole],
+    details: {},
   }
 }
+
+/** What is wrong with the record even if it's the value given that is incomplete; undefined if nothing is. */
+function faultBeside(
+  { name, zone, nameservers, findings }: CheckReport,
+  expected: string,
+  whole: string,
+  seen: string,
+): Finding | undefined {
+  if (isOnlyRecased(expected, whole))
+    // Nobody knows the case of the letters that aren't in the value given.
+    return {
+      code: 'case_changed',
+      severity: 'error',
+      message: text`Uppercase and lowercase letters differ from the value given, too: ${quote(seen)}`,
+      fix: "Enter the value exactly as the service shows it; it's case-sensitive",
+      details: { seen },
+    }
+  const fault = explainValue(whole, seen, name)
+  if (fault === undefined) return undefined
+  const stored = findings.find((finding) => finding.seen?.[0] === seen)?.stored
+  const servers = stored === undefined ? [] : [{ values: [{ bytes: stored, strings: [stored] }] }]
+  const ttl = nameservers.find(({ values }) => values.includes(seen))?.ttl ?? null
+  const observations = { name, zone: zone ?? name, expected: whole, servers }
+  return { ...valueFinding(observations, { fault, seen: [seen] }, ttl), expected: whole }
+}
+
+/** Whether the value given is in the whole one only if uppercase and lowercase letters are the same. */
+function isOnlyRecased(given: string, whole: string): boolean {
+  return (
+    !whole.includes(given) && whole.toLowerCase().includes(given.toLowerCase()) && whole.length > given.length
+  )
+}
+
+/**
+ * The complete value in what is stored, without the quotation marks, spaces, line, label or encoding around it, if the value
+ * given is a piece or a damaged copy of it. Undefined if there is none, or more than one.
+ */
+function wholeValueIn(seen: string, given: string): string | undefined {
+  const bare = withoutInvisible(seen)
+  const spaced = seen.replace(INVISIBLE, (character) => (/[ \t\xa0]/.test(character) ? ' ' : ''))
+  const decoded = decodings(unquote(bare)).map(({ text }) => withoutInvisible(unquote(text)))
+  for (const text of [spaced, bare, fromUtf16(seen) ?? '', ...decoded]) {
+    const parts = [text, unquote(text), ...text.split(BETWEEN)]
+    const pieces = new Set(parts.map((piece) => piece.replace(LABEL, '')))
+    if (pieces.has(given)) return undefined
+    const [value, ...others] = [...pieces].filter((piece) => isDamaged(given, piece))
+    if (value !== undefined) return others.length === 0 ? value : undefined
+  }
+  return undefined
+}
+
+/** What separates a value from what was pasted or added around it. */
+const BETWEEN = new RegExp(`[\\s\\\\,;:(){}${QUOTES}]+`)
 
 const WHOLE = /^[\w.-]+=[\w.+/~-]*[\w+/~-]={0,2}$/
 /** What may be cut off a value, unlike a domain or another value that was added to it. */
@@ -78,8 +147,8 @@ const CUT_OFF = /^[\w+/~-]*={0,2}$/
 /** Whether the value given is a piece or a damaged copy of a whole one. */
 function isDamaged(given: string, whole: string): boolean {
   if (!WHOLE.test(whole)) return false
-  const around = whole.split(given)
-  if (around.length === 2) return whole !== given && around.every((piece) => CUT_OFF.test(piece))
+  const around = whole.toLowerCase().split(given.toLowerCase())
+  if (around.length === 2 && whole.length > given.length) return around.every((piece) => CUT_OFF.test(piece))
   const fault = explainValue(whole, given)
   if (fault === undefined || fault === 'stale_token' || fault === 'placeholder') return false
   // If both look whole, either may have the typo.

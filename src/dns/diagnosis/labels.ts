@@ -62,6 +62,14 @@ export function cacheTime(seconds: number, more: 'more ' | '' = ''): string {
     : `up to ${formatDuration(Math.min(seconds, MAX_CACHE_SECONDS))}`
 }
 
+/** How long to wait, as a sentence without its full stop; undefined if waiting makes no difference. */
+export function waitingTime({ verdict, retry_after_seconds }: CheckReport): string | undefined {
+  if (!retry_after_seconds) return undefined
+  const time = formatDuration(retry_after_seconds)
+  // What remains to wait for isn't always a cache: name servers copy the zone from each other.
+  return verdict === 'wait' ? `Try again in ${time}` : `Caches may keep the old state for up to ${time}`
+}
+
 /** A few values, long ones shortened; the evidence has all of them. */
 export function listValues(values: readonly TxtValue[]): Text {
   if (values.length === 0) return 'nothing'

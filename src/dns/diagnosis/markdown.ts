@@ -1,8 +1,7 @@
-import { formatDuration } from '../../terminal/duration.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen, waitingTime } from './labels.ts'
 import { readableName } from './render.ts'
 import type { CheckReport } from './report.ts'
 import { findingJson } from './report-json.ts'
@@ -24,6 +23,7 @@ export interface ReportContext {
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
   const { findings } = report
   const [cause] = findings.filter((finding) => finding.severity !== 'info')
+  const wait = waitingTime(report)
   const lines = [
     `## DNS check of ${code(readableName(report.name))}`,
     '',
@@ -35,9 +35,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
       ? `- **TXT records${serversDiffer(report) ? ' (not all name servers have these)' : ''}:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
       : `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
-    ...(report.retry_after_seconds
-      ? [`- **Caches:** may keep the old state for up to ${formatDuration(report.retry_after_seconds)}`]
-      : []),
+    ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
     `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')}`,
   ]
   if (report.nameservers.length > 0) lines.push('', '### Authoritative name servers', '', ...servers(report))

@@ -1,14 +1,13 @@
 import { domainToUnicode } from 'node:url'
 import type { Palette } from '../../terminal/color.ts'
 import { type Column, DASH } from '../../terminal/columns.ts'
-import { formatDuration } from '../../terminal/duration.ts'
 import { widthOf, wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { comparedPieces, readablePiece } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from './labels.ts'
+import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen, waitingTime } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { capitalize, fullStopOf, plainText, shorten } from './text.ts'
 
@@ -68,17 +67,8 @@ export function renderReport(report: CheckReport, layout: Layout): string {
   if (report.nameservers.length > 0) blocks.push(table(serverColumns(report), report.nameservers))
   if (report.resolvers.length > 0) blocks.push(table(resolverColumns(report), report.resolvers))
   for (const finding of report.findings) blocks.push(renderFinding(report, finding, layout))
-  if (report.retry_after_seconds)
-    blocks.push(
-      paragraph(
-        report.verdict === 'wait'
-          ? `Try again in ${formatDuration(report.retry_after_seconds)}.`
-          : `Caches may keep the old state for up to ${formatDuration(report.retry_after_seconds)}.`,
-        '',
-        layout,
-        palette.faint,
-      ),
-    )
+  const wait = waitingTime(report)
+  if (wait !== undefined) blocks.push(paragraph(`${wait}.`, '', layout, palette.faint))
   return blocks.join('\n')
 }
 
@@ -146,9 +136,11 @@ function renderFinding(report: CheckReport, finding: Finding, layout: Layout): s
 /** The expected value above the one found. Color and carets mark the difference. */
 function markedDifference(report: CheckReport, finding: Finding, layout: Layout): string {
   const [seen, ...others] = finding.seen ?? []
-  if (seen === undefined || others.length > 0 || report.expected === null) return ''
+  if (seen === undefined || others.length > 0) return ''
+  const wanted = finding.expected ?? report.expected
+  if (wanted === null) return ''
   const { palette } = layout
-  const compared = comparedPieces(report.expected, seen)
+  const compared = comparedPieces(wanted, seen)
   const pieces = compared.seen.map((piece) => ({ ...piece, text: readablePiece(piece) }))
   const line = (paint: (text: string) => string) =>
     pieces.map(({ text, differs }) => (differs ? paint(text) : text)).join('')

@@ -11,8 +11,9 @@ export function reportJson({ path: _, findings, ...report }: CheckReport): Check
 /** @param expected the whole TXT value, to compare with what was seen. */
 export function findingJson(finding: Finding, expected: string | null): FindingJson {
   const { code, severity, message, fix, seen, stored, secondsLeft, details } = finding
+  const wanted = finding.expected ?? expected
   const evidence = {
-    ...(seen === undefined || expected === null ? {} : comparison(expected, seen, stored)),
+    ...(seen === undefined || wanted === null ? {} : comparison(wanted, seen, stored)),
     ...details,
     ...(secondsLeft === undefined ? {} : { seconds_left: secondsLeft }),
   }

@@ -38,7 +38,7 @@ const MAX_EXPLAINED_LENGTH = 65_536
 export const QUOTES = `"'\`´“”„‟‘’‚‛«»‹›＂＇`
 
 /** Removes quotation marks and a provider's backslashes, layer by layer. */
-function unquote(text: string): string {
+export function unquote(text: string): string {
   let inner = text
   for (let layer = 0; layer < 4; layer += 1) {
     const stripped = inner.replace(/^\\(?=["'])/, '').replace(/\\(["'])$/, '$1')
@@ -108,7 +108,8 @@ function explain(forms: Expected, seen: string, name: string | undefined): Value
   if (inner.toLowerCase() === forms.lowerCase) return 'case_changed'
   // Before other text: quotation marks and line breaks may be encoded around a value that is not.
   if (findEncoding(wanted, seen) !== undefined) return 'encoded'
-  if (seen.includes(expected) || bare.includes(wanted))
+  const [part, stored] = seen.includes(expected) ? [expected, seen] : [wanted, bare]
+  if (stored.includes(part) && !isCutOff(part, stored))
     return isPastedLine(expected, seen, name) ? 'pasted_line' : 'extra_text'
   if (bare.replace(/\\/g, '') === wanted) return 'quoted'
 
@@ -196,6 +197,13 @@ function isQuoted(expected: string, seen: string): boolean {
     return true
   // Several quoted strings, as in zone files, stored as one.
   return [seen, seen.replace(/"\s*"/g, '')].some((text) => unquote(text) === expected)
+}
+
+/** Whether the expected text, wherever it is, ends in the middle of a longer token. */
+function isCutOff(wanted: string, seen: string): boolean {
+  const [, ...rests] = seen.split(wanted)
+  // A domain and the start of another value don't belong to the token.
+  return rests.every((rest) => /^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 
 /** A whole zone-file line, the name, or a "TXT=" or "value:" label, went into the value field. */

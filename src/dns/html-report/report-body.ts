@@ -1,10 +1,16 @@
-import { formatDuration } from '../../terminal/duration.ts'
 import { type Html, html, type Inserted } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { stringifyJson } from '../../terminal/sanitize.ts'
 import { comparedPieces, type Piece, readablePiece } from '../diagnosis/characters.ts'
 import type { Finding } from '../diagnosis/finding.ts'
-import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen } from '../diagnosis/labels.ts'
+import {
+  hasLooked,
+  outcomeLabel,
+  serversDiffer,
+  VERDICT_LABELS,
+  valuesSeen,
+  waitingTime,
+} from '../diagnosis/labels.ts'
 import type { ReportContext } from '../diagnosis/markdown.ts'
 import { readableName } from '../diagnosis/render.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
@@ -61,6 +67,7 @@ ${circumstancesPanel(report, context, id)}`
 function resultPanel(report: CheckReport, id: string): Html {
   const [cause] = report.findings.filter(({ severity }) => severity !== 'info')
   const look = resultLook(report)
+  const wait = waitingTime(report)
   return html`<section class="panel result ${look.tone}" aria-labelledby="${id}-name">
 <p class="status">${icon(look)}${capitalize(resultOf(report))}</p>
 <h1 id="${id}-name">${shorten(readableName(report.name), 300)}</h1>
@@ -71,7 +78,7 @@ ${
 <h2>What to do</h2><p class="todo">${sentence(cause.fix)}</p>`
 }
 ${report.expected === null ? valuesFound(report) : cause?.code === 'claim_ended' ? '' : expectedRecord(report, report.expected)}
-${report.retry_after_seconds ? html`<p class="meta">${`Caches may keep the old state for up to ${formatDuration(report.retry_after_seconds)}.`}</p>` : ''}
+${wait === undefined ? '' : html`<p class="meta">${`${wait}.`}</p>`}
 </section>`
 }
 
@@ -102,8 +109,9 @@ function valuesFound(report: CheckReport): Html {
 }
 
 /** The expected value above the one found, with the difference marked. */
-function comparison({ expected }: CheckReport, { seen }: Finding): Html {
-  const [found, ...others] = seen ?? []
+function comparison(report: CheckReport, finding: Finding): Html {
+  const [found, ...others] = finding.seen ?? []
+  const expected = finding.expected ?? report.expected
   if (expected === null || found === undefined || others.length > 0) return html``
   const pieces = comparedPieces(expected, found)
   const isMissing = pieces.seen.every(({ text, differs }) => !differs || text === '')

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { recordClaim } from '../../../src/claims/ledger.ts'
 import { run } from '../../../src/cli.ts'
@@ -228,7 +229,7 @@ test('claims check --format markdown is a report for a ticket', async () => {
     - **Fix:** Change the value of the TXT record (host \`@\`) to \`prefix=token\`
     - **Expected:** TXT record at \`example.com\` with the value \`prefix=token\`
     - **Zone:** \`example.com\`
-    - **Caches:** may keep the old state for up to 5 minutes
+    - **Waiting time:** Caches may keep the old state for up to 5 minutes
     - **Checked:** 2026-11-20 12:00:00 UTC by mailclaim 0.0.0-test, starting at \`192.0.2.53\`
 
     ### Authoritative name servers
@@ -278,10 +279,9 @@ describe('claims check --wait', () => {
         return looks > 6 ? ['prefix=token'] : []
       },
       { ...OPTIONS, wait: true, timeout: 900 },
-      { global: { json: true } },
     )
     expect(failure).toBeUndefined()
-    expect(JSON.parse(stdout)).toMatchObject({ ready: true })
+    expect(stdout).toContain('\tready\ttrue\t')
     expect(stderr).toContain('waiting for the TXT record at example.com for up to 15 minutes')
     expect(stderr).toContain('next check in 5 seconds')
     expect(clock.slept).toContain(3000)
@@ -644,10 +644,84 @@ describe('a value that was pasted', () => {
     expect(stdout).not.toContain(`to ${value.trim()}"`)
   })
 
+  const CUT = WHOLE.slice(0, -1)
+  test.each([
+    ['quotation marks', 'quoted', `"${WHOLE}"`],
+    ['typographic quotation marks', 'quoted', `“${WHOLE}”`],
+    ['backslashes', 'quoted', `\\"${WHOLE}\\"`],
+    ['a space at the end', 'whitespace', `${WHOLE} `],
+    ['a line break inside', 'whitespace', WHOLE.replace('Vu', 'V\nu')],
+    ['a space inside', 'whitespace', WHOLE.replace('IHR', ' IHR')],
+    ['a zone line around it', 'pasted_line', `example.com. 300 IN TXT "${WHOLE}"`],
+    ['a label', 'pasted_line', `TXT=${WHOLE}`],
+    ['a label and a colon', 'pasted_line', `value: ${WHOLE}`],
+    ['another record', 'extra_text', `v=spf1 -all ${WHOLE}`],
+    ['URL encoding', 'encoded', encodeURIComponent(WHOLE)],
+    ['HTML', 'encoded', WHOLE.replace('=', '&#61;')],
+    ['base64', 'encoded', Buffer.from(WHOLE).toString('base64')],
+  ])('is doubted before %s around the whole value in DNS', async (_title, code, seen) => {
+    const dns = () => ['v=spf1 -all', seen]
+    const options = { name: 'example.com', value: CUT }
+    const { failure, stdout } = await check(dns, options, { global: { json: true } })
+    const { findings } = JSON.parse(stdout)
+    expect(findings).toMatchObject([
+      { code: 'doubtful_value', evidence: { expected: CUT, seen: WHOLE } },
+      { code, severity: 'error', evidence: { expected: WHOLE, seen } },
+    ])
+    expect(failure?.hint).toContain(`If that is "${WHOLE}", check for it instead`)
+    expect(findings[1].fix).toContain(WHOLE)
+    for (const format of ['table', 'markdown', 'html'] as const) {
+      const { stdout } = await check(dns, options, { global: { format, quiet: true } })
+      expect(stdout).not.toMatch(new RegExp(`→.*: ${CUT}$|Fix:.*: \`${CUT}\`$`, 'm'))
+    }
+  })
+
+  test.each([WHOLE.toLowerCase(), `"${WHOLE.toUpperCase()}"`])(
+    'is doubted before the changed case of the whole value in DNS (%s), whose case is unknown',
+    async (seen) => {
+      const options = { name: 'example.com', value: CUT }
+      const { stdout } = await check(() => [seen], options, { global: { json: true } })
+      const { findings } = JSON.parse(stdout)
+      expect(findings).toMatchObject([
+        { code: 'doubtful_value' },
+        { code: 'case_changed', fix: expect.stringMatching(/exactly as the service shows it/) },
+      ])
+      expect(findings[1].fix).not.toContain('prefix')
+    },
+  )
+
+  test('is doubted whatever is around the value in DNS, and however much is missing', async () => {
+    const around = fc.constantFrom(
+      ...['"', "'", '', ' ', '\t', '\u200b', '`'].map((one) => [one, one] as const),
+      ['example.com. 300 IN TXT "', '"'] as const,
+      ['value: ', ''] as const,
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 8, max: WHOLE.length - 1 }),
+        around,
+        async (end, [before, after]) => {
+          const options = { name: 'example.com', value: WHOLE.slice(0, end) }
+          const dns = () => [`${before}${WHOLE}${after}`]
+          const { stdout } = await check(dns, options, { global: { json: true } })
+          expect(JSON.parse(stdout).findings[0]).toMatchObject({
+            code: 'doubtful_value',
+            evidence: { seen: WHOLE },
+          })
+        },
+      ),
+      { numRuns: 40 },
+    )
+  })
+
   test.each([
     ['another token', 'prefix=c29tZXRoaW5nIGVsc2U'],
     ['a piece of the value', WHOLE.slice(0, -8)],
     ['the value twice', WHOLE + WHOLE],
+    ['two values', `${WHOLE}x ${WHOLE}y`],
+    ['the value next to a longer one', `${WHOLE} ${WHOLE}y`],
+    ['a pasted line', `example.com. 300 IN TXT "${WHOLE}"`],
+    ['other text', `v=spf1 -all ${WHOLE}`],
     ['the domain behind the value', `${WHOLE}.example.com`],
     ['quotation marks', `"${WHOLE}"`],
     ['the value with its letters lowered', WHOLE.toLowerCase()],

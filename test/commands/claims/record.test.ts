@@ -189,10 +189,11 @@ describe('--provider', () => {
     expect(harmfulIn(context.stderr.text)).toEqual([])
   })
 
-  test('ends with exit 8 if --zone is not the zone whose values DNS shows', async () => {
+  test('is a usage error if --zone is not the zone whose values DNS shows: to repeat it would not help', async () => {
     const { code, stderr } = await snippet('--provider route53 --zone com', [SPF])
-    expect(code).toBe(8)
-    expect(stderr).toContain('in DNS, it is in the zone example.com')
+    expect(code).toBe(2)
+    expect(stderr).toContain('--zone: "com" is not the zone of example.com: in DNS, it is in example.com')
+    expect(stderr).toContain('hint: leave --zone out')
   })
 
   test('--only-new with --quiet warns of nothing', async () => {

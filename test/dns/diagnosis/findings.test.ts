@@ -497,11 +497,34 @@ describe('the fix', () => {
     ['a zone below another one', 'app.example.com', 'example.com', 'in the zone example.com'],
   ])('for the delegation of %s says where to change it', (_title, zone, parent, place) => {
     const delegated = { zone, parent: { zone: parent, hosts: ['ns1.example.com'] } }
-    const [finding] = diagnosed(observations({ ...delegated, servers: [lame] })).findings
+    const { findings } = diagnosed(observations({ ...delegated, servers: [match(), lame] }))
+    const [finding] = findings.filter(({ code }) => code === 'lame_nameserver')
     expect(finding?.fix).toContain(`from the NS records of ${zone}, ${place} and in the zone itself`)
     const nobody = observation({ server: undefined, outcome: 'unreachable', rcode: undefined })
     const [none] = diagnosed(observations({ ...delegated, servers: [nobody] })).findings
     expect(none).toMatchObject({ code: 'no_nameservers', fix: expect.stringContaining(place) })
+  })
+
+  test.each([
+    ['all of them', [lame]],
+    ['all that answer', [lame, observation({ outcome: 'timeout', rcode: undefined, soa: undefined })]],
+  ])('for lame name servers never is to remove %s', (_title, servers) => {
+    const parent = { zone: 'com', hosts: ['ns1.example.com'] }
+    const { findings } = diagnosed(observations({ parent, servers }))
+    const finding = findings.find(({ code }) => code === 'lame_nameserver')
+    expect(finding?.fix).toBe(
+      'Set the name servers of example.com at the registrar to those of the DNS provider that has the zone, or have that server load it',
+    )
+  })
+
+  test('for a copy of the zone that is behind says how long copying may take', () => {
+    const servers = [
+      match({ soa: { ...SOA, serial: 42 } }),
+      observation({ ...second, soa: { ...SOA, serial: 41 } }),
+    ]
+    const [finding] = diagnosed(observations({ servers })).findings
+    expect(finding?.fix).toContain('notified of changes, or else within 2 hours. If it takes longer')
+    expect(finding?.evidence).toMatchObject({ seconds_left: 7200 })
   })
 
   test('never tells anyone to add a record to the zone of a registry', () => {
