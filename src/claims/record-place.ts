@@ -52,6 +52,6 @@ export async function findPlace(
 /** What to type into a provider's "host" field. */
 export function hostText(place: RecordPlace | undefined): string {
   return place === undefined
-    ? "the part of the name before your zone, @ if it's the whole zone (the zone wasn't found in DNS)"
+    ? 'the name without your zone, @ for the zone itself'
     : `${place.host}   (in the zone ${place.zone})`
 }

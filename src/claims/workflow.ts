@@ -271,7 +271,10 @@ async function* waitForDns(
     }
     if (report.verdict === 'unknown') {
       // The service may still see DNS.
-      yield { event: 'warning', message: `couldn't query DNS from here: ${failure.message}` }
+      yield {
+        event: 'warning',
+        message: `couldn't query DNS from here, so the service is asked without waiting for the record; add it now if it isn't there, since the service looks again: ${failure.message}`,
+      }
       return undefined
     }
     if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {

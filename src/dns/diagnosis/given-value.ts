@@ -55,7 +55,8 @@ const REPLACED: readonly Finding['code'][] = ['missing', 'wildcard_answer', 'wro
 /**
  * The report on a value that a person gave: if DNS has a value that looks complete, and the one given is a piece of it or
  * looks like a damaged copy, the first finding says that, instead of how to change the record. The second one says what is
- * wrong with the record even if its value is the right one, such as quotation marks.
+ * wrong with the record even if its value is the right one, such as quotation marks. If both look whole, either may have the
+ * typo: the finding stays, and its fix begins with a look at the claim.
  */
 export function doubtGivenValue(report: CheckReport): CheckReport {
   const { expected, nameservers, findings } = report
@@ -67,7 +68,17 @@ export function doubtGivenValue(report: CheckReport): CheckReport {
     const fault = faultBeside(report, expected, whole, seen)
     return { ...report, findings: [doubtful(expected, whole, fault), ...(fault ? [fault] : []), ...others] }
   }
-  return report
+  return { ...report, findings: findings.map(compareFirst) }
+}
+
+const TYPOS: readonly Finding['code'][] = ['characters_changed', 'case_changed']
+
+/** The finding, with a fix that doesn't take the value given for the right one. */
+function compareFirst(finding: Finding): Finding {
+  const [seen, ...others] = finding.seen ?? []
+  if (!TYPOS.includes(finding.code) || seen === undefined || others.length > 0) return finding
+  const fix = text`Compare both with the value that the service shows for the claim. If that is ${quote(seen)}, the record is right: check for it instead. If it is the value given: ${finding.fix}`
+  return { ...finding, fix }
 }
 
 function doubtful(expected: string, whole: string, fault: Finding | undefined): Finding {
@@ -152,7 +163,16 @@ function isDamaged(given: string, whole: string): boolean {
   const fault = explainValue(whole, given)
   if (fault === undefined || fault === 'stale_token' || fault === 'placeholder') return false
   // If both look whole, either may have the typo.
-  return fault === 'encoded' || !WHOLE.test(given) || isRecased(given, whole)
+  return fault === 'encoded' || !WHOLE.test(given) || isRecased(given, whole) || hasOtherPrefix(given, whole)
+}
+
+/** Whether only the prefix differs: a person typed it, since the token was copied. */
+function hasOtherPrefix(given: string, whole: string): boolean {
+  const [prefix, other] = [given, whole].map((value) => value.slice(0, value.indexOf('=')))
+  return (
+    prefix?.toLowerCase() !== other?.toLowerCase() &&
+    given.slice(prefix?.length) === whole.slice(other?.length)
+  )
 }
 
 /** Whether the letters of the value given were lowered, raised or capitalized on the way, as forms and phones do. */

@@ -733,6 +733,33 @@ describe('a value that was pasted', () => {
     expect(JSON.parse(stdout).findings[0].code).not.toBe('doubtful_value')
   })
 
+  test('with a typo in its prefix is doubted, since the token in DNS is the same', async () => {
+    const given = WHOLE.replace('=', 'x=')
+    const { stdout } = await check(
+      () => [WHOLE],
+      { name: 'example.com', value: given },
+      { global: { json: true } },
+    )
+    expect(JSON.parse(stdout).findings[0]).toMatchObject({ code: 'doubtful_value' })
+  })
+
+  test.each([
+    ['one letter different', `${WHOLE.slice(0, -1)}q`, 'characters_changed'],
+    ['lowered letters in DNS', WHOLE.toLowerCase(), 'case_changed'],
+  ])('with %s may itself have the typo: the fix compares both first', async (_title, seen, code) => {
+    const { stdout } = await check(
+      () => [seen],
+      { name: 'example.com', value: WHOLE },
+      { global: { json: true } },
+    )
+    expect(JSON.parse(stdout).findings[0]).toMatchObject({
+      code,
+      fix: expect.stringMatching(
+        /^Compare both with the value that the service shows for the claim\. If that is "/,
+      ),
+    })
+  })
+
   test('longer than a record can be is refused', async () => {
     const { failure, asked } = await check(right, { name: 'example.com', value: 'x'.repeat(65_280) })
     expect(failure).toMatchObject({

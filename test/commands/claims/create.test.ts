@@ -112,7 +112,7 @@ describe('on a terminal', () => {
 
   test('if nobody answers, the claim is shown after a few seconds, with what to type as the host', async () => {
     const { stdout, ms } = await create(() => 'silent')
-    expect(stdout).toMatch(/^Host +the part of the name before your zone, @ if it's the whole zone/m)
+    expect(stdout).toMatch(/^Host +the name without your zone, @ for the zone itself/m)
     expect(ms).toBeLessThanOrEqual(4000)
   })
 })
