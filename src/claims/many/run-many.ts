@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Context, Output } from '../../context.ts'
+import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
 import { shareNetwork } from '../../dns/wire/shared-network.ts'
@@ -145,7 +146,7 @@ function shareContext(context: Context, jobs: number, signal: AbortSignal): Cont
   return {
     ...context,
     http: paceRequests(http, clock, { concurrent: jobs }),
-    dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs }), clock),
+    dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs, zoneOf: registeredDomainOf }), clock),
     interrupts: { ...interrupts, signal },
   }
 }

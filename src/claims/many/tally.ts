@@ -1,5 +1,5 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
-import { listedRegistry, registeredDomain } from '../../dns/resolution/registry.ts'
+import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { type CliError, Exit, type ExitCode } from '../../errors.ts'
 
 /** How the work on one domain ended. */
@@ -196,9 +196,7 @@ export function titleOf(code: string): string {
 export function hostOf(hosts: readonly string[]): string | undefined {
   const [known] = dnsHostsOf('', hosts)
   if (known !== undefined) return known.name
-  const domains = [
-    ...new Set(hosts.map((host) => registeredDomain(host, listedRegistry(host) ?? '.'))),
-  ].sort()
+  const domains = [...new Set(hosts.map((host) => registeredDomainOf(host)))].sort()
   const [domain, ...others] = domains
   if (domain === undefined) return undefined
   if (others.length > 0)
