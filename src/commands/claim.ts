@@ -230,6 +230,7 @@ async function claimMany(
       columns: MANY_CLAIM_COLUMNS,
       rowsForPeople: false,
       resumes: true,
+      restarts: true,
       lastEvent: 'ended',
       waits: true,
       takesIds: false,
@@ -241,7 +242,7 @@ async function claimMany(
           return run && ((record) => inTurn(() => run(record)))
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
-        const workflow = { ...workflowOptions(options), publish, unpublish }
+        const workflow = { ...workflowOptions(options), keepsNewer: true, publish, unpublish }
         const events = runWorkflow(request, workflow, client(), context, settings)
         const result = await drain(events, ({ event, claim }) => {
           if (event !== 'record' || publish !== undefined || !needsRecord(claim)) return undefined
