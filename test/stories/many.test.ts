@@ -93,6 +93,16 @@ describe('several domains', () => {
     expect(jsonLines(stdout).map(({ event }) => event)).toEqual(['completed', 'completed', 'completed'])
   })
 
+  test('claim says which record to add only if it is not in DNS already', async () => {
+    const world = keyed()
+    const [there = '', missing = ''] = world.domains(2)
+    await world.run(['claims', 'create', there, missing, '--quiet'])
+    await world.control('POST', `claims/${there}/publish`, {})
+    const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'jsonl'])
+    expect(code).toBe(8)
+    expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
+  })
+
   test('a bad line stops nothing, and the most severe end decides the exit code', async () => {
     const world = keyed()
     const [good = '', missing = ''] = world.domains(2)
