@@ -70,12 +70,8 @@ export async function runProgram(
     end(reason instanceof CliError && reason.exit === Exit.terminated ? 'SIGTERM' : 'SIGINT', INTERRUPTION_MS)
   }
   signal?.addEventListener('abort', interrupt, { once: true })
-  // Ctrl-\ reaches this process alone, and ends it at once.
-  const quit = () => {
-    kill('SIGKILL')
-    process.off('SIGQUIT', quit).kill(process.pid, 'SIGQUIT')
-  }
-  if (hasGroup) process.on('SIGQUIT', quit)
+  const killNow = () => kill('SIGKILL')
+  if (hasGroup) killOnQuit(killNow)
   timers.push(
     setTimeout(() => {
       timedOut = true
@@ -92,7 +88,7 @@ export async function runProgram(
     return killedBy === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'killed', signal: killedBy }
   } finally {
     signal?.removeEventListener('abort', interrupt)
-    process.off('SIGQUIT', quit)
+    forgetOnQuit(killNow)
     for (const timer of timers) clearTimeout(timer)
     child.stdout?.destroy()
     child.stderr?.destroy()
@@ -116,6 +112,25 @@ async function firstLineOf(file: string): Promise<string | undefined> {
   } catch {
     return undefined
   }
+}
+
+/** For each running program: kills it. */
+const running = new Set<() => void>()
+
+// Ctrl-\ reaches this process alone, and ends it at once. One listener serves all: Node warns of more than ten.
+function quit(): void {
+  for (const kill of running) kill()
+  process.off('SIGQUIT', quit).kill(process.pid, 'SIGQUIT')
+}
+
+function killOnQuit(kill: () => void): void {
+  if (running.size === 0) process.on('SIGQUIT', quit)
+  running.add(kill)
+}
+
+function forgetOnQuit(kill: () => void): void {
+  running.delete(kill)
+  if (running.size === 0) process.off('SIGQUIT', quit)
 }
 
 async function passLines(stream: Readable | null, onLine: (line: string) => Promise<void>): Promise<void> {

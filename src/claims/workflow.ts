@@ -11,7 +11,15 @@ import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { currentClaim } from './current-claim.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
-import { asArgument, besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from './lifecycle.ts'
+import {
+  asArgument,
+  besideWarning,
+  endedError,
+  isOpen,
+  nameOf,
+  stateOf,
+  unappliedWarning,
+} from './lifecycle.ts'
 import { startClaim } from './other-machines.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import type { Publication } from './publish.ts'
@@ -60,6 +68,8 @@ export interface WorkflowOptions {
   readonly publicResolvers?: boolean
   /** Called after each check of DNS with the milliseconds until the next one. */
   readonly onCheck?: (nextInMs: number) => void
+  /** Whether a claim that a newer one replaced is the end, instead of starting yet another in place of that one. */
+  readonly keepsNewer?: boolean | undefined
   /** Adds the record to DNS. */
   readonly publish?: ChangeDns | undefined
   /** Removes the record after completion. */
@@ -129,7 +139,13 @@ export async function* runWorkflow(
     }
   }
 
-  const { claim: started, origin, warning } = await startOrResume(request, client, context, settings)
+  const { keepsNewer } = options
+  const begin = await startOrResume(request, { keepsNewer }, client, context, settings)
+  const { claim: started, origin, warning, error: replaced } = begin
+  if (replaced !== undefined) {
+    yield eventOf('ended', stateOf(started).description, started)
+    return { claim: started, error: replaced }
+  }
   yield eventOf('created', origin, started)
   if (warning !== undefined) yield eventOf('warning', warning, started)
   const state = stateOf(started)
@@ -197,10 +213,11 @@ export async function* runWorkflow(
  */
 async function startOrResume(
   request: ClaimRequest,
+  { keepsNewer }: Pick<WorkflowOptions, 'keepsNewer'>,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
-): Promise<{ claim: DomainClaim; origin: string; warning?: string | undefined }> {
+): Promise<{ claim: DomainClaim; origin: string; warning?: string | undefined; error?: CliError }> {
   const now = context.clock.now()
   const entries = await readLedger(context, settings, async () => {}, request.name)
   const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
@@ -218,6 +235,10 @@ async function startOrResume(
       },
     )
     if (found !== undefined) await recordClaim(found.claim, context, settings)
+    if (found !== undefined && found.claim.status === 'superseded' && keepsNewer) {
+      const state = stateOf(found.claim)
+      return { claim: found.claim, origin: state.description, error: endedError(found.claim, state) }
+    }
     if (found !== undefined && stateOf(found.claim).phase !== 'ended') {
       const unapplied = unappliedWarning(request, found.claim)
       const create = `to start another, with its own TXT record, use these options with: mailclaim claims create${asArgument(found.claim)}`
@@ -269,7 +290,9 @@ async function* waitForDns(
       yield { event: 'dns', message: `the record is visible at ${report.name}` }
       return undefined
     }
-    if (report.verdict === 'unknown') {
+    // Among many domains, a server may not have been asked about this one: that is no reason not to wait.
+    const isIncomplete = report.verdict === 'unknown' && context.dns.wasLeftOut?.(report.name) === true
+    if (report.verdict === 'unknown' && !isIncomplete) {
       // The service may still see DNS.
       yield {
         event: 'warning',
@@ -281,7 +304,7 @@ async function* waitForDns(
       yield { event: 'warning', message: failure.message }
       return undefined
     }
-    if (failure.exit !== Exit.notYet) throw failure
+    if (failure.exit !== Exit.notYet && !isIncomplete) throw failure
     if (step.done) return { error: failure, missing: { step: 'dns', report } }
     onCheck?.(step.value.nextInMs ?? 0)
     const message = news(stateInDns(report), failure.message)

@@ -232,6 +232,7 @@ async function claimMany(
       columns: MANY_CLAIM_COLUMNS,
       rowsForPeople: false,
       resumes: true,
+      restarts: true,
       lastEvent: 'ended',
       waits: true,
       takesIds: false,
@@ -243,10 +244,16 @@ async function claimMany(
           return run && ((record) => inTurn(() => run(record)))
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
-        const workflow = { ...workflowOptions(options), publish, unpublish }
+        const workflow = { ...workflowOptions(options), keepsNewer: true, publish, unpublish }
         const events = runWorkflow(request, workflow, client(), context, settings)
-        const result = await drain(events, ({ event, claim }) => {
-          if (event !== 'record' || publish !== undefined || !needsRecord(claim)) return undefined
+        // A record that the first check finds needs nobody to add it.
+        let isSettled = publish !== undefined
+        const result = await drain(events, ({ event, claim, report }) => {
+          const isFirstLook = report !== undefined || event === 'warning' || options.check === false
+          if (event === 'dns') isSettled = true
+          const isNeeded = needsRecord(claim) && stateOf(claim).phase !== 'completed'
+          if (isSettled || event === 'created' || !isFirstLook || !isNeeded) return undefined
+          isSettled = true
           const { name, value } = recordOf(claim)
           return say(`add to DNS: ${name} TXT ${value}`)
         })

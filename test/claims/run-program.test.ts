@@ -49,6 +49,17 @@ describe.runIf(needs('posix'))('a program', () => {
     expect(performance.now() - began).toBeLessThan(10_000)
   })
 
+  test('shares one listener for Ctrl-\\ with all others that run', async () => {
+    const before = process.listenerCount('SIGQUIT')
+    let most = 0
+    const count = async () => {
+      most = Math.max(most, process.listenerCount('SIGQUIT') - before)
+    }
+    await Promise.all(Array.from({ length: 16 }, () => run('echo started; sleep 0.2', count)))
+    expect(most).toBe(1)
+    expect(process.listenerCount('SIGQUIT')).toBe(before)
+  })
+
   test('waits until its lines are taken', async () => {
     let open = 0
     let most = 0

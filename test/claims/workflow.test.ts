@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { recordClaim } from '../../src/claims/ledger.ts'
 import { runWorkflow, type WorkflowEvent, type WorkflowOptions } from '../../src/claims/workflow.ts'
-import type { HttpResponse } from '../../src/context.ts'
+import { type DnsNetwork, DnsTransportError, type HttpResponse } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { createServiceClient } from '../../src/service/client.ts'
 import type { ClaimRequest, DomainClaim } from '../../src/service/types.ts'
@@ -29,6 +29,7 @@ async function run(
   options: Partial<WorkflowOptions> = {},
   known: DomainClaim | readonly DomainClaim[] = [],
   request: Partial<ClaimRequest> = {},
+  dns: Partial<DnsNetwork> = {},
 ) {
   const { states = [claim({ status: 'completed' })], created = claim(), createdStatus = 201 } = service
   let turn = 0
@@ -43,6 +44,7 @@ async function run(
       return state === undefined ? jsonResponse(404, { message: 'gone' }) : jsonResponse(200, state)
     },
   })
+  Object.assign(context.dns, dns)
   const settings = await fakeSettings(context)
   for (const one of [known].flat()) {
     context.clock.advance(1000)
@@ -91,6 +93,21 @@ describe('the workflow', () => {
       'GET /domains/d1/claim',
       'GET /domains/d1/claim',
     ])
+  })
+
+  it('the workflow asks for verification without DNS only if this domain was asked for', async () => {
+    const silent = () => Promise.reject(new DnsTransportError('timeout', 'no answer'))
+    const dns = {
+      udp: silent,
+      tcp: silent,
+      systemResolvers: async () => [{ address: '192.0.2.53', port: 53 }],
+    }
+    const asked = await run({}, { check: true }, [], {}, dns)
+    expect(asked.steps).toEqual(['created', 'record', 'warning', 'verification', 'completed'])
+    const leftOut = await run({}, { check: true }, [], {}, { ...dns, wasLeftOut: () => true })
+    expect(new Set(leftOut.steps)).toEqual(new Set(['created', 'record', 'waiting']))
+    expect(leftOut.end).toMatchObject({ missing: { step: 'dns' } })
+    expect(leftOut.asked).toEqual(['POST /domains/claim'])
   })
 
   it('the workflow resumes the claim in the ledger', async () => {

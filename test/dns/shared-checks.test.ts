@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { DnsNetwork } from '../../src/context.ts'
 import { checkDns } from '../../src/dns/check.ts'
+import { registeredDomainOf } from '../../src/dns/resolution/registry.ts'
 import { rememberAnswers } from '../../src/dns/resolution/remember-answers.ts'
 import type { DnsEffects } from '../../src/dns/wire/effects.ts'
 import { shareNetwork } from '../../src/dns/wire/shared-network.ts'
@@ -25,7 +26,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
 /** The effects of a run over many domains, and what was asked. */
 function sharedEffects(respond: (asked: Asked) => FakeReply, checks = 16) {
   const { effects, asked } = timedEffects(respond)
-  const network = shareNetwork(effects.dns, effects.clock, { checks })
+  const network = shareNetwork(effects.dns, effects.clock, { checks, zoneOf: registeredDomainOf })
   const shared: DnsEffects = { ...effects, dns: rememberAnswers(network, effects.clock) }
   return { effects: shared, asked }
 }
@@ -142,6 +143,51 @@ describe('dead name servers', () => {
     expect(broken.ms - healthy.ms).toBeLessThan(10_000)
   })
 
+  /** Zones on the same two servers. */
+  const hosted = (apexes: readonly string[]) => [
+    ...ABOVE,
+    zone('host.com', 11, 0),
+    ...apexes.map((apex) => ({
+      ...zone(apex, 11, 1),
+      servers: { 'ns1.host.com': ['192.0.2.11'], 'ns2.host.com': ['192.0.2.12'] },
+    })),
+  ]
+  const numbered = (count: number) => Array.from({ length: count }, (_, n) => `zone${n}.com`)
+  async function checkAll(
+    apexes: readonly string[],
+    odd: (asked: Asked) => FakeReply | undefined,
+    jobs: number,
+  ) {
+    const { effects } = sharedEffects(fakeInternet(hosted(apexes), odd), jobs)
+    const verdicts = await Promise.all(
+      apexes.map(async (apex) => (await check(`d0.${apex}`, effects)).verdict),
+    )
+    return { verdicts, effects, ms: effects.clock.monotonic() }
+  }
+
+  test.each([1, 4, 16, 60])(
+    'three zones that their servers are silent about say nothing about the other zones there, %i at once',
+    async (jobs) => {
+      const { verdicts, effects } = await checkAll(
+        numbered(43),
+        (asked) => (/zone[012]\.com$/.test(asked.name) ? dead(asked) : undefined),
+        jobs,
+      )
+      expect(verdicts.slice(3)).toEqual(Array.from({ length: 40 }, () => 'ready'))
+      expect(verdicts.slice(0, 3)).not.toContain('ready')
+      expect(effects.dns.wasLeftOut?.('d0.zone5.com')).toBe(false)
+    },
+  )
+
+  test('100 zones at a dead host take ten seconds more than at one that answers', async () => {
+    const healthy = await checkAll(numbered(100), () => undefined, 16)
+    const broken = await checkAll(numbered(100), dead, 16)
+    expect(broken.verdicts).not.toContain('ready')
+    expect(broken.ms - healthy.ms).toBeLessThan(10_000)
+    expect(broken.effects.dns.wasLeftOut?.('d0.zone99.com')).toBe(true)
+    expect(broken.effects.dns.wasLeftOut?.('d0.zone99.com')).toBe(false)
+  })
+
   test('a server that answers again is asked again', async () => {
     let isDead = true
     const internet = fakeInternet([...ABOVE, zone('example.com', 11, 3)], (asked) =>
@@ -182,7 +228,10 @@ describe('dead name servers', () => {
         }
       }
     const network = { ...effects.dns, udp: counted('udp'), tcp: counted('tcp') }
-    const shared = { ...effects, dns: shareNetwork(network, effects.clock, { checks: 100 }) }
+    const shared = {
+      ...effects,
+      dns: shareNetwork(network, effects.clock, { checks: 100, zoneOf: registeredDomainOf }),
+    }
     const names = Array.from({ length: 50 }, (_, n) => [`d${n}.dead.com`, `d${n}.alive.com`]).flat()
     const reports = await Promise.all(names.map((name) => check(name, shared)))
     expect(most).toBeLessThanOrEqual(160)

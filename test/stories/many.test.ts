@@ -93,6 +93,16 @@ describe('several domains', () => {
     expect(linesOf(stdout)).toEqual(['status', 'completed', 'completed', 'completed'])
   })
 
+  test('claim says which record to add only if it is not in DNS already', async () => {
+    const world = keyed()
+    const [there = '', missing = ''] = world.domains(2)
+    await world.run(['claims', 'create', there, missing, '--quiet'])
+    await world.control('POST', `claims/${there}/publish`, {})
+    const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'jsonl'])
+    expect(code).toBe(8)
+    expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
+  })
+
   test('a bad line stops nothing, and the most severe end decides the exit code', async () => {
     const world = keyed()
     const [good = '', missing = ''] = world.domains(2)
@@ -103,7 +113,7 @@ describe('several domains', () => {
     for (const line of [3, 7, 8]) expect(created.stderr).toMatch(new RegExp(`^${list}:${line}: `, 'm'))
     expect(linesOf(created.stdout)).toHaveLength(4)
     expect(created.stderr).toContain('3 domains: ')
-    expect(created.stderr).toContain("error: 1 of 3 domains don't have a claim; 3 unusable in the list")
+    expect(created.stderr).toContain("error: 1 of 3 domains doesn't have a claim; 3 unusable in the list")
 
     await world.control('POST', `claims/${good}/publish`, {})
     const onlyBad = world.list('bad.csv', [good, 'not a domain'])
@@ -123,6 +133,39 @@ describe('several domains', () => {
     expect(stderr).toMatch(/^error: profile default is not signed in\n/)
   })
 
+  test('an empty list is a usage error, and --all without open claims is nothing to do', async () => {
+    const world = keyed()
+    const list = world.list('empty.txt', ['# nothing yet'])
+    for (const command of ['check', 'create', 'record']) {
+      const { code, stderr } = await world.run(['claims', command, '--from', list])
+      expect([code, stderr]).toEqual([2, expect.stringContaining('error: --from: the list has no domain')])
+    }
+    const all = await world.run(['claims', 'check', '--all', '--format', 'tsv'])
+    expect([all.code, all.stderr]).toEqual([
+      0,
+      expect.stringContaining('no open claim is known on this machine'),
+    ])
+  })
+
+  test('claims that ended are not promised to go on, and one that a newer claim replaced stays as it is', async () => {
+    const world = keyed()
+    const [domain = ''] = world.domains(1)
+    const domains = [`expired.${domain}`, `superseded.${domain}`]
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    await world.control('POST', 'claims/publish', { domains })
+    const first = await world.run(['claim', ...domains, '--no-check', '--timeout', '15', '--format', 'jsonl'])
+    expect(first.code, first.stderr).toBe(9)
+    expect(first.stderr).not.toContain('for the rest')
+    expect(first.stderr).toContain('1 ended: running this again starts new claims with new records')
+    const again = await world.run(['claim', ...domains, '--no-check', '--timeout', '15', '--format', 'jsonl'])
+    const idOf = (stdout: string, at: number) =>
+      jsonLines(stdout)
+        .map(({ claim }) => claim as { name: string; domain_id: string })
+        .find(({ name }) => name === domains[at])?.domain_id
+    expect(idOf(again.stdout, 0)).not.toBe(idOf(first.stdout, 0))
+    expect(idOf(again.stdout, 1)).toBe(idOf(first.stdout, 1))
+  })
+
   test('--fail-fast stops at the first failure', async () => {
     const world = keyed()
     const domains = world.domains(20)
@@ -137,8 +180,14 @@ describe('several domains', () => {
       '--format',
       'jsonl',
     ]
-    const { code, stdout } = await world.run(words)
+    const { code, stdout, stderr } = await world.run(words)
     expect(code).toBe(6)
+    expect(JSON.parse(linesOf(stderr).at(-1) ?? '')).toMatchObject({
+      error: {
+        message: "1 of 1 domain doesn't have a claim; stopped early: 0 done, 1 failed, 20 not finished",
+      },
+    })
+    expect(stderr).toContain('1 domain: refused 1')
     expect(jsonLines(stdout)).toMatchObject([{ name: `own.${domains[0]}`, error: { exit: 6 } }])
   })
 

@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Context, Output } from '../../context.ts'
+import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
 import { shareNetwork } from '../../dns/wire/shared-network.ts'
@@ -25,6 +26,8 @@ export interface ManyWork extends Report {
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
   /** What of a domain that isn't done: `aren't ready`. */
   readonly notDone: string
+  /** Whether a second run starts new claims of domains whose claim has ended. */
+  readonly restarts?: boolean
 }
 
 /** What the work on one domain uses, most of it shared with the others. */
@@ -133,8 +136,9 @@ export async function runMany(
     stop.end()
   }
   await reporter.end(isCut)
-  if (fatal !== undefined) throw stoppedBy(fatal, tally)
-  if (tally.exit !== Exit.done) throw notAllDone(tally, work, settings)
+  const stand = isCut ? standOf(tally, total) : undefined
+  if (fatal !== undefined) throw stoppedBy(fatal, stand, work)
+  if (tally.exit !== Exit.done) throw notAllDone(tally, stand, work, settings)
 }
 
 /** Ends a run at its first failure. */
@@ -145,7 +149,7 @@ function shareContext(context: Context, jobs: number, signal: AbortSignal): Cont
   return {
     ...context,
     http: paceRequests(http, clock, { concurrent: jobs }),
-    dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs }), clock),
+    dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs, zoneOf: registeredDomainOf }), clock),
     interrupts: { ...interrupts, signal },
   }
 }
@@ -172,7 +176,7 @@ function failed(
     lastEvent !== undefined && format === 'jsonl'
       ? { event: lastEvent, at, message: expected.message, claim }
       : (emptyItem?.(domain) ?? claim)
-  return { label: 'failed', item, error: expected }
+  return { label: expected.exit === Exit.refused ? 'refused' : 'error', item, error: expected }
 }
 
 function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown {
@@ -182,24 +186,63 @@ function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown 
   })
 }
 
-/** A reason that holds for all domains. */
-function stoppedBy({ code, exit, message, hint, status }: CliError, tally: RunTally): CliError {
-  const after = tally.done > 0 ? ` (stopped after ${domainsOf(tally.done)})` : ''
-  return new CliError(code, exit, `${message}${after}`, { hint, status })
+const AGAIN = 'run the same command again for the rest: what is done is not done again'
+
+/** Where a run stood that ended early: "150 done, 2 failed, 48 not finished"; undefined before the first domain. */
+function standOf(tally: RunTally, total: number | undefined): string | undefined {
+  if (tally.done === 0) return undefined
+  const left = total === undefined ? undefined : total - tally.done - tally.problems - tally.repeated
+  return [
+    `${formatCount(tally.done - tally.failed)} done`,
+    tally.failed > 0 ? `${formatCount(tally.failed)} failed` : '',
+    left === undefined ? 'the rest not finished' : left > 0 ? `${formatCount(left)} not finished` : '',
+  ]
+    .filter(Boolean)
+    .join(', ')
 }
 
-function notAllDone(tally: RunTally, { notDone, resumes }: ManyWork, settings: Settings): CliError {
+/** A reason that holds for all domains. */
+function stoppedBy(
+  { code, exit, message, hint, status }: CliError,
+  stand: string | undefined,
+  { resumes }: ManyWork,
+): CliError {
+  if (stand === undefined) return new CliError(code, exit, message, { hint, status })
+  const hints = [hint, resumes ? `then ${AGAIN}` : undefined]
+  return new CliError(code, exit, `${message} (${stand})`, {
+    hint: hints.filter(Boolean).join('\n') || undefined,
+    status,
+  })
+}
+
+const SINGULAR: Readonly<Record<string, string>> = {
+  "aren't": "isn't",
+  "don't": "doesn't",
+  "weren't": "wasn't",
+  have: 'has',
+}
+
+function notAllDone(
+  tally: RunTally,
+  stand: string | undefined,
+  { notDone, resumes, restarts }: ManyWork,
+  settings: Settings,
+): CliError {
+  const { failed, done, problems, ended } = tally
+  const predicate = failed === 1 ? notDone.replace(/^\S+/, (verb) => SINGULAR[verb] ?? verb) : notDone
   const parts = [
-    tally.failed > 0 ? `${formatCount(tally.failed)} of ${domainsOf(tally.done)} ${notDone}` : '',
-    tally.problems > 0 ? `${formatCount(tally.problems)} unusable in the list` : '',
+    failed > 0 ? `${formatCount(failed)} of ${domainsOf(done)} ${predicate}` : '',
+    problems > 0 ? `${formatCount(problems)} unusable in the list` : '',
+    stand === undefined ? '' : `stopped early: ${stand}`,
   ]
   const [cause] = tally.causes()
   const hints = [
     settings.quiet === true ? tally.firstProblems.join('\n') : '',
-    tally.failed > 0 && resumes
-      ? 'run the same command again for the rest: what is done is not done again'
+    resumes && (tally.unfinished > 0 || stand !== undefined) ? AGAIN : '',
+    restarts && ended > 0
+      ? `${formatCount(ended)} ended: running this again starts new claims with new records`
       : '',
-    tally.failed > 0 && !resumes && cause
+    failed > 0 && !resumes && cause
       ? `more about one: mailclaim claims check ${cause.names[0]}; a line for each: --format tsv`
       : '',
   ]

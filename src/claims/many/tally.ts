@@ -1,5 +1,5 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
-import { listedRegistry, registeredDomain } from '../../dns/resolution/registry.ts'
+import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { type CliError, Exit, type ExitCode } from '../../errors.ts'
 
 /** How the work on one domain ended. */
@@ -52,6 +52,10 @@ export interface Tally {
   readonly begun: number
   readonly done: number
   readonly failed: number
+  /** Of those: which can still end well, without anything but another try. */
+  readonly unfinished: number
+  /** Of those: whose claim ended unsuccessfully, and was not replaced by another. */
+  readonly ended: number
   readonly repeated: number
   readonly problems: number
   /** The first ones. */
@@ -87,6 +91,8 @@ export class RunTally implements Tally {
   begun = 0
   done = 0
   failed = 0
+  unfinished = 0
+  ended = 0
   repeated = 0
   problems = 0
   exit: ExitCode = Exit.done
@@ -106,6 +112,9 @@ export class RunTally implements Tally {
     this.counts.set(label, (this.counts.get(label) ?? 0) + 1)
     if (error !== undefined) {
       this.failed += 1
+      if (error.exit === Exit.notYet || error.exit === Exit.unavailable) this.unfinished += 1
+      const isOver = error.exit === Exit.negativeEnd
+      if (isOver && !['claim_blocked', 'claim_superseded'].includes(error.code)) this.ended += 1
       this.#raise(error.exit)
     }
     if (cause === undefined) return
@@ -196,9 +205,7 @@ export function titleOf(code: string): string {
 export function hostOf(hosts: readonly string[]): string | undefined {
   const [known] = dnsHostsOf('', hosts)
   if (known !== undefined) return known.name
-  const domains = [
-    ...new Set(hosts.map((host) => registeredDomain(host, listedRegistry(host) ?? '.'))),
-  ].sort()
+  const domains = [...new Set(hosts.map((host) => registeredDomainOf(host)))].sort()
   const [domain, ...others] = domains
   if (domain === undefined) return undefined
   if (others.length > 0)

@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { parseChoice, parseCount } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
+import { note } from '../../terminal/notices.ts'
 import type { OptionDefinition } from '../definition.ts'
 
 export interface ManyFlags {
@@ -110,7 +111,9 @@ export async function runForAll(
   ])
   const typed = all ? await openClaims(context, settings) : domains
   const listed = from === undefined ? 0 : from === '-' ? undefined : await countLines(from)
-  const subjects = readSubjects({
+  if (all && typed.length === 0) await note('no open claim is known on this machine', context, settings)
+  let isEmpty = true
+  const readings = readSubjects({
     domains: typed,
     from,
     // One list serves all commands, so each accepts what another one needs.
@@ -118,6 +121,12 @@ export async function runForAll(
     takesIds: work.takesIds,
     stdin: () => context.stdin.stream as AsyncIterable<Uint8Array>,
   })
+  const subjects = (async function* () {
+    for await (const reading of readings) {
+      isEmpty = false
+      yield reading
+    }
+  })()
   const total = listed === undefined ? undefined : typed.length + listed
   try {
     await runMany(work, subjects, { jobs, failFast, total }, context, settings)
@@ -125,6 +134,7 @@ export async function runForAll(
     // If the run was interrupted, what is still being read would keep the process alive.
     if (from === '-') context.stdin.stream.destroy()
   }
+  if (isEmpty && from !== undefined) throw usageError('--from: the list has no domain')
 }
 
 /** The names of all claims that were open when they were last seen. */

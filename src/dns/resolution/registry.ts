@@ -38,3 +38,8 @@ export function registeredDomain(name: string, zone: string): string {
   const { domain } = parse(name, OPTIONS)
   return domain !== null && labelCount(domain) > labelCount(belowZone) ? domain : belowZone
 }
+
+/** The domain registered at a registry on the list that a name belongs to; without one, its last two labels. */
+export function registeredDomainOf(name: string): string {
+  return registeredDomain(name, listedRegistry(name) ?? '.')
+}

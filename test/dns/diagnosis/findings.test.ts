@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { causeIn } from '../../../src/claims/many/done-claim.ts'
+import { RunTally } from '../../../src/claims/many/tally.ts'
 import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.ts'
-import type { Verdict } from '../../../src/dns/diagnosis/report.ts'
+import type { CheckReport, Verdict } from '../../../src/dns/diagnosis/report.ts'
 import { findingJson } from '../../../src/dns/diagnosis/report-json.ts'
 import { plainText } from '../../../src/dns/diagnosis/text.ts'
 import { diagnose } from '../../../src/dns/diagnosis/verdict.ts'
@@ -324,6 +326,27 @@ const ROWS: readonly (readonly [
   ],
   ['too_many_txt', 'warning', 'ready_with_warning', { servers: [match({ size: 5000 })] }],
 ]
+
+test.each(ROWS)(
+  '%s (%s, %s) among many domains is told in words that fit all of them',
+  (_code, _severity, _verdict, more) => {
+    const name = 'mail7.example.com'
+    const seen = observations({ ...more, name })
+    for (const place of seen.probes?.misplaced ?? [])
+      Object.assign(place, { name: place.name.replace(/^example/, name) })
+    for (const finding of diagnose(seen).findings) {
+      const warned = { ...finding, severity: 'warning' } as const
+      const report = { name, expected: EXPECTED, zone: 'example.com', nameservers: [], findings: [warned] }
+      const tally = new RunTally()
+      tally.add(name, { label: 'fix', item: {}, cause: causeIn(report as unknown as CheckReport) })
+      const [{ message = '', fix = '' } = {}] = tally.causes()
+      expect(`${message}\n${fix}`.toLowerCase()).not.toMatch(
+        /mail7|token123|example\.com\b(?<!ns\d\.example\.com)/,
+      )
+      expect(message).not.toMatch(/expected "?VALUE"?, found "?VALUE"?/)
+    }
+  },
+)
 
 test.each(ROWS)('%s has the severity %s and leads to the verdict %s', (code, severity, verdict, more) => {
   const { verdict: given, findings } = diagnosed(observations(more))
