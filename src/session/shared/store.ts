@@ -168,8 +168,19 @@ class SharedSession implements OpenSession {
         return this.#keep(seen, next, error)
       }
       if (replaced.kind === 'done') return { value: { ...next, revision: revisionOf(replaced.value) } }
-      const { current } = replaced
-      if (current === undefined) throw signedOutMeanwhile(seen.record)
+      let { current } = replaced
+      if (current === undefined) {
+        // The new refresh token would be lost: what says that the key is gone has to say so twice.
+        try {
+          const found = await this.#vault.read()
+          if (found.cluster !== base.cluster) throw otherCluster()
+          if (!isValue(found)) throw signedOutMeanwhile(seen.record)
+          current = found
+        } catch (error) {
+          if (!(error instanceof CliError) || error.code === 'not_signed_in') throw error
+          return this.#keep(seen, next, error)
+        }
+      }
       const { record, secret, journal } = current.contents
       if (record.id !== seen.record.id) throw replacedMeanwhile(seen.record)
       // Ours was stored, and a later one after it. Or somebody has sent the token once more meanwhile.
@@ -209,6 +220,11 @@ class SharedSession implements OpenSession {
     return { value }
   }
 }
+
+const otherCluster = () =>
+  new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
+    hint: 'check --store-url: its members have to belong to one cluster',
+  })
 
 const own = (writer: string, { journal }: SessionValue) => ({
   id: writer,
