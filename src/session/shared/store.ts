@@ -149,8 +149,9 @@ class SharedSession implements OpenSession {
       return 'lost'
     } catch (error) {
       // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
-      const { revision } = baseOf(seen)
-      await keepPending(this.#context, this.#vault, { writer, revision, next: contentsOf(seen) })
+      const { revision, cluster } = baseOf(seen)
+      const pending = { writer, revision, cluster, next: contentsOf(seen) }
+      await keepPending(this.#context, this.#vault, pending)
       throw nothingSent(seen.record.profile, error)
     }
   }
@@ -194,7 +195,8 @@ class SharedSession implements OpenSession {
 
   async #keep(seen: Snapshot, next: SessionValue, error: CliError): Promise<Stored> {
     const { record } = next
-    const pending = { writer: seen.journal?.id ?? '', revision: 'any', next: contentsOf(next) }
+    const { cluster } = baseOf(seen)
+    const pending = { writer: seen.journal?.id ?? '', revision: 'any', cluster, next: contentsOf(next) }
     const path = await keepPending(this.#context, this.#vault, pending)
     const value = { ...next, revision: seen.revision }
     const kept = `it is kept on this machine (${path}), and the next command here puts it into etcd`
