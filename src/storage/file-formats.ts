@@ -165,6 +165,8 @@ export const pendingFormat = file(
   1,
   object({
     key: text,
+    /** The id of the cluster that it is for; null in a file that doesn't say. */
+    cluster: nullable(text),
     /** The journal entry that it settles. */
     writer: text,
     /** The revision that the entry was written over. */

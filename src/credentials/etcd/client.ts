@@ -74,7 +74,7 @@ export class EtcdClient {
 
   /** @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4. */
   async read(key: string): Promise<EtcdAnswer> {
-    const answer = await this.#ask('/v3/kv/range', { key: encode(key) })
+    const answer = await this.#ask('/v3/kv/range', { key: encode(key) }, isRange)
     return { ...headerOf(answer), found: firstOf(answer) }
   }
 
@@ -97,11 +97,15 @@ export class EtcdClient {
       text === undefined
         ? { request_delete_range: { key: at } }
         : { request_put: { key: at, value: encode(text) } }
-    const answer = await this.#ask('/v3/kv/txn', {
-      compare: [{ target: 'MOD', key: at, mod_revision: revision, result: 'EQUAL' }],
-      success: [change],
-      failure: [{ request_range: { key: at } }],
-    })
+    const answer = await this.#ask(
+      '/v3/kv/txn',
+      {
+        compare: [{ target: 'MOD', key: at, mod_revision: revision, result: 'EQUAL' }],
+        success: [change],
+        failure: [{ request_range: { key: at } }],
+      },
+      isTransaction,
+    )
     const [response] = listOf(answer['responses'])
     const found = firstOf(objectOf(response?.['response_range']))
     return { ...headerOf(answer), found, succeeded: answer['succeeded'] === true }
@@ -133,8 +137,12 @@ export class EtcdClient {
     )
   }
 
-  /** Asks one member after the other, until one has an answer or the time is up. */
-  async #ask(path: string, request: Json): Promise<Json> {
+  /**
+   * Asks one member after the other, until one has an answer or the time is up.
+   *
+   * @param isAnswer a proxy may say 200 too, and the body must not pass for an empty key.
+   */
+  async #ask(path: string, request: Json, isAnswer: (body: Json) => boolean): Promise<Json> {
     const { clock, random, interrupts } = this.#context
     const { members, user } = this.#access
     const end = clock.monotonic() + LIMIT_MS
@@ -147,12 +155,12 @@ export class EtcdClient {
         const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
         if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
-          this.#token = String((await this.#ask(LOGIN, { name, password }))['token'] ?? '')
+          this.#token = String((await this.#ask(LOGIN, { name, password }, hasToken))['token'])
           continue
         }
         const { status, body } = await this.#post(member, path, request, limit, this.#token)
-        if (status === 200) return body
-        problem = messageOf(body, status)
+        if (status === 200 && isAnswer(body)) return body
+        problem = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
         if (isRefusal(body)) throw refused(problem, member)
         // The token has expired, the member was restarted, or somebody's rights have changed.
         if (isStaleToken(body) && !isLogin(path)) this.#token = undefined
@@ -214,6 +222,34 @@ async function readJsonBody({ body }: HttpResponse): Promise<Json> {
     // A proxy's page, say: the status has to be enough.
     return {}
   }
+}
+
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+const hasToken = (body: Json) => isText(body['token'])
+
+function hasHeader(body: Json): boolean {
+  const { cluster_id: cluster, revision } = objectOf(body['header'])
+  return isText(cluster) && isText(revision)
+}
+
+function isRange(body: Json): boolean {
+  return hasHeader(body) && hasPairs(body)
+}
+
+/** A failed transaction leaves `succeeded` out, but says what is at the key. */
+function isTransaction(body: Json): boolean {
+  if (!hasHeader(body)) return false
+  if (body['succeeded'] === true) return true
+  const range = listOf(body['responses'])[0]?.['response_range']
+  return typeof range === 'object' && range !== null && hasPairs(range as Json)
+}
+
+/** Without pairs, etcd doesn't count any either. */
+function hasPairs({ kvs, count }: Json): boolean {
+  if (kvs === undefined) return count === undefined || count === '0'
+  return (
+    Array.isArray(kvs) && listOf(kvs).every((pair) => isText(pair['mod_revision']) && isText(pair['version']))
+  )
 }
 
 const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64')

@@ -12,14 +12,17 @@ import { type SharedContext, type SharedSettings, SharedVault } from './vault.ts
 export async function forgetShared(context: SharedContext, settings: SharedSettings): Promise<boolean> {
   const vault = new SharedVault(context, settings)
   const { client, access, paths } = vault
-  const files = () => [...pendingFiles(vault), ...(isThere(paths.shared) ? [paths.shared] : [])]
+  const files = (cluster: string) => [
+    ...pendingFiles(vault, cluster),
+    ...(isThere(paths.shared) ? [paths.shared] : []),
+  ]
   for (;;) {
-    const { found } = await client.read(access.key)
+    const { found, cluster } = await client.read(access.key)
     if (found !== undefined && !(await client.replace(access.key, found.revision, undefined)).succeeded) {
       // Either somebody else has changed it, or the answer to the first try was lost.
       continue
     }
-    for (const path of files()) removeDurable(path)
+    for (const path of files(cluster)) removeDurable(path)
     return found !== undefined
   }
 }

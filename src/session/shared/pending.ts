@@ -6,7 +6,7 @@ import { CliError } from '../../errors.ts'
 import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
 import { POSIX } from '../../storage/file-errors.ts'
 import { pendingFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
-import { readJson } from '../../storage/json-file.ts'
+import { readJson, readJsonSync } from '../../storage/json-file.ts'
 import { ownUser } from '../../storage/private-directory.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { ensureProfileDirectory } from '../paths.ts'
@@ -25,6 +25,8 @@ export interface Pending {
   readonly writer: string
   /** The revision that the entry was written over. */
   readonly revision: string
+  /** The cluster that it is for; null if that isn't known. */
+  readonly cluster: string | null
   readonly next: NewContents
 }
 
@@ -38,7 +40,7 @@ const NAME = /^pending\.(?<profile>.+)\.[0-9a-f]{32}\.json$/
 export async function keepPending(
   context: SharedContext,
   vault: SharedVault,
-  { writer, revision, next }: Pending,
+  { writer, revision, cluster, next }: Pending,
 ): Promise<string | undefined> {
   const { key } = vault.access
   const contents: SharedContents = {
@@ -55,7 +57,7 @@ export async function keepPending(
   for (const directory of directoriesOf(vault)) {
     const path = join(directory, `pending.${vault.paths.profile}.${writer}.json`)
     try {
-      writeDurable(path, pendingFormat.text({ key, writer, revision, sealed }))
+      writeDurable(path, pendingFormat.text({ key, cluster, writer, revision, sealed }))
       return path
     } catch (error) {
       if (!(error instanceof CliError)) throw error
@@ -64,14 +66,31 @@ export async function keepPending(
   return undefined
 }
 
-/** The files of writes that this machine keeps for a profile. */
-export function pendingFiles(vault: Pick<SharedVault, 'paths'>): string[] {
+/**
+ * The files of writes that this machine keeps for the key of a profile. Other prefixes and other clusters may have a profile
+ * of the same name, and theirs may be the only copy of a refresh token.
+ *
+ * @param cluster only those for this cluster, and those that don't say.
+ */
+export function pendingFiles(vault: Pick<SharedVault, 'paths' | 'access'>, cluster?: string): string[] {
   return directoriesOf(vault).flatMap((directory) =>
     namesIn(directory)
       .filter((name) => NAME.exec(name)?.groups?.['profile'] === vault.paths.profile)
       .map((name) => join(directory, name))
-      .filter(isOwn),
+      .filter((path) => isOwn(path) && isFor(path, vault.access.key, cluster)),
   )
+}
+
+/** What can't be read is listed, but neither offered nor removed. */
+function isFor(path: string, key: string, cluster: string | undefined): boolean {
+  try {
+    const found = readJsonSync(path, pendingFormat.parse)
+    if (found?.key !== key) return false
+    return cluster === undefined || found.cluster === null || found.cluster === cluster
+  } catch (error) {
+    if (error instanceof CliError) return cluster === undefined
+    throw error
+  }
 }
 
 /**
@@ -86,7 +105,7 @@ export async function offerPending(
   found: SharedValue,
 ): Promise<SharedValue> {
   let current = found
-  for (const path of pendingFiles(vault)) {
+  for (const path of pendingFiles(vault, found.cluster)) {
     const pending = await readPending(vault, path)
     if (pending === undefined) continue
     const { next, writer, revision } = pending
@@ -115,7 +134,7 @@ async function readPending(vault: SharedVault, path: string): Promise<Pending | 
   const found = await readJson(path, pendingFormat.parse)
   if (found === undefined || found.key !== key) return undefined
   const contents = sharedSessionFormat.parse(JSON.parse(await unseal(found.sealed, placeOf(key), vault.keys)))
-  return { writer: found.writer, revision: found.revision, next: contents }
+  return { writer: found.writer, revision: found.revision, cluster: found.cluster, next: contents }
 }
 
 /** Not the key itself: the file's text must not be of use in etcd. */

@@ -43,7 +43,7 @@ export async function replaceShared(
     base = replaced.current ?? (await readReplaceable(vault))
   }
   // They belong to the session before.
-  for (const path of pendingFiles(vault)) removeDurable(path)
+  for (const path of pendingFiles(vault, base.cluster)) removeDurable(path)
 }
 
 /** What a sign-in replaces: also a value that must not be used any more, but never one of another key. */

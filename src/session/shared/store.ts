@@ -149,8 +149,9 @@ class SharedSession implements OpenSession {
       return 'lost'
     } catch (error) {
       // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
-      const { revision } = baseOf(seen)
-      await keepPending(this.#context, this.#vault, { writer, revision, next: contentsOf(seen) })
+      const { revision, cluster } = baseOf(seen)
+      const pending = { writer, revision, cluster, next: contentsOf(seen) }
+      await keepPending(this.#context, this.#vault, pending)
       throw nothingSent(seen.record.profile, error)
     }
   }
@@ -168,8 +169,19 @@ class SharedSession implements OpenSession {
         return this.#keep(seen, next, error)
       }
       if (replaced.kind === 'done') return { value: { ...next, revision: revisionOf(replaced.value) } }
-      const { current } = replaced
-      if (current === undefined) throw signedOutMeanwhile(seen.record)
+      let { current } = replaced
+      if (current === undefined) {
+        // The new refresh token would be lost: what says that the key is gone has to say so twice.
+        try {
+          const found = await this.#vault.read()
+          if (found.cluster !== base.cluster) throw otherCluster()
+          if (!isValue(found)) throw signedOutMeanwhile(seen.record)
+          current = found
+        } catch (error) {
+          if (!(error instanceof CliError) || error.code === 'not_signed_in') throw error
+          return this.#keep(seen, next, error)
+        }
+      }
       const { record, secret, journal } = current.contents
       if (record.id !== seen.record.id) throw replacedMeanwhile(seen.record)
       // Ours was stored, and a later one after it. Or somebody has sent the token once more meanwhile.
@@ -183,7 +195,8 @@ class SharedSession implements OpenSession {
 
   async #keep(seen: Snapshot, next: SessionValue, error: CliError): Promise<Stored> {
     const { record } = next
-    const pending = { writer: seen.journal?.id ?? '', revision: 'any', next: contentsOf(next) }
+    const { cluster } = baseOf(seen)
+    const pending = { writer: seen.journal?.id ?? '', revision: 'any', cluster, next: contentsOf(next) }
     const path = await keepPending(this.#context, this.#vault, pending)
     const value = { ...next, revision: seen.revision }
     const kept = `it is kept on this machine (${path}), and the next command here puts it into etcd`
@@ -209,6 +222,11 @@ class SharedSession implements OpenSession {
     return { value }
   }
 }
+
+const otherCluster = () =>
+  new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
+    hint: 'check --store-url: its members have to belong to one cluster',
+  })
 
 const own = (writer: string, { journal }: SessionValue) => ({
   id: writer,
