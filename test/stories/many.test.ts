@@ -98,7 +98,7 @@ describe('several domains', () => {
     const [there = '', missing = ''] = world.domains(2)
     await world.run(['claims', 'create', there, missing, '--quiet'])
     await world.control('POST', `claims/${there}/publish`, {})
-    const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'jsonl'])
+    const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'tsv'])
     expect(code).toBe(8)
     expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
   })
@@ -187,7 +187,6 @@ describe('several domains', () => {
         message: "1 of 1 domain doesn't have a claim; stopped early: 0 done, 1 failed, 20 not finished",
       },
     })
-    expect(stderr).toContain('1 domain: refused 1')
     expect(jsonLines(stdout)).toMatchObject([{ name: `own.${domains[0]}`, error: { exit: 6 } }])
   })
 
