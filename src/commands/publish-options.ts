@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { commandWords } from '../settings/command-words.ts'
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
+import { withWrite } from '../terminal/derived-output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 
 /** The options of every command that runs a program to change DNS. */
@@ -68,5 +69,5 @@ export function publisher(
 /** The effects of one of several domains: the lines of its program on standard error begin with its name. */
 export function labeledOutput<C extends Pick<Context, 'stderr'>>(domain: string, context: C): C {
   const { stderr } = context
-  return { ...context, stderr: { ...stderr, write: (text: string) => stderr.write(`${domain}: ${text}`) } }
+  return { ...context, stderr: withWrite(stderr, (text) => stderr.write(`${domain}: ${text}`)) }
 }

@@ -1,4 +1,5 @@
 import type { Context, Output } from '../context.ts'
+import { withWrite } from './derived-output.ts'
 
 /** Values of `TERM_PROGRAM` and `TERM` of terminals that have hyperlinks in every version that is still in use. */
 const PROGRAMS = /^(?:iTerm\.app|WezTerm|vscode|ghostty|zed|WarpTerminal|Tabby|rio)$/
@@ -39,15 +40,7 @@ export function withLinks(
   { hyperlinks, ci }: Pick<Context['environment'], 'hyperlinks' | 'ci'>,
 ): Output {
   if (!hyperlinks || ci || !output.isTTY) return output
-  return {
-    get isTTY() {
-      return output.isTTY
-    },
-    get columns() {
-      return output.columns
-    },
-    write: (text) => output.write(linked(text, addresses)),
-  }
+  return withWrite(output, (text) => output.write(linked(text, addresses)))
 }
 
 function linked(text: string, addresses: readonly string[]): string {

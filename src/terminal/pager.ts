@@ -2,6 +2,7 @@ import { type Context, OutputClosedError, type PagerProcess } from '../context.t
 import { CliError } from '../errors.ts'
 import { commandWords } from '../settings/command-words.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
+import { withWrite } from './derived-output.ts'
 import { warn } from './notices.ts'
 
 const DEFAULT_PAGER = 'less'
@@ -61,30 +62,14 @@ export async function withPager(
   try {
     const paged: Context = {
       ...context,
-      stdout: {
-        get isTTY() {
-          return stdout.isTTY
-        },
-        get columns() {
-          return stdout.columns
-        },
-        async write(text) {
-          opening ??= open()
-          await ((await opening) ?? stdout).write(text)
-        },
-      },
-      stderr: {
-        get isTTY() {
-          return stderr.isTTY
-        },
-        get columns() {
-          return stderr.columns
-        },
-        async write(text) {
-          if (pager === undefined) await stderr.write(text)
-          else messages.push(text)
-        },
-      },
+      stdout: withWrite(stdout, async (text) => {
+        opening ??= open()
+        await ((await opening) ?? stdout).write(text)
+      }),
+      stderr: withWrite(stderr, async (text) => {
+        if (pager === undefined) await stderr.write(text)
+        else messages.push(text)
+      }),
       interrupts: {
         signal: AbortSignal.any([interrupts.signal, quit.signal]),
         async shield(protectedWork, onSignal) {
