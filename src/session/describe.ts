@@ -3,72 +3,19 @@ import { readNewest, type SecretStorage } from '../credentials/secret-copies.ts'
 import { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isShared } from '../settings/shared-store.ts'
-import type { StoreKind } from '../settings/table.ts'
 import { type FileLocks, locksIfAny, withLock } from '../storage/lock.ts'
-import { type AccessToken, isFresh, readAccessToken, secondsLeft } from './access-token.ts'
+import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { environmentKey } from './authorizer.ts'
+import { dates, describeToken, type SessionDescription, STATE_BY_CODE, UNKNOWN } from './description.ts'
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, isBeingSent, isJournaled, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
-import { type OAuthRecord, readRecord, type SessionRecord, type SignIn } from './record.ts'
-import { expiryOf, hasExpired } from './refresh-token.ts'
+import { type OAuthRecord, readRecord, type SessionRecord } from './record.ts'
+import { hasExpired } from './refresh-token.ts'
 import { requireSameService } from './same-service.ts'
-import type { SharedDescription } from './shared/describe.ts'
 
 type DescribeContext = SessionContext & Pick<Context, 'environment' | 'http' | 'program' | 'stderr'>
-
-/**
- * `fine`: the access token can be used. `needs_refresh`: the next command renews it. `refreshing`: another process has
- * sent the refresh token and waits for the answer. `interrupted`: a refresh has no known outcome. `expired`: the refresh token is certainly older than 60 days. `ended`:
- * the service refused the session. `other_service`, `other_client`: the settings name another one than the session's, so it isn't
- * used. `store_unavailable`: the secret can't be read. `unusable`: the record is damaged.
- */
-export type SessionState =
-  | 'none'
-  | 'fine'
-  | 'needs_refresh'
-  | 'refreshing'
-  | 'interrupted'
-  | 'expired'
-  | 'ended'
-  | 'other_service'
-  | 'other_client'
-  | 'store_unavailable'
-  | 'unusable'
-
-/** What this machine knows about the credential of a profile, without the secret. */
-export interface SessionDescription {
-  readonly profile: string
-  /** Whether commands use the API key in the environment instead. */
-  readonly apiKeyActive: boolean
-  /** Why the API key in the environment can't be used. */
-  readonly apiKeyProblem: CliError | undefined
-  readonly state: SessionState
-  /** Why it can't be used, for every state except `fine`, `needs_refresh`, and `refreshing`. */
-  readonly problem: CliError | undefined
-  /** Why the next renewal may fail, if the state is `needs_refresh`. */
-  readonly doubt: string | undefined
-  readonly record: SessionRecord | SignIn | undefined
-  /** Where the secret lives. */
-  readonly location: { readonly store: StoreKind; readonly name: string } | undefined
-  /** What is known about etcd, if the session is there. */
-  readonly shared: SharedDescription | undefined
-  readonly accessToken:
-    | {
-        /** 0 or less if it has expired. */
-        readonly secondsLeft: number
-        readonly scope: string | null
-        readonly narrowed: boolean
-      }
-    | undefined
-  /** Wall-clock milliseconds of the receipt of the refresh token; undefined for an API key, and if it can't be read. */
-  readonly renewedAt: number | undefined
-  /** Wall-clock milliseconds at which the refresh token expires; undefined as above. */
-  readonly refreshTokenExpiresAt: number | undefined
-  /** Wall-clock milliseconds of the refresh that has no known outcome. */
-  readonly interruptedAt: number | undefined
-}
 
 /** How long to wait for another process that holds the lock. */
 const LOCK_WAIT_MS = 1_500
@@ -110,11 +57,7 @@ export async function describeSession(
     ...nothing,
     ...classified,
     location: classified.location ?? secretStorage(paths, classified.record).location,
-    accessToken: token && {
-      secondsLeft: secondsLeft(token, context.clock),
-      scope: token.scope,
-      narrowed: token.narrowed,
-    },
+    accessToken: token && describeToken(token, context.clock),
   }
 }
 
@@ -133,19 +76,6 @@ type Classified = Pick<
   'location' | 'state' | 'problem' | 'doubt' | 'renewedAt' | 'refreshTokenExpiresAt' | 'interruptedAt'
 > & {
   readonly record: SessionRecord
-}
-
-const UNKNOWN = {
-  doubt: undefined,
-  location: undefined,
-  renewedAt: undefined,
-  refreshTokenExpiresAt: undefined,
-  interruptedAt: undefined,
-}
-
-const STATE_BY_CODE: Readonly<Record<string, SessionState>> = {
-  session_of_another_service: 'other_service',
-  session_of_another_client: 'other_client',
 }
 
 async function classify(
@@ -225,8 +155,4 @@ async function classifyOAuth(
   }
   const doubt = expired ? mayHaveExpired(record.profile, secret.issuedAt) : undefined
   return { ...common, state: 'needs_refresh', problem: undefined, doubt }
-}
-
-function dates(renewedAt: number): { renewedAt: number; refreshTokenExpiresAt: number } {
-  return { renewedAt, refreshTokenExpiresAt: expiryOf(renewedAt) }
 }
