@@ -44,6 +44,22 @@ export async function startProgress(
   }
 }
 
+/** Does work that takes seconds, with a spinner for a person at a terminal; a log gets no line. */
+export async function withProgress<T>(
+  text: string,
+  work: () => Promise<T>,
+  context: ProgressContext,
+  settings: Pick<Settings, 'quiet' | 'colorOption'>,
+): Promise<T> {
+  if (!canAnimate(context)) return work()
+  const progress = await startProgress(text, context, settings)
+  try {
+    return await work()
+  } finally {
+    await progress.end()
+  }
+}
+
 async function plainProgress(text: string, stderr: Output): Promise<Progress> {
   let last = ''
   const say = async (next: string) => {

@@ -27,9 +27,8 @@ import { formatDuration } from '../../terminal/duration.ts'
 import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
-import { startProgress } from '../../terminal/progress.ts'
+import { startProgress, withProgress } from '../../terminal/progress.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import { canAnimate } from '../../terminal/spinner.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
@@ -315,16 +314,13 @@ async function cleanValue(given: string, context: Context, settings: Settings): 
   return read.value
 }
 
-/** Checks once. That may take ten seconds, so a person sees that it is running. */
-async function checkOnce(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
-  const progress = canAnimate(context)
-    ? await startProgress(`querying the name servers of ${request.name}`, context, settings)
-    : undefined
-  try {
-    return await checkDns(request, dnsEffects(context))
-  } finally {
-    await progress?.end()
-  }
+function checkOnce(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
+  return withProgress(
+    `querying the name servers of ${request.name}`,
+    () => checkDns(request, dnsEffects(context)),
+    context,
+    settings,
+  )
 }
 
 /** Checks until the record is ready or the time is over, and shows what it waits for. */

@@ -19,8 +19,7 @@ import type { Column } from '../../terminal/columns.ts'
 import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
-import { startProgress } from '../../terminal/progress.ts'
-import { canAnimate } from '../../terminal/spinner.ts'
+import { withProgress } from '../../terminal/progress.ts'
 import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
@@ -222,17 +221,14 @@ async function snippetWithExistingValues(
   return providerSnippet(provider, record, seen.zone, seen)
 }
 
-/** That may take ten seconds, so a person sees that it is running. */
-async function queryTxtSet(record: TxtRecord, context: Context, settings: Settings): Promise<TxtSet> {
-  const progress = canAnimate(context)
-    ? await startProgress(`querying the name servers of ${record.name}`, context, settings)
-    : undefined
-  try {
-    const { resolvers = 'system', authoritativePort } = settings
-    return await observeTxtSet(record.name, { resolvers, authoritativePort }, dnsEffects(context))
-  } finally {
-    await progress?.end()
-  }
+function queryTxtSet({ name }: TxtRecord, context: Context, settings: Settings): Promise<TxtSet> {
+  const { resolvers = 'system', authoritativePort } = settings
+  return withProgress(
+    `querying the name servers of ${name}`,
+    () => observeTxtSet(name, { resolvers, authoritativePort }, dnsEffects(context)),
+    context,
+    settings,
+  )
 }
 
 function valuesUnknown(claim: DomainClaim, reason: string, zone: string | undefined): CliError {
