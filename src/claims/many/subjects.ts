@@ -1,9 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { readGivenValue } from '../../dns/diagnosis/given-value.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { CliError, usageError } from '../../errors.ts'
-import { MAX_VALUE_BYTES } from '../record.ts'
+import { readValue } from '../read-value.ts'
 import { readLines } from './lines.ts'
 
 /** One domain of a run over several, with what its line says beside the name. */
@@ -232,7 +231,7 @@ function subjectOf(fields: ReadonlyMap<string, unknown>, { columns, takesIds }: 
       )
     const text = textOf(given, name)
     if (text === '') continue
-    if (column === undefined) value = readValue(text)
+    if (column === undefined) value = readValue(text, 'the value')
     else options[column.key] = column.parse(text)
   }
   const domain = textOf(fields.get('domain'), 'domain')
@@ -252,12 +251,4 @@ function readDomain(text: string, takesIds: boolean, isFromList: boolean): strin
   if (name.ok) return name.ascii
   if (takesIds && (isFromList ? ID : /^[\w-]{1,128}$/).test(text)) return text
   throw usageError(name.problem, name.fix)
-}
-
-function readValue(text: string): string {
-  if (Buffer.byteLength(text) > MAX_VALUE_BYTES)
-    throw usageError(`the value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
-  const read = readGivenValue(text)
-  if (!read.ok) throw usageError(`the value ${read.problem}`, read.fix)
-  return read.value
 }

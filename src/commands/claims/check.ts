@@ -1,14 +1,10 @@
-import { otherProfilesWith } from '../../claims/ledger.ts'
-import { endOf } from '../../claims/lifecycle.ts'
 import { causeIn } from '../../claims/many/done-claim.ts'
 import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest, endedReport } from '../../claims/precheck.ts'
-import { MAX_VALUE_BYTES, recordOf } from '../../claims/record.ts'
-import { resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
-import { doubtGivenValue, readGivenValue } from '../../dns/diagnosis/given-value.ts'
+import { doubtGivenValue } from '../../dns/diagnosis/given-value.ts'
 import { valuesSeen } from '../../dns/diagnosis/labels.ts'
 import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
 import { reportJson } from '../../dns/diagnosis/report-json.ts'
@@ -16,20 +12,19 @@ import { plainText } from '../../dns/diagnosis/text.ts'
 import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
-import { checkName } from '../../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
-import { timedOutAfter } from '../../service/polling.ts'
+import { drain, timedOutAfter } from '../../service/polling.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
-import { hint, note, warn } from '../../terminal/notices.ts'
+import { hint, note } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress, withProgress } from '../../terminal/progress.ts'
-import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
+import { type CheckTarget, findTarget, typedTarget } from './check-target.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
 interface Options extends ManyFlags {
@@ -126,22 +121,15 @@ export const command = defineCommand<Options>({
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return checkMany(domains, options, context, settings)
-    const [claim] = domains
-    const { end, ...record } = await recordToCheck(claim, options, context, settings)
-    if (options.wait && record.value === null)
+    const target = await typedTarget(domains[0], options, context, settings)
+    if (options.wait && target.value === null)
       throw usageError(
         '--wait needs a value to wait for',
         'add --value with the complete TXT value, such as prefix=token',
       )
-    const request = checkRequest(record, settings, options.publicResolvers)
-    const seen =
-      options.wait && end === undefined
-        ? await untilReady(request, options, context, settings)
-        : await checkOnce(request, context, settings)
-    const own = options.value === undefined ? seen : doubtGivenValue(seen)
-    const report = end === undefined ? own : endedReport(own, end)
-    await writeReport(report, request, context, settings)
-    if (end !== undefined) throw end
+    const report = await checkTarget(target, options, context, settings)
+    await writeReport(report, context, settings)
+    if (target.end !== undefined) throw target.end
     const failure = exitErrorOf(report, ['table', 'markdown', 'html'].includes(settings.format))
     if (failure !== undefined)
       throw options.wait ? stillWaiting(failure, options, context, settings) : failure
@@ -153,6 +141,20 @@ export const command = defineCommand<Options>({
       )
   },
 })
+
+/** The error at the end of a wait, with the command that continues it. */
+function stillWaiting(
+  failure: CliError,
+  { timeout = WAIT_MS / 1000 }: Options,
+  context: Context,
+  settings: Settings,
+): CliError {
+  if (failure.exit === Exit.usage) return failure
+  const again = `to keep waiting, run again: ${commandLine(settings.argv, context.platform)}`
+  return new CliError(failure.code, failure.exit, `${timedOutAfter(timeout * 1000)}: ${failure.message}`, {
+    hint: [failure.hint, again].filter(Boolean).join('\n'),
+  })
+}
 
 /** Checks several domains, each as it would be checked alone. */
 async function checkMany(
@@ -167,7 +169,6 @@ async function checkMany(
       `${alone} is for one domain`,
       'a list can have a value for each: domain,value (--from FILE)',
     )
-  const { timeout = WAIT_MS / 1000, interval } = options
   await runForAll(
     domains,
     options,
@@ -191,30 +192,14 @@ async function checkMany(
       takesIds: true,
       notDone: "aren't ready",
       async perform({ domain, value }, { context, settings }) {
-        const given = value === undefined ? {} : { value }
-        const { end, ...record } = await recordToCheck(domain, given, context, settings)
-        const request = checkRequest(record, settings, options.publicResolvers)
-        const waits = options.wait && end === undefined && record.value !== null
-        const seen = waits
-          ? await lastReport(
-              waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000),
-            )
-          : await checkDns(request, dnsEffects(context))
-        const own = value === undefined ? seen : doubtGivenValue(seen)
-        const report = end === undefined ? own : endedReport(own, end)
-        return doneCheck(report, end ?? exitErrorOf(report))
+        const target = await findTarget(domain, value ?? null, context, settings)
+        const report = await checkTarget(target, options, context, settings)
+        return doneCheck(report, target.end ?? exitErrorOf(report))
       },
     },
     context,
     settings,
   )
-}
-
-async function lastReport(steps: ReturnType<typeof waitForRecord>): Promise<CheckReport> {
-  for (;;) {
-    const step = await steps.next()
-    if (step.done) return step.value
-  }
 }
 
 /** What a report says among many. */
@@ -237,81 +222,20 @@ function dnsOptions({ resolvers = [], authoritativePort }: Settings): string {
   ].join('')
 }
 
-/**
- * The record to check, from the options, or from the claim as the ledger or else the service has it, and how that claim
- * ended; null: any value.
- */
-async function recordToCheck(
-  argument: string | undefined,
-  { name, value: given }: Options,
+/** Checks once, or with `--wait` until there is nothing left to wait for. */
+async function checkTarget(
+  { end, isGiven, ...record }: CheckTarget,
+  options: Options,
   context: Context,
   settings: Settings,
-): Promise<{ name: string; value: string | null; end?: CliError | undefined }> {
-  const value = given === undefined ? null : await cleanValue(given, context, settings)
-  if (name !== undefined) {
-    if (argument !== undefined) throw usageError("a domain and --name can't be used together")
-    if (value === null)
-      throw usageError(
-        '--name needs --value',
-        `add --value with the complete TXT value, or see what is there: mailclaim claims check <domain>`,
-      )
-    return { name, value }
-  }
-  if (argument === undefined && value !== null)
-    throw usageError('--value needs a domain', 'give it as in: mailclaim claims check example.com --value …')
-  const target = await resolveClaimOrDomain(argument, context, settings)
-  if ('domain' in target) {
-    if (value === null) await hintAtOtherProfiles(target.domain, context, settings)
-    return { name: target.domain, value }
-  }
-  // With a value nothing is needed from the service, and without a base URL nobody can ask it: a mistyped domain, not an id.
-  const domain = checkName(argument ?? '')
-  if (target.entry === undefined && !domain.ok && (value !== null || settings.baseUrl === undefined))
-    throw usageError(domain.problem, domain.fix)
-  const { claimWithRecord, warnIfCompleted } = await import('../../claims/known-claim.ts')
-  const claim = await claimWithRecord(target, context, settings)
-  const record = recordOf(claim)
-  if (value !== null) return { name: record.name, value }
-  const end = endOf(claim, context.clock.now())
-  if (end === undefined) await warnIfCompleted(claim, context, settings)
-  return { ...record, end }
-}
-
-/** The error at the end of a wait, with the command that continues it. */
-function stillWaiting(
-  failure: CliError,
-  { timeout = WAIT_MS / 1000 }: Options,
-  context: Context,
-  settings: Settings,
-): CliError {
-  if (failure.exit === Exit.usage) return failure
-  const again = `to keep waiting, run again: ${commandLine(settings.argv, context.platform)}`
-  return new CliError(failure.code, failure.exit, `${timedOutAfter(timeout * 1000)}: ${failure.message}`, {
-    hint: [failure.hint, again].filter(Boolean).join('\n'),
-  })
-}
-
-/** Only the profile that made a claim knows which value to expect. */
-async function hintAtOtherProfiles(domain: string, context: Context, settings: Settings): Promise<void> {
-  const [other] = await otherProfilesWith(domain, context, settings)
-  if (other === undefined) return
-  const command = commandLine(['claims', 'check', domain, '--profile', other], context.platform)
-  await hint(`profile ${other} has a claim of ${domain}: ${command}`, context, settings)
-}
-
-/** @throws CliError exit 2 if it can't be a complete value */
-async function cleanValue(given: string, context: Context, settings: Settings): Promise<string> {
-  if (Buffer.byteLength(given) > MAX_VALUE_BYTES)
-    throw usageError(`--value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
-  const read = readGivenValue(given)
-  if (!read.ok) throw usageError(`--value ${read.problem}`, sanitizeLine(read.fix))
-  if (read.value !== given)
-    await warn(
-      'ignoring spaces, quotation marks, or invisible characters in --value that cannot belong to it',
-      context,
-      settings,
-    )
-  return read.value
+): Promise<CheckReport> {
+  const request = checkRequest(record, settings, options.publicResolvers)
+  const waits = options.wait && end === undefined && record.value !== null
+  const seen = waits
+    ? await untilReady(request, options, context, settings)
+    : await checkOnce(request, context, settings)
+  const report = isGiven ? doubtGivenValue(seen) : seen
+  return end === undefined ? report : endedReport(report, end)
 }
 
 function checkOnce(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
@@ -338,34 +262,26 @@ async function untilReady(
   const progress = await startProgress(`querying the name servers of ${request.name}`, context, settings)
   try {
     const checks = waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000)
-    for (;;) {
-      const next = await checks.next()
-      if (next.done) return next.value
-      const { report, nextInMs, leftMs } = next.value
-      if (nextInMs === null) continue
+    return await drain(checks, ({ report, nextInMs, leftMs }) => {
+      if (nextInMs === null) return undefined
       const reason = plainText(report.findings[0]?.message ?? 'not ready yet')
-      await progress.update(
+      return progress.update(
         `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,
       )
-    }
+    })
   } finally {
     await progress.end()
   }
 }
 
-async function writeReport(
-  report: CheckReport,
-  request: CheckRequest,
-  context: Context,
-  settings: Settings,
-): Promise<void> {
+async function writeReport(report: CheckReport, context: Context, settings: Settings): Promise<void> {
   const { stdout } = context
   if (settings.format === 'markdown' || settings.format === 'html') {
-    const started = request.resolvers === 'system' ? await context.dns.systemResolvers() : request.resolvers
+    const resolvers = settings.resolvers ?? (await context.dns.systemResolvers())
     const made = {
       at: context.clock.now(),
       version: context.program.version,
-      resolvers: started.map(formatDnsAddress),
+      resolvers: resolvers.map(formatDnsAddress),
     }
     if (settings.format === 'markdown') {
       const { renderMarkdown } = await import('../../dns/diagnosis/markdown.ts')
