@@ -4,11 +4,10 @@ import { causeIn, doneClaim } from '../claims/many/done-claim.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
-import { findPlace, hostText, type RecordPlace } from '../claims/record-place.ts'
+import { findPlace, type RecordPlace } from '../claims/record-place.ts'
 import {
   runWorkflow,
   WORKFLOW_EVENTS,
-  type WorkflowEvent,
   type WorkflowOptions,
   type WorkflowResult,
 } from '../claims/workflow.ts'
@@ -23,14 +22,9 @@ import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
-import { withGivenOptions } from '../settings/suggested-commands.ts'
 import { commandLine } from '../shell-quote.ts'
-import { type Checklist, createChecklist } from '../terminal/checklist.ts'
-import { colorLevel, createPalette } from '../terminal/color.ts'
-import { formatDuration } from '../terminal/duration.ts'
-import { addressesIn, withLinks } from '../terminal/hyperlinks.ts'
-import { warn } from '../terminal/notices.ts'
 import { writeJsonLine } from '../terminal/output.ts'
+import { createClaimChecklist, needsRecord } from './claim-checklist.ts'
 import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './claims/many.ts'
@@ -54,16 +48,6 @@ interface Flags extends CreateFlags, ManyFlags, PublishFlags {
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 3600
-
-const STEPS = [
-  { key: 'created', title: 'Claim' },
-  { key: 'record', title: 'TXT record' },
-  { key: 'published', title: 'Published' },
-  { key: 'dns', title: 'Seen in DNS' },
-  { key: 'verification', title: 'Verification' },
-  { key: 'completed', title: 'Completed' },
-  { key: 'unpublished', title: 'Unpublished' },
-] as const
 
 export const command = defineCommand<Flags>({
   description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
@@ -137,50 +121,32 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
     const [domain] = domains
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
     const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
-    const progress = trackProgress(timeoutMs, context)
     let place: Promise<RecordPlace | undefined> | undefined
-    const findPlaceOnce = (claim: DomainClaim) => {
+    const placeOf = (claim: DomainClaim) => {
       place ??= findPlace(claim.record?.name ?? nameOf(claim), context, settings)
       return place
     }
-    let list: Checklist | undefined
-    const say = async (line: string) => list?.say(line)
+    const [publishes, unpublishes] = [options.publish !== undefined, options.unpublish !== undefined]
+    const checklist = createClaimChecklist({ timeoutMs, publishes, unpublishes, placeOf }, context, settings)
     const isShown = settings.format !== 'jsonl' && !settings.quiet
     const changeDns = (action: 'publish' | 'unpublish') =>
-      programFor(action, options, context, settings, isShown ? say : undefined)
-    const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
+      programFor(action, options, context, settings, isShown ? checklist.say : undefined)
     const events = runWorkflow(
       request,
-      { ...workflowOptions(options), onCheck: progress.onCheck, publish, unpublish },
+      {
+        ...workflowOptions(options),
+        onCheck: checklist.onCheck,
+        publish: changeDns('publish'),
+        unpublish: changeDns('unpublish'),
+      },
       connect(context, settings),
       context,
       settings,
     )
-    /** Those of the record's DNS host, as soon as it is known. */
-    const addresses: string[] = []
-    if (settings.format !== 'jsonl' && !settings.quiet) {
-      const steps = STEPS.filter(
-        ({ key }) => (key !== 'published' || publish) && (key !== 'unpublished' || unpublish),
-      )
-      const palette = await createPalette(
-        colorLevel(context.environment, settings.colorOption, context.stderr),
-      )
-      const stderr = withLinks(context.stderr, addresses, context.environment)
-      list = await createChecklist(steps, { ...context, stderr }, palette, progress.text)
-    }
     const finished =
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
-        : asChecklist(events, list, {
-            heading: publish === undefined ? 'Add this TXT record to DNS:' : 'The TXT record:',
-            async placeOf(claim) {
-              const place = await findPlaceOnce(claim)
-              addresses.push(...addressesIn(place?.dnsHost))
-              return place
-            },
-            typed: settings.argv,
-            warn: (message) => warn(message, context, settings),
-          })
+        : checklist.follow(events)
     const result = await finished.catch(resumable)
     const { claim, error, missing, unpublished } = result
     // For people the record is above, and the claim is as it was.
@@ -188,8 +154,7 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
       await writeClaim(documentOf(result), context, settings)
     if (error !== undefined)
       throw missing ? timeoutError({ claim, error, missing }, timeoutMs, context, settings) : error
-    if (!settings.quiet)
-      await writeNextSteps(claim, await findPlaceOnce(claim), context, settings, unpublished)
+    if (!settings.quiet) await writeNextSteps(claim, await placeOf(claim), context, settings, unpublished)
   },
 })
 
@@ -277,24 +242,6 @@ async function claimMany(
   )
 }
 
-/** What a person reads next to the step in progress: when the next check of DNS follows, or how long it has been. */
-function trackProgress(timeoutMs: number, { clock }: Pick<Context, 'clock'>) {
-  const start = clock.monotonic()
-  const duration = (ms: number) => formatDuration(Math.max(0, ms) / 1000)
-  let nextCheckAt = start
-  return {
-    onCheck(nextInMs: number) {
-      nextCheckAt = clock.monotonic() + nextInMs
-    },
-    text() {
-      const now = clock.monotonic()
-      const what =
-        nextCheckAt > now ? `next check in ${duration(nextCheckAt - now)}` : `${duration(now - start)} so far`
-      return `${what}, ${duration(start + timeoutMs - now)} left`
-    },
-  }
-}
-
 type TimedOut = Required<Pick<WorkflowResult, 'claim' | 'missing'>> & { readonly error: CliError }
 
 /** The claim, and if the time is up, what is missing. */
@@ -330,79 +277,4 @@ function timeoutError(
   return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs)}: ${cause}`, {
     hint: hints.filter(Boolean).join('\n'),
   })
-}
-
-type Events = AsyncGenerator<WorkflowEvent, WorkflowResult, void>
-
-/** How the record is shown. */
-interface RecordBlock {
-  readonly heading: string
-  readonly placeOf: (claim: DomainClaim) => Promise<RecordPlace | undefined>
-  /** The words of the command line; their options go into each command that is suggested. */
-  readonly typed: readonly string[]
-  /** Warns where no list is shown. */
-  readonly warn: (message: string) => Promise<void>
-}
-
-async function asChecklist(
-  events: Events,
-  list: Checklist | undefined,
-  record: RecordBlock,
-): Promise<WorkflowResult> {
-  try {
-    return await drain(events, (event) => {
-      const message = withGivenOptions(event.message, record.typed)
-      if (list !== undefined) return show({ ...event, message }, list, record)
-      return event.event === 'warning' ? record.warn(message) : undefined
-    })
-  } finally {
-    await list?.end()
-  }
-}
-
-async function show(event: WorkflowEvent, list: Checklist, { heading, placeOf }: RecordBlock): Promise<void> {
-  switch (event.event) {
-    case 'warning':
-      return list.warn(event.message)
-    case 'ended':
-      return list.waiting([]) // The error says it.
-    case 'waiting':
-      return list.waiting(reasonLines(event))
-    case 'record': {
-      if (!needsRecord(event.claim)) return
-      const { name, value } = recordOf(event.claim)
-      const place = await placeOf(event.claim)
-      // Above the list and uncut, to be copied.
-      await list.say(
-        heading,
-        `  host       ${hostText(place)}`,
-        `  full name  ${name}`,
-        `  value      ${value}`,
-        ...(place?.dnsHost === undefined ? [] : [`  DNS host   ${place.dnsHost}`]),
-      )
-      return list.tick('record', 'shown above')
-    }
-    case 'created':
-      await list.tick('created', `${nameOf(event.claim)}, ${event.message}`)
-      return
-    case 'verification':
-      // While the claim is blocked, it isn't done.
-      return stateOf(event.claim).phase === 'blocked' ? undefined : list.tick(event.event, event.message)
-    default:
-      return list.tick(event.event, event.message)
-  }
-}
-
-/** Whether the record still has to be found: not once the service has accepted it, or blocked the claim for another reason. */
-function needsRecord(claim: DomainClaim): boolean {
-  return claim.status !== 'verified' && stateOf(claim).phase !== 'blocked'
-}
-
-/** Why it waits. The record itself has been shown, so only a mistake needs a description. */
-function reasonLines({ message, report }: WorkflowEvent): string[] {
-  const [finding, ...others] = report?.findings ?? []
-  if (finding === undefined) return [message]
-  if (finding.code !== 'missing') return [message, `→ ${finding.fix}`]
-  const host = others.find(({ code }) => code === 'wrong_provider_hint')
-  return ["The TXT record above isn't in DNS yet", ...(host === undefined ? [] : [`→ ${host.message}`])]
 }
