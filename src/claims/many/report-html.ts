@@ -2,7 +2,7 @@ import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import type { RunFacts } from './report-markdown.ts'
-import { countsText, domainsOf, formatCount } from './summary.ts'
+import { countsText, domainsOf, formatCount, restText } from './summary.ts'
 import type { CauseCount, Tally } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
@@ -33,12 +33,13 @@ function causeTable(causes: readonly CauseCount[]) {
   )}</tbody></table></div>`
 }
 
-function causePanel({ count, title, host, message, fix, names }: CauseCount, index: number) {
-  const rest = count - names.length
+function causePanel(cause: CauseCount, index: number) {
+  const { title, host, message, fix, names } = cause
+  const rest = restText(cause)
   return html`<section class="panel" aria-labelledby="cause-${index}"><h2 id="cause-${index}">${`${title}${host === undefined ? '' : ` at ${host}`}`}</h2>
 <p class="cause">${message}</p>
 ${fix === undefined ? '' : html`<p class="todo">${fix}</p>`}
-<ul>${names.map((name) => html`<li><code>${name}</code></li>`)}${rest > 0 ? html`<li>${`and ${formatCount(rest)} more`}</li>` : ''}</ul>
+<ul>${names.map((name) => html`<li><code>${name}</code></li>`)}${rest === undefined ? '' : html`<li>${rest}</li>`}</ul>
 </section>
 `
 }

@@ -1,6 +1,6 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
-import { countsText, domainsOf, formatCount } from './summary.ts'
+import { countsText, domainsOf, formatCount, restText } from './summary.ts'
 import type { Tally } from './tally.ts'
 
 /** How a report was made. */
@@ -40,15 +40,15 @@ export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFac
         ),
       ),
     )
-  for (const { count, title, host, message, names } of causes) {
-    const rest = count - names.length
+  for (const cause of causes) {
+    const { title, host, message, names } = cause
     lines.push(
       '',
       `### ${prose(title)}${host === undefined ? '' : ` at ${code(host)}`}`,
       '',
       prose(message),
       '',
-      `${names.map(code).join(', ')}${rest > 0 ? `, and ${formatCount(rest)} more` : ''}`,
+      [...names.map(code), restText(cause)].filter(Boolean).join(', '),
     )
   }
   return `${lines.join('\n')}\n`

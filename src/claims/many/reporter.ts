@@ -128,10 +128,9 @@ export async function createReporter(
     async problem(where, why) {
       const text = where === undefined ? why : `${where}: ${why}`
       tally.problem(text)
-      // Editors and CI find the line by what a message begins with.
-      // It is a warning in either form.
-      const told = { ...settings, quiet: settings.quiet === true }
-      await write(() => (where === undefined ? warn : note)(text, context, told))
+      // A warning, but without its label: editors and CI look for FILE:LINE at the start of a message.
+      const asWarning = { ...settings, quiet: settings.quiet === true }
+      await write(() => (where === undefined ? warn : note)(text, context, asWarning))
     },
     say: (text) => write(() => note(text, context, settings)),
     print: (text) => write(() => context.stderr.write(text)),

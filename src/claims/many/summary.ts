@@ -38,10 +38,14 @@ export const CAUSE_COLUMNS: readonly Column[] = [
   { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, 2) },
 ]
 
-/** The first domains, and how many there are besides. */
-function namesText({ names, count }: CauseCount, most: number): string {
-  const rest = count - Math.min(most, names.length)
-  return `${names.slice(0, most).join(', ')}${rest > 0 ? ` and ${formatCount(rest)} more` : ''}`
+/** "and 998 more": the domains of a cause beyond those that are named; undefined if there are none. */
+export function restText({ names, count }: CauseCount, named = names.length): string | undefined {
+  const rest = count - Math.min(named, names.length)
+  return rest > 0 ? `and ${formatCount(rest)} more` : undefined
+}
+
+function namesText(cause: CauseCount, most: number): string {
+  return [cause.names.slice(0, most).join(', '), restText(cause, most)].filter(Boolean).join(' ')
 }
 
 function firstLine(text: string | undefined): string | undefined {
