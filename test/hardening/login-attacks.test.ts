@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { sessionPaths } from '../../src/session/paths.ts'
 import { readRecord } from '../../src/session/record.ts'
-import { find, needs } from '../requirements.ts'
+import { launchChromium } from '../chromium.ts'
+import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { withEffects } from '../session/sandbox-session.ts'
 import { type Client, createClient, harmfulIn } from './in-process-client.ts'
@@ -277,10 +278,7 @@ const MARKUP = [
 describe.runIf(needs('chromium'))('a browser', () => {
   let browser: Browser
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: find('chromium') ?? 'chromium',
-      args: ['--no-sandbox'],
-    })
+    browser = await launchChromium()
   })
   afterAll(() => browser.close())
 

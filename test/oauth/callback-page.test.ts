@@ -1,10 +1,10 @@
-import { chromium } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallbackPage } from '../../src/oauth/callback-page.ts'
 import { startCallbackServer } from '../../src/oauth/callback-server.ts'
 import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
 import { axeViolations } from '../axe.ts'
-import { find, needs } from '../requirements.ts'
+import { launchChromium } from '../chromium.ts'
+import { needs } from '../requirements.ts'
 
 const PAGES: readonly CallbackPage[] = [
   { status: 200, title: 'You are signed in', text: 'The session is stored.' },
@@ -32,10 +32,7 @@ describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
         received: (_parameters, respond) => void respond(shown.page),
       })
       onTestFinished(() => server.close())
-      const browser = await chromium.launch({
-        executablePath: find('chromium') ?? '',
-        args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-      })
+      const browser = await launchChromium()
       onTestFinished(() => browser.close())
       const page = await browser.newPage({
         colorScheme: shown.colorScheme,

@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { axeViolations } from '../axe.ts'
-import { find, needs } from '../requirements.ts'
+import { launchChromium } from '../chromium.ts'
+import { needs } from '../requirements.ts'
 import { sandboxForTest } from './start-sandbox.ts'
 import { api, authorizationParameters, codeFields, control, token } from './talk.ts'
 
@@ -156,10 +157,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
   let received: URL[] = []
 
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: find('chromium') ?? '',
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    })
+    browser = await launchChromium()
     callback = createServer((request, response) => {
       received.push(new URL(request.url ?? '/', 'http://127.0.0.1'))
       response.end('back')

@@ -2,9 +2,10 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { find, needs } from '../requirements.ts'
+import { launchChromium } from '../chromium.ts'
+import { needs } from '../requirements.ts'
 import { createServedWorld, program, type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
@@ -84,10 +85,7 @@ async function claimStepByStep(world: ServedWorld, domain: string): Promise<void
 describe.runIf(needs('chromium'))('signing in with Chromium', () => {
   let browser: Browser
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: find('chromium') ?? '',
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    })
+    browser = await launchChromium()
   })
   afterAll(() => browser.close())
 

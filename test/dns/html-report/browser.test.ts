@@ -1,11 +1,12 @@
 import fc from 'fast-check'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 import { renderHtml } from '../../../src/dns/html-report/report-body.ts'
 import { sanitizeLine } from '../../../src/terminal/sanitize.ts'
 import { axeViolations } from '../../axe.ts'
-import { find, needs } from '../../requirements.ts'
+import { launchChromium } from '../../chromium.ts'
+import { needs } from '../../requirements.ts'
 import { timedCheck } from '../timed-check.ts'
 import { EXPECTED, FAULTS, HEALTHY } from './faults.ts'
 import { hostileReport, hostileText } from './hostile-reports.ts'
@@ -64,10 +65,7 @@ const overflowing = (page: Page, size: 'wide' | 'narrow') =>
 describe.runIf(needs('chromium'))('in a browser', () => {
   let browser: Browser
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: find('chromium') ?? '',
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    })
+    browser = await launchChromium()
   })
   afterAll(() => browser.close())
 
