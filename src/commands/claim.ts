@@ -20,7 +20,6 @@ import { CliError, Exit } from '../errors.ts'
 import { drain, resumable, timedOutAfter } from '../service/polling.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
 import { writeJsonLine } from '../terminal/output.ts'
@@ -28,7 +27,14 @@ import { createClaimChecklist, needsRecord } from './claim-checklist.ts'
 import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './claims/many.ts'
-import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS } from './definition.ts'
+import {
+  defineCommand,
+  eventFields,
+  intervalOption,
+  PUBLIC_RESOLVERS,
+  SERVICE_EXITS,
+  timeoutOption,
+} from './definition.ts'
 import {
   labeledOutput,
   PUBLISH_OPTIONS,
@@ -63,18 +69,11 @@ any point and run again. When the time is up, JSON, CSV and TSV show the claim a
   ],
   options: [
     ...CREATE_OPTIONS,
-    {
-      flags: '--interval <seconds>',
+    intervalOption({
       description: 'fixed delay between DNS checks and between polls',
       default: 'they grow',
-      parse: (text) => parseSeconds(text, '--interval'),
-    },
-    {
-      flags: '--timeout <seconds>',
-      description: 'give up after this long, with exit 8',
-      default: String(DEFAULT_TIMEOUT_SECONDS),
-      parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
-    },
+    }),
+    timeoutOption({ default: String(DEFAULT_TIMEOUT_SECONDS) }),
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     {
       flags: '--no-check',

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
+import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import { FORMATS, type Settings } from '../settings/settings.ts'
 import type { Column } from '../terminal/columns.ts'
 
@@ -174,6 +175,26 @@ export function eventFields(objects: Readonly<Record<string, readonly string[]>>
 /** Keeps the option types of a command that is listed among others. */
 export function defineCommand<Options>(definition: CommandDefinition<Options>): CommandDefinition<Options> {
   return definition
+}
+
+/** `--interval` of every command that waits, with its own default. */
+export function intervalOption(own: Partial<OptionDefinition>): OptionDefinition {
+  return {
+    flags: '--interval <seconds>',
+    description: 'fixed delay between polls',
+    parse: (text) => parseSeconds(text, '--interval'),
+    ...own,
+  }
+}
+
+/** `--timeout` of every command that waits, with its own default. */
+export function timeoutOption(own: Partial<OptionDefinition>): OptionDefinition {
+  return {
+    flags: '--timeout <seconds>',
+    description: 'give up after this long, with exit 8',
+    parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
+    ...own,
+  }
 }
 
 /** `--public-resolvers` of every command that checks DNS. */

@@ -14,7 +14,6 @@ import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
 import { drain, timedOutAfter } from '../../service/polling.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -23,7 +22,13 @@ import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
 import { hint, note } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress, withProgress } from '../../terminal/progress.ts'
-import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
+import {
+  defineCommand,
+  intervalOption,
+  PUBLIC_RESOLVERS,
+  SERVICE_EXITS,
+  timeoutOption,
+} from '../definition.ts'
 import { type CheckTarget, findTarget, typedTarget } from './check-target.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
@@ -81,20 +86,16 @@ export const command = defineCommand<Options>({
       flags: '--wait',
       description: 'keep checking until the record is ready',
     },
-    {
-      flags: '--interval <seconds>',
+    intervalOption({
       description: 'fixed delay between checks',
       default: '5, 10, 20, then 30',
       needs: '--wait',
-      parse: (text) => parseSeconds(text, '--interval'),
-    },
-    {
-      flags: '--timeout <seconds>',
-      needs: '--wait',
+    }),
+    timeoutOption({
       description: 'stop waiting after this long, with exit 8',
       default: String(WAIT_MS / 1000),
-      parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
-    },
+      needs: '--wait',
+    }),
     PUBLIC_RESOLVERS,
     ...MANY_OPTIONS,
   ],

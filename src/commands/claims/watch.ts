@@ -9,14 +9,15 @@ import { WATCH_EVENTS } from '../../claims/watch.ts'
 import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
   eventFields,
+  intervalOption,
   type OptionDefinition,
   type OutputDefinition,
   SERVICE_EXITS,
+  timeoutOption,
 } from '../definition.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
@@ -28,18 +29,8 @@ export interface WatchFlags extends ManyFlags {
 
 /** The options of `claims watch`; `claims verify --wait` takes them too. */
 export const WATCH_OPTIONS: readonly OptionDefinition[] = [
-  {
-    flags: '--interval <seconds>',
-    description: 'fixed delay between polls',
-    default: 'grows from 2 to 30',
-    parse: (text) => parseSeconds(text, '--interval'),
-  },
-  {
-    flags: '--timeout <seconds>',
-    description: 'give up after this long, with exit 8',
-    default: 'when the claim expires',
-    parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
-  },
+  intervalOption({ default: 'grows from 2 to 30' }),
+  timeoutOption({ default: 'when the claim expires' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ]
 

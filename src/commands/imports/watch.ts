@@ -5,28 +5,14 @@ import { IMPORT_EVENTS } from '../../imports/watch.ts'
 import type { PollFlags } from '../../service/polling.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../../settings/parse-value.ts'
-import { defineCommand, eventFields, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand, eventFields, intervalOption, SERVICE_EXITS, timeoutOption } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand<PollFlags>({
   description: `Follows a contact import until it is completed or failed, with a progress bar on a terminal. It survives network
 failures and renews an expired access token. --format jsonl prints a line for each change and each problem.`,
   arguments: [IMPORT_ARGUMENT],
-  options: [
-    {
-      flags: '--interval <seconds>',
-      description: 'fixed delay between polls',
-      default: 'grows from 1 to 10',
-      parse: (text) => parseSeconds(text, '--interval'),
-    },
-    {
-      flags: '--timeout <seconds>',
-      description: 'give up after this long, with exit 8',
-      default: 'never',
-      parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
-    },
-  ],
+  options: [intervalOption({ default: 'grows from 1 to 10' }), timeoutOption({ default: 'never' })],
   events: IMPORT_EVENTS,
   examples: {
     'mailclaim imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76': 'follow an import until it ends',
