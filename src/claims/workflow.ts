@@ -109,75 +109,40 @@ export async function* runWorkflow(
 ): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
   const end = context.clock.monotonic() + options.timeoutMs
   const timeLeft = () => Math.max(1, end - context.clock.monotonic())
-  const eventOf = (event: WorkflowEvent['event'], message: string, claim: DomainClaim): WorkflowEvent => ({
-    event,
-    at: new Date(context.clock.now()).toISOString(),
-    message,
-    claim,
-  })
-
-  async function* unpublish(
-    claim: DomainClaim,
-  ): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished'>, void> {
-    if (options.unpublish === undefined) return {}
-    const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
-    try {
-      const { inDns, message } = await options.unpublish(recordOf(claim))
-      if (inDns) {
-        const next = 'it may take a while to disappear; to try again, run the same command again'
-        yield eventOf('warning', `${message} ${place}; ${next}`, claim)
-        return {}
-      }
-      yield eventOf('unpublished', message, claim)
-      return { unpublished: inDns === false }
-    } catch (error) {
-      if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
-      // The claim is completed all the same.
-      const message = `the record wasn't removed: ${error.message}; remove it by hand, or run the same command again (the TXT value ${place})`
-      yield eventOf('warning', message, claim)
-      return {}
-    }
-  }
-
-  const { keepsNewer } = options
-  const begin = await startOrResume(request, { keepsNewer }, client, context, settings)
-  const { claim: started, origin, warning, error: replaced } = begin
+  const begin = await startOrResume(request, options, client, context, settings)
+  const { claim, origin, warning, error: replaced } = begin
+  const state = stateOf(claim)
   if (replaced !== undefined) {
-    yield eventOf('ended', stateOf(started).description, started)
-    return { claim: started, error: replaced }
+    yield eventOf('ended', state.description, claim, context)
+    return { claim, error: replaced }
   }
-  yield eventOf('created', origin, started)
-  if (warning !== undefined) yield eventOf('warning', warning, started)
-  const state = stateOf(started)
+  yield eventOf('created', origin, claim, context)
+  if (warning !== undefined) yield eventOf('warning', warning, claim, context)
   if (state.phase === 'completed') {
-    yield eventOf('completed', state.description, started)
-    return { claim: started, ...(yield* unpublish(started)) }
+    yield eventOf('completed', state.description, claim, context)
+    return { claim, ...(yield* unpublish(claim, options, context)) }
   }
-  const record = recordOf(started)
-  yield eventOf('record', `TXT  ${record.name}  ${record.value}`, started)
+  const record = recordOf(claim)
+  yield eventOf('record', `TXT  ${record.name}  ${record.value}`, claim, context)
 
-  const domainId = started.domain_id ?? ''
+  const domainId = claim.domain_id ?? ''
   // Once the service has accepted the record or blocked the claim, DNS no longer matters.
-  if (started.status === 'pending' || state.phase === 'unknown') {
+  if (claim.status === 'pending' || state.phase === 'unknown') {
     if (options.publish !== undefined) {
       const { message } = await options.publish(record)
-      yield eventOf('published', message, started)
+      yield eventOf('published', message, claim, context)
     }
     if (options.check) {
-      const checks = waitForDns(record, { ...options, timeoutMs: timeLeft() }, context, settings)
-      let step = await checks.next()
-      for (; !step.done; step = await checks.next()) {
-        const { event, message, report } = step.value
-        yield { ...eventOf(event, message, started), ...(report === undefined ? {} : { report }) }
-      }
-      if (step.value !== undefined) return { claim: started, ...step.value }
+      const timed = { ...options, timeoutMs: timeLeft() }
+      const unseen = yield* waitForDns(claim, record, timed, context, settings)
+      if (unseen !== undefined) return { claim, ...unseen }
     }
-    const claim = await verifyClaim(client, domainId)
-    await recordClaim(claim, context, settings)
-    yield eventOf('verification', 'verification requested', claim)
+    const requested = await verifyClaim(client, domainId)
+    await recordClaim(requested, context, settings)
+    yield eventOf('verification', 'verification requested', requested, context)
   } else {
-    yield eventOf('dns', 'the service found the record', started)
-    yield eventOf('verification', state.description, started)
+    yield eventOf('dns', 'the service found the record', claim, context)
+    yield eventOf('verification', state.description, claim, context)
   }
 
   const watch = watchClaim(
@@ -185,25 +150,64 @@ export async function* runWorkflow(
     { ...options, intervalMs: options.intervalMs, timeoutMs: timeLeft(), isVerifying: true },
     context,
   )
-  for (;;) {
-    const step = await watch.next()
-    if (!step.done) {
-      const { event, message, claim } = step.value
-      if (event !== 'done') yield eventOf(event === 'warning' ? 'warning' : 'waiting', message, claim)
-      continue
+  const result = yield* followWatch(watch, context, settings)
+  return result.error === undefined
+    ? { ...result, ...(yield* unpublish(result.claim, options, context)) }
+    : result
+}
+
+function eventOf(
+  event: WorkflowEvent['event'],
+  message: string,
+  claim: DomainClaim,
+  { clock }: Pick<Context, 'clock'>,
+): WorkflowEvent {
+  return { event, at: new Date(clock.now()).toISOString(), message, claim }
+}
+
+/** Follows the claim until it is settled or the time is up. */
+async function* followWatch(
+  watch: ReturnType<typeof watchClaim>,
+  context: LedgerContext,
+  settings: LedgerSettings,
+): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
+  let step = await watch.next()
+  for (; !step.done; step = await watch.next()) {
+    const { event, message, claim } = step.value
+    if (event !== 'done') yield eventOf(event === 'warning' ? 'warning' : 'waiting', message, claim, context)
+  }
+  const { claim, state, error } = step.value
+  await recordClaim(claim, context, settings)
+  if (error?.exit === Exit.notYet) {
+    const message = `${nameOf(claim)} is still in progress: ${state.description}`
+    return { claim, error: new CliError(error.code, error.exit, message), missing: { step: 'completed' } }
+  }
+  yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim, context)
+  return { claim, error }
+}
+
+/** Removes the record of a completed claim, if the options say how. A failure is a warning: the claim stays completed. */
+async function* unpublish(
+  claim: DomainClaim,
+  options: Pick<WorkflowOptions, 'unpublish'>,
+  context: Pick<Context, 'clock'>,
+): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished'>, void> {
+  if (options.unpublish === undefined) return {}
+  const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
+  try {
+    const { inDns, message } = await options.unpublish(recordOf(claim))
+    if (inDns) {
+      const next = 'it may take a while to disappear; to try again, run the same command again'
+      yield eventOf('warning', `${message} ${place}; ${next}`, claim, context)
+      return {}
     }
-    const { claim, state, error } = step.value
-    await recordClaim(claim, context, settings)
-    if (error?.exit === Exit.notYet) {
-      const message = `${nameOf(claim)} is still in progress: ${state.description}`
-      return {
-        claim,
-        error: new CliError(error.code, error.exit, message),
-        missing: { step: 'completed' },
-      }
-    }
-    yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim)
-    return { claim, error, ...(error === undefined ? yield* unpublish(claim) : {}) }
+    yield eventOf('unpublished', message, claim, context)
+    return { unpublished: inDns === false }
+  } catch (error) {
+    if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
+    const message = `the record wasn't removed: ${error.message}; remove it by hand, or run the same command again (the TXT value ${place})`
+    yield eventOf('warning', message, claim, context)
+    return {}
   }
 }
 
@@ -268,16 +272,14 @@ async function startOrResume(
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */
 const MAX_LAG_MS = 10 * 60 * 1000
 
+/** Waits until the record is in DNS, or there is no point in waiting. @returns when the time is up: what is missing */
 async function* waitForDns(
-  record: { name: string; value: string },
+  claim: DomainClaim,
+  record: TxtRecord,
   { timeoutMs, intervalMs, publicResolvers, onCheck }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
-): AsyncGenerator<
-  Pick<WorkflowEvent, 'event' | 'message' | 'report'>,
-  Pick<WorkflowResult, 'error' | 'missing'> | undefined,
-  void
-> {
+): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'error' | 'missing'> | undefined, void> {
   const news = newsOnly(context.clock)
   const request = checkRequest(record, settings, publicResolvers)
   const checks = waitForRecord(request, timeoutMs, dnsEffects(context), intervalMs)
@@ -287,28 +289,27 @@ async function* waitForDns(
     const report = step.done ? step.value : step.value.report
     const failure = exitErrorOf(report)
     if (failure === undefined) {
-      yield { event: 'dns', message: `the record is visible at ${report.name}` }
+      yield eventOf('dns', `the record is visible at ${report.name}`, claim, context)
       return undefined
     }
     // Among many domains, a server may not have been asked about this one: that is no reason not to wait.
     const isIncomplete = report.verdict === 'unknown' && context.dns.wasLeftOut?.(report.name) === true
     if (report.verdict === 'unknown' && !isIncomplete) {
       // The service may still see DNS.
-      yield {
-        event: 'warning',
-        message: `couldn't query DNS from here, so the service is asked without waiting for the record; add it now if it isn't there, since the service looks again: ${failure.message}`,
-      }
+      const message = `couldn't query DNS from here, so the service is asked without waiting for the record; add it now if it isn't there, since the service looks again: ${failure.message}`
+      yield eventOf('warning', message, claim, context)
       return undefined
     }
     if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {
-      yield { event: 'warning', message: failure.message }
+      yield eventOf('warning', failure.message, claim, context)
       return undefined
     }
     if (failure.exit !== Exit.notYet && !isIncomplete) throw failure
     if (step.done) return { error: failure, missing: { step: 'dns', report } }
     onCheck?.(step.value.nextInMs ?? 0)
     const message = news(stateInDns(report), failure.message)
-    if (message !== undefined) yield { event: 'waiting', message, report: reportJson(report) }
+    if (message !== undefined)
+      yield { ...eventOf('waiting', message, claim, context), report: reportJson(report) }
   }
 }
 
