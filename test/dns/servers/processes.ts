@@ -10,12 +10,16 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
-const SYSTEM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`
+/** The environment in which servers are found too, which Debian doesn't install in every user's PATH. */
+export const SYSTEM_ENVIRONMENT = {
+  ...process.env,
+  PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`,
+}
 
 export function startProcess(command: string, args: readonly string[], cwd?: string): ServerProcess {
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, PATH: SYSTEM_PATH },
+    env: SYSTEM_ENVIRONMENT,
     ...(cwd === undefined ? {} : { cwd }),
   })
   let text = ''

@@ -9,7 +9,14 @@ import type { CheckReportJson } from '../../../src/dns/diagnosis/report.ts'
 import { reportJson } from '../../../src/dns/diagnosis/report-json.ts'
 import type { DnsEffects } from '../../../src/dns/wire/effects.ts'
 import { realEffects } from '../real-effects.ts'
-import { freePort, type ServerProcess, startProcess, untilAnswering } from './processes.ts'
+import { knotBasics } from './knot-config.ts'
+import {
+  freePort,
+  type ServerProcess,
+  SYSTEM_ENVIRONMENT,
+  startProcess,
+  untilAnswering,
+} from './processes.ts'
 import {
   addCname,
   clearAuthority,
@@ -113,18 +120,10 @@ async function build(
     const rundir = join(directory, 'knot')
     mkdirSync(rundir)
     return [
-      'server:',
-      `    listen: [${[HOSTS.a, HOSTS.d, '::1'].map((address) => `${address}@${port}`).join(', ')}]`,
-      `    rundir: ${rundir}`,
-      `    pidfile: ${rundir}/pid`,
-      '    udp-workers: 1',
-      '    tcp-workers: 1',
-      '    background-workers: 1',
-      'database:',
-      `    storage: ${rundir}`,
-      'log:',
-      '  - target: stderr',
-      '    any: warning',
+      ...knotBasics(
+        [HOSTS.a, HOSTS.d, '::1'].map((address) => `${address}@${port}`),
+        rundir,
+      ),
       'zone:',
       ...heldBy('a').flatMap((zone) => [
         `  - domain: ${zone.domain}`,
@@ -233,8 +232,7 @@ async function build(
 
 const execute = promisify(execFile)
 async function runKnot(command: string, args: readonly string[]): Promise<string> {
-  const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`
-  const { stdout } = await execute(command, [...args], { env: { ...process.env, PATH: path } })
+  const { stdout } = await execute(command, [...args], { env: SYSTEM_ENVIRONMENT })
   return stdout
 }
 

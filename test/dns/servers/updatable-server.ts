@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { ask } from '../../../src/dns/wire/exchange.ts'
 import { decodeValue, readTxt } from '../../../src/dns/wire/txt-answer.ts'
 import { realEffects } from '../real-effects.ts'
+import { knotBasics } from './knot-config.ts'
 import { freePort, startProcess, untilAnswering } from './processes.ts'
 
 /** A Knot on 127.0.0.1 whose zones are changed with TSIG only (RFC 2136, RFC 8945). */
@@ -41,17 +42,7 @@ export async function startUpdatableServer(
   const rundir = join(directory, 'run')
   mkdirSync(rundir)
   const config = write('knot.conf', [
-    'server:',
-    `    listen: ${ADDRESS}@${port}`,
-    `    rundir: ${rundir}`,
-    '    udp-workers: 1',
-    '    tcp-workers: 1',
-    '    background-workers: 1',
-    'database:',
-    `    storage: ${rundir}`,
-    'log:',
-    '  - target: stderr',
-    '    any: warning',
+    ...knotBasics([`${ADDRESS}@${port}`], rundir),
     'key:',
     `  - id: ${KEY}`,
     '    algorithm: hmac-sha256',
