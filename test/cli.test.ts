@@ -66,6 +66,13 @@ describe('the contract', () => {
     expect(stdout).not.toMatch(/^ +--(base-url|verbose|json)\b/m)
   })
 
+  test("the help of claim says what happens if DNS can't be queried", async () => {
+    const { stdout } = await type('claim --help')
+    expect(stdout.replace(/\s+/g, ' ')).toContain(
+      "If DNS can't be queried from this machine, it asks the service to verify without waiting for the record.",
+    )
+  })
+
   test('the options of every command are in one topic of help', async () => {
     const { stdout } = await type('help options')
     for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))

@@ -162,7 +162,8 @@ export function recordSetWith(
   const kept = existing?.values ?? []
   return {
     name,
-    ttl: (kept.length > 0 ? existing?.ttl : undefined) ?? ttl ?? DEFAULT_TTL,
+    // A TTL of 0 forbids caching; it's often an invalid one (RFC 2181 section 8), so it isn't copied.
+    ttl: (kept.length > 0 && existing?.ttl) || ttl || DEFAULT_TTL,
     values: [...kept.map(({ strings }) => strings), ...(hasText(kept, value) ? [] : [splitValue(value)])],
     existing,
   }

@@ -10,7 +10,7 @@ import { asArgument } from './lifecycle.ts'
 export interface TxtRecord {
   readonly name: string
   readonly value: string
-  /** Seconds; undefined if the service leaves it to the provider (`Auto`) or the number is too large for DNS. */
+  /** Seconds; undefined if the service leaves it to the provider (`Auto`) or the number is unusable. */
   readonly ttl: number | undefined
 }
 
@@ -79,7 +79,7 @@ export function recordOf(claim: DomainClaim): TxtRecord {
   if (Buffer.byteLength(record.value) > MAX_VALUE_BYTES)
     throw unexpectedAnswer(`the record's value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
-  const ttl = seconds !== undefined && seconds <= MAX_TTL ? seconds : undefined
+  const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL ? seconds : undefined
   // DNS ignores case, but the zone is compared as text.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }

@@ -58,7 +58,8 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 export const command = defineCommand<Flags>({
   description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
 in DNS, asks the service to verify, follows the claim until it ends and shows what is left to do. It can be interrupted at
-any point and run again. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
+any point and run again. If DNS can't be queried from this machine, it asks the service to verify without waiting for the
+record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
   arguments: [
     {
       syntax: '[domain...]',

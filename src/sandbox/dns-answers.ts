@@ -41,9 +41,11 @@ function plain(rcode: number, authoritative = false): DnsAnswer {
 export interface Asked {
   /** Recursion is desired: the server is asked as a resolver, not as one of the zone's name servers. */
   readonly recursion: boolean
-  /** Which of the two addresses of the sandbox's name servers was asked. */
-  readonly server: 1 | 2
+  readonly server: ServerRole
 }
+
+/** By the address that was asked: one of the two name servers of the zones, or that of the root and the registries. */
+export type ServerRole = 'first' | 'second' | 'registry'
 
 /** Nobody may transfer a zone (RFC 5936, section 2.2.1). */
 const TRANSFERS = ['AXFR', 'IXFR']
@@ -62,9 +64,9 @@ export function answerQuestion(
   type: string,
   { recursion, server }: Asked,
 ): DnsAnswer | undefined {
-  const held = heldFor(zones, name, type)
+  const held = server === 'registry' ? zones.registryOf(name) : heldFor(zones, name, type)
   if (held === undefined || TRANSFERS.includes(type)) return plain(Rcode.refused)
-  const second = server === 2 ? held.second : undefined
+  const second = server === 'second' ? held.second : undefined
   const trouble = typeof second === 'string' ? second : held.trouble
   const zone = typeof second === 'object' ? second : held
   if (trouble !== undefined && recursion) {
@@ -78,7 +80,7 @@ export function answerQuestion(
   let owner = name
   let shownOwner = asked
   for (let here = zone; ; ) {
-    const cut = delegation(here, owner)
+    const cut = delegation(zones, here, owner)
     if (cut !== undefined && !(type === 'DS' && cut.name === owner)) {
       const authorities = toAnswers(cut.name, cut.set)
       return {
@@ -150,7 +152,12 @@ function matching(
   return []
 }
 
-function delegation(zone: Zone, name: string): { name: string; set: RecordSet } | undefined {
+function delegation(zones: Zones, zone: Zone, name: string): { name: string; set: RecordSet } | undefined {
+  if (zone.parent) {
+    const child = zones.holding(name)
+    const set = child === zone ? undefined : child?.names.get(child.apex)?.get('NS')
+    return child === undefined || set === undefined ? undefined : { name: child.apex, set }
+  }
   for (let cut = name; cut !== zone.apex && isWithin(cut, zone.apex); cut = parentName(cut)) {
     const set = zone.names.get(cut)?.get('NS')
     if (set !== undefined) return { name: cut, set }

@@ -1,8 +1,8 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
 import { decode, encode, type OptAnswer, type Packet } from 'dns-packet'
-import { answerQuestion, type DnsAnswer, Rcode } from './dns-answers.ts'
-import { normalName, OTHER_SERVER, type Zones } from './zones.ts'
+import { answerQuestion, type DnsAnswer, Rcode, type ServerRole } from './dns-answers.ts'
+import { NS_TTL, normalName, OTHER_SERVER, REGISTRY_SERVER, type Zones } from './zones.ts'
 
 const LOOPBACK = '127.0.0.1'
 const FLAG = {
@@ -25,10 +25,13 @@ export interface DnsServer {
   close(): Promise<void>
 }
 
-/** One authoritative server on UDP and TCP, both on the same loopback port; 0 takes a free one. */
+/**
+ * The sandbox's name servers and resolver on UDP and TCP, all on the same loopback port; 0 takes a free one. Each role has an
+ * address of its own where the system has it.
+ */
 export async function startDnsServer(zones: Zones, wantedPort: number): Promise<DnsServer> {
   const counts: DnsServer['counts'] = { udp: 0, tcp: 0, truncated: 0, byRcode: {} }
-  const respond = (query: Buffer, room: number | undefined, server: 1 | 2): Buffer | undefined => {
+  const respond = (query: Buffer, room: number | undefined, server: ServerRole): Buffer | undefined => {
     const answer = respondTo(zones, query, room, server)
     if (answer === undefined) return undefined
     counts[room === undefined ? 'tcp' : 'udp'] += 1
@@ -40,11 +43,19 @@ export async function startDnsServer(zones: Zones, wantedPort: number): Promise<
   const connections = new Set<Socket>()
   const first = await bindBoth(LOOPBACK, wantedPort)
   const { port } = first
-  const other = await bindBoth(OTHER_SERVER.address, port).catch(() => undefined)
-  const bound = other === undefined ? [first] : [first, other]
+  const bindOptional = async (server: ServerRole, address: string) => {
+    const sockets = await bindBoth(address, port).catch(() => undefined)
+    return sockets === undefined ? [] : [{ server, ...sockets }]
+  }
+  const other = await bindOptional('second', OTHER_SERVER.address)
+  const registry = await bindOptional('registry', REGISTRY_SERVER.address)
+  if (registry.length > 0) {
+    const data = [{ type: 'A', value: REGISTRY_SERVER.address }] as const
+    zones.set(REGISTRY_SERVER.host, 'A', { ttl: NS_TTL, data })
+  }
+  const bound = [{ server: 'first' as const, ...first }, ...other, ...registry]
 
-  for (const { udp, tcp } of bound) {
-    const server = tcp === first.tcp ? 1 : 2
+  for (const { server, udp, tcp } of bound) {
     udp.on('message', (query, from) => {
       const answer = respond(query, 512, server)
       if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
@@ -62,7 +73,7 @@ export async function startDnsServer(zones: Zones, wantedPort: number): Promise<
 
   return {
     port,
-    hasOther: other !== undefined,
+    hasOther: other.length > 0,
     counts,
     async close() {
       for (const socket of connections) socket.destroy()
@@ -123,7 +134,12 @@ async function bindBoth(
 }
 
 /** `room` is the size that UDP allows without EDNS; undefined on TCP, where everything fits. */
-function respondTo(zones: Zones, query: Buffer, room: number | undefined, server: 1 | 2): Buffer | undefined {
+function respondTo(
+  zones: Zones,
+  query: Buffer,
+  room: number | undefined,
+  server: ServerRole,
+): Buffer | undefined {
   if (query.length < 12 || query.readUInt8(2) & 0x80) return undefined
   let packet: ReturnType<typeof decode>
   try {

@@ -33,6 +33,8 @@ export interface Zone {
 export const NAME_SERVERS: readonly [string, string] = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
 /** A name server with another address, for zones whose two servers differ. */
 export const OTHER_SERVER = { host: 'ns3.sandbox-dns.test', address: '127.0.0.2' } as const
+/** The name server of the root and the registries; at 127.0.0.1 if the system doesn't have this address. */
+export const REGISTRY_SERVER = { host: 'registry.sandbox-dns.test', address: '127.0.0.3' } as const
 export const HOSTMASTER = 'hostmaster.sandbox-dns.test'
 /** Where the name servers themselves have their names. */
 export const INFRASTRUCTURE_ZONE = 'sandbox-dns.test'
@@ -64,6 +66,8 @@ export interface Zones {
   list(): readonly Zone[]
   /** The deepest zone that holds the name, parents included. */
   holding(name: string): Zone | undefined
+  /** The deepest of the parents that holds the name. */
+  registryOf(name: string): Zone | undefined
   /** The zone for a name; creates it (as the registrable domain) if missing. */
   ensure(name: string): Zone
   set(name: string, type: RecordType, records: RecordSet): Zone
@@ -79,7 +83,8 @@ export function createZones(): Zones {
   function create(apex: string, parent: boolean): Zone {
     const zone: Zone = { apex, serial: 1, names: new Map(), parent, trouble: undefined, second: undefined }
     zones.set(apex, zone)
-    put(zone, apex, 'NS', { ttl: NS_TTL, data: NAME_SERVERS.map((value) => ({ type: 'NS', value })) })
+    const hosts = parent ? [REGISTRY_SERVER.host] : NAME_SERVERS
+    put(zone, apex, 'NS', { ttl: NS_TTL, data: hosts.map((value) => ({ type: 'NS', value })) })
     return zone
   }
 
@@ -96,6 +101,11 @@ export function createZones(): Zones {
       if (zone !== undefined) return apex === '' && name !== '' ? undefined : zone
       if (apex === '') return undefined
     }
+  }
+
+  function registryOf(name: string): Zone | undefined {
+    const zone = holding(name)
+    return zone === undefined || zone.parent ? zone : registryOf(parentName(zone.apex))
   }
 
   function ensure(name: string): Zone {
@@ -115,7 +125,7 @@ export function createZones(): Zones {
     ttl: NS_TTL,
     data: [{ type: 'A', value: '192.0.2.80' }],
   })
-  for (const host of NAME_SERVERS) {
+  for (const host of [...NAME_SERVERS, REGISTRY_SERVER.host]) {
     put(ensure(INFRASTRUCTURE_ZONE), host, 'A', { ttl: NS_TTL, data: [{ type: 'A', value: '127.0.0.1' }] })
   }
   put(ensure(INFRASTRUCTURE_ZONE), OTHER_SERVER.host, 'A', {
@@ -125,6 +135,7 @@ export function createZones(): Zones {
 
   return {
     holding,
+    registryOf,
     ensure,
     list: () => [...zones.values()].filter((zone) => !zone.parent).sort((a, b) => (a.apex < b.apex ? -1 : 1)),
     set(name, type, records) {

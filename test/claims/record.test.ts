@@ -64,9 +64,9 @@ describe('the record of a claim', () => {
     expect(recordOf({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
-  test('a TTL that is too large for DNS is left to the provider', () => {
-    const ttl = '9'.repeat(38)
-    expect(recordOf({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
+  test('a TTL that is 0 or too large for DNS is left to the provider', () => {
+    for (const ttl of ['9'.repeat(38), '2147483648', '0'])
+      expect(recordOf({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
 
   test("a record without a name has the domain's name", () => {

@@ -7,12 +7,18 @@ import { timedCheck } from './timed-check.ts'
 const REAL = '192.0.2.2'
 
 /** `example.com` at these hosts, of which those that start with `alias` are aliases of `real.provider.net`. */
-function world(hosts: readonly string[], resolverAnswers: boolean): (asked: Asked) => FakeReply {
+function world(
+  hosts: readonly string[],
+  resolverAnswers: boolean,
+  glue: readonly string[] = [],
+): (asked: Asked) => FakeReply {
   const internet = fakeInternet([
     { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
     {
       apex: 'example.com',
-      servers: Object.fromEntries(hosts.map((host) => [host, host.startsWith('alias') ? [] : ['192.0.2.3']])),
+      servers: Object.fromEntries(
+        hosts.map((host) => [host, host.startsWith('alias') ? glue : ['192.0.2.3']]),
+      ),
       records: [txt('example.com', 'prefix=token')],
     },
   ])
@@ -53,6 +59,24 @@ describe('a name server that is an alias', () => {
       details: { aliases: { 'alias.provider.net': 'real.provider.net' } },
     })
   })
+
+  test.each([true, false])(
+    'is a remark if it has glue, and no explanation for a resolver: %s',
+    async (answers) => {
+      const { report } = await timedCheck(world(['alias.provider.net'], answers, ['192.0.2.3']))
+      const remark = report.findings.find(({ code }) => code === 'nameserver_alias')
+      expect(remark).toMatchObject({
+        severity: 'info',
+        message: expect.stringContaining(
+          'the addresses that come with the delegation (glue) make it work anyway',
+        ),
+      })
+      expect(report.verdict).toBe(answers ? 'ready' : 'ready_with_warning')
+      expect(report.findings.map(({ code }) => code)).toEqual(
+        answers ? ['nameserver_alias'] : ['resolver_broken', 'nameserver_alias'],
+      )
+    },
+  )
 
   test('is a warning if another one has an address', async () => {
     const { report } = await timedCheck(world(['alias.provider.net', 'ns.example.com'], true))

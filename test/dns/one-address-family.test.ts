@@ -86,3 +86,12 @@ test('on a machine whose firewall blocks queries to the name servers, the firewa
     findings: [{ code: 'nameserver_unreachable', message: expect.stringContaining('a firewall on it') }],
   })
 })
+
+test('on a machine whose firewall blocks DNS over UDP, the check goes over TCP', async () => {
+  const world = fakeInternet([
+    { apex: 'com', servers: REGISTRY },
+    { apex: 'example.com', servers: BOTH, records: [txt('example.com', 'prefix=token')] },
+  ])
+  const { report } = await timedCheck((asked) => (asked.transport === 'udp' ? 'blocked' : world(asked)))
+  expect(report).toMatchObject({ verdict: 'ready', findings: [] })
+})

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import {
   groupByOutcome,
+  type HostAlias,
   type Observation,
   type ServerAtHost,
   type StaleGlue,
@@ -126,17 +127,27 @@ export function zoneNotDelegated(
 
 /** The target of an NS record must not be an alias (RFC 2181 section 10.3), and some resolvers don't use one that is. */
 export function aliasedNameServers(observations: ZoneObservations): Finding | undefined {
-  const { zone, servers, hostAliases = new Map<string, string>() } = observations
-  if (hostAliases.size === 0) return undefined
-  const all = servers.every(({ host }) => hostAliases.has(host))
-  const one = hostAliases.size === 1
-  const listed = [...hostAliases].map(([host, target]) => `${host} (to ${target})`).join(', ')
+  const { zone, servers, hostAliases = new Map<string, HostAlias>() } = observations
+  const withoutGlue = [...hostAliases].filter(([, { hasGlue }]) => !hasGlue)
+  const isHarmless = withoutGlue.length === 0
+  const named = isHarmless ? [...hostAliases] : withoutGlue
+  if (named.length === 0) return undefined
+  const aliases = new Map(named.map(([host, { target }]) => [host, target]))
+  const all = servers.every(({ host }) => aliases.has(host))
+  const one = aliases.size === 1
+  const listed = [...aliases].map(([host, target]) => `${host} (to ${target})`).join(', ')
+  const them = one ? 'it' : 'them'
+  const effect = isHarmless
+    ? `the addresses that come with the delegation (glue) make ${them} work anyway`
+    : all
+      ? `some resolvers, such as BIND, can't look up anything in ${zone}`
+      : `some resolvers, such as BIND, don't use ${them}`
   return {
     code: 'nameserver_alias',
-    severity: all ? 'error' : 'warning',
-    message: `${listed} ${one ? 'is an alias (CNAME), and a name server' : 'are aliases (CNAME), and name servers'} must not be (RFC 2181 section 10.3): ${all ? `some resolvers, such as BIND, can't look up anything in ${zone}` : `some resolvers, such as BIND, don't use ${one ? 'it' : 'them'}`}`,
-    fix: `Replace ${one ? 'the CNAME of this name server with its' : 'the CNAMEs of these name servers with their'} A/AAAA records, or list ${[...new Set(hostAliases.values())].join(', ')} instead ${delegationPlace(observations)} and in the NS records of ${zone}`,
-    details: { zone, aliases: Object.fromEntries(hostAliases) },
+    severity: isHarmless ? 'info' : all ? 'error' : 'warning',
+    message: `${listed} ${one ? 'is an alias (CNAME), and a name server' : 'are aliases (CNAME), and name servers'} must not be (RFC 2181 section 10.3): ${effect}`,
+    fix: `Replace ${one ? 'the CNAME of this name server with its' : 'the CNAMEs of these name servers with their'} A/AAAA records, or list ${[...new Set(aliases.values())].join(', ')} instead ${delegationPlace(observations)} and in the NS records of ${zone}`,
+    details: { zone, aliases: Object.fromEntries(aliases) },
   }
 }
 

@@ -1,10 +1,11 @@
+import type { DnsAddress } from '../../context.ts'
 import {
   groupByOutcome,
   isDnsData,
   type ResolverObservation,
   type ZoneObservations,
 } from '../observation/observations.ts'
-import type { DnssecObservation } from '../observation/observe-dnssec.ts'
+import type { DnssecObservation, InvalidSignatures } from '../observation/observe-dnssec.ts'
 import { formatDnsAddress } from '../wire/address.ts'
 import { isWithin } from '../wire/name.ts'
 import type { Finding } from './finding.ts'
@@ -37,6 +38,8 @@ interface Cause {
   readonly reason: string
   readonly message: string
   readonly fix: string
+  /** More evidence. */
+  readonly details?: Finding['details']
 }
 
 const day = (seconds: number | undefined) =>
@@ -105,17 +108,17 @@ const SIGNATURE_REASONS = {
   expired: 'signature_expired',
   'not-yet-valid': 'signature_not_yet_valid',
   'other-keys': 'other_keys',
+  'unshared-keys': 'unshared_keys',
 } as const
 
 /** Only some servers have invalid signatures, such as a copy of the zone that is no longer updated. */
-function partialCause({ dnssec, servers, zone }: ZoneObservations): Cause | undefined {
-  const invalid = dnssec?.invalid ?? []
-  const [first] = invalid
+function partialCause(observations: ZoneObservations): Cause | undefined {
+  const { dnssec, zone } = observations
+  const [first] = dnssec?.invalid ?? []
   if (first === undefined) return undefined
-  const names = invalid.map(({ server }) => {
-    const host = servers.find((other) => other.server?.address === server.address)?.host
-    return host === undefined ? formatDnsAddress(server) : `${host} (${formatDnsAddress(server)})`
-  })
+  const invalid = dnssec?.invalid?.filter(({ state }) => state === first.state) ?? []
+  if (first.state === 'unshared-keys') return unsharedKeys(observations, invalid)
+  const names = invalid.map(({ server }) => nameOf(server, observations))
   const what = {
     'no-signature': 'are missing',
     expired: `expired on ${day(first.date)}`,
@@ -127,6 +130,35 @@ function partialCause({ dnssec, servers, zone }: ZoneObservations): Cause | unde
     message: `The DNSSEC signatures of ${zone} at ${names.join(', ')} ${what}; those at the other name servers are valid`,
     fix: `${first.state === 'other-keys' ? `Have all DNS providers of ${zone} publish each other's keys (DNSKEY), and add the DS record of each at the registrar;` : `Have ${names.length === 1 ? 'this server' : 'these servers'} copy the zone ${zone} again,`} or remove ${names.length === 1 ? 'it' : 'them'} from the zone's NS records`,
   }
+}
+
+/** Each of several providers has its DS record, but not all of them publish the keys of the others. */
+function unsharedKeys(observations: ZoneObservations, invalid: readonly InvalidSignatures[]): Cause {
+  const { zone } = observations
+  const keys = invalid.flatMap(({ server, missing }) =>
+    missing === undefined ? [] : [{ server, ...missing }],
+  )
+  const list = keys.map(
+    ({ server, keyTag, at }) =>
+      `key ${keyTag} of ${nameOf(server, observations)} isn't at ${nameOf(at, observations)}`,
+  )
+  return {
+    reason: SIGNATURE_REASONS['unshared-keys'],
+    message: `The name servers of ${zone} sign with keys that not all of them publish (DNSKEY), although DS records cover the keys of each: ${[...new Set(list)].join('; ')}. Resolvers that have cached the keys of one reject what another signs`,
+    fix: `Have each DNS provider of ${zone} publish the keys of the others as well (RFC 8901 section 2.1), or use the name servers of only one provider`,
+    details: {
+      unshared_keys: keys.map(({ server, keyTag, at }) => ({
+        key_tag: keyTag,
+        signed_by: formatDnsAddress(server),
+        missing_at: formatDnsAddress(at),
+      })),
+    },
+  }
+}
+
+function nameOf(server: DnsAddress, { servers }: ZoneObservations): string {
+  const host = servers.find((other) => other.server?.address === server.address)?.host
+  return host === undefined ? formatDnsAddress(server) : `${host} (${formatDnsAddress(server)})`
 }
 
 /** RFC 8914 section 4. */
@@ -183,8 +215,13 @@ function bogus(
       reason: cause.reason,
       zone: observations.zone,
       key_tags: [...(observations.dnssec?.keyTags ?? [])],
+      ...cause.details,
       ...(where === 'some'
-        ? { servers: observations.dnssec?.invalid?.map(({ server }) => formatDnsAddress(server)) }
+        ? {
+            servers: [
+              ...new Set(observations.dnssec?.invalid?.map(({ server }) => formatDnsAddress(server))),
+            ],
+          }
         : {}),
       resolvers: failing.map((resolver) => ({
         resolver: formatDnsAddress(resolver.resolver),

@@ -48,7 +48,7 @@ function resolverFinding(observations: Observations, resolver: ResolverObservati
 /** Whether another finding, on name servers that don't answer all queries or that are aliases, says why it lacks the record. */
 const isExplained = (observations: Observations, resolver: ResolverObservation) =>
   explainsResolver(observations, resolver) ||
-  (isFailure(resolver) && (observations.hostAliases?.size ?? 0) > 0)
+  (isFailure(resolver) && [...(observations.hostAliases?.values() ?? [])].some(({ hasGlue }) => !hasGlue))
 
 /** Why a resolver lacks the record. Waiting only helps if it is cached. */
 function withoutRecord(observations: Observations, resolver: ResolverObservation): Finding {

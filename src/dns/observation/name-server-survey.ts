@@ -5,7 +5,7 @@ import { askServersForHost, uniqueAddresses } from '../resolution/host-addresses
 import type { AddressClaim, HostAddresses, ResolutionContext } from '../resolution/resolution-context.ts'
 import { isServerAddress } from '../wire/address.ts'
 import { isWithin } from '../wire/name.ts'
-import type { Observation } from './observations.ts'
+import type { HostAlias, Observation } from './observations.ts'
 import { observeServer, type SurveyQuestion, withoutAddress } from './observe-server.ts'
 
 /** Each gets at least three queries; more servers of a zone tell nothing new. */
@@ -24,8 +24,8 @@ export interface NameServerSurvey {
   readonly seen: () => Observation[]
   /** The zone's own NS set, merged from all servers; undefined if none gave one. */
   readonly childHosts: () => string[] | undefined
-  /** The hosts whose addresses were only found at the target of an alias, with that target. */
-  readonly hostAliases: ReadonlyMap<string, string>
+  /** The hosts that are aliases. */
+  readonly hostAliases: ReadonlyMap<string, HostAlias>
   /** The addresses that resolvers give for a host, but its own zone and the registry don't. */
   readonly unconfirmed: readonly AddressClaim[]
   readonly done: Promise<void>
@@ -49,7 +49,7 @@ export function surveyNameServers(
   const started = new Map<string, Promise<Observation>>()
   const hosts = new Map<string, Promise<void>>()
   const childHosts = new Set<string>()
-  const hostAliases = new Map<string, string>()
+  const hostAliases = new Map<string, HostAlias>()
   const unconfirmed: AddressClaim[] = []
 
   const pending: Promise<void>[] = []
@@ -108,7 +108,7 @@ export function surveyNameServers(
       track(...known.map((server) => observe(host, server)))
       const looked = context.resolveHost(host)
       const found = await (known.length > 0 ? within(MORE_ADDRESSES_MS, looked, NOTHING) : looked)
-      if (known.length === 0 && found.alias !== undefined) hostAliases.set(host, found.alias)
+      if (found.alias !== undefined) hostAliases.set(host, { target: found.alias, hasGlue: known.length > 0 })
       const claimed = found.addresses.filter((server) => !known.map(keyOf).includes(keyOf(server)))
       // Asking is cheap then. Otherwise only a server without the record is doubted, so healthy checks need no more queries.
       const isEasyToAsk = known.length > 0 || (servers.length > 0 && isWithin(host, question.zone))

@@ -122,6 +122,13 @@ export interface StaleGlue {
   readonly own: readonly string[]
 }
 
+/** A name server whose name is an alias (CNAME). */
+export interface HostAlias {
+  readonly target: string
+  /** Whether the delegation has addresses for it; otherwise they were only found at the target. */
+  readonly hasGlue: boolean
+}
+
 /** A name server at one of its addresses. */
 export interface ServerAtHost {
   readonly host: string
@@ -153,8 +160,8 @@ export interface Observations<Expected extends string | null = string> {
   /** The servers of registries above that answered like recursive resolvers. */
   readonly recursionAbove?: readonly DnsAddress[]
   readonly childHosts: readonly string[] | undefined
-  /** The name servers that are aliases, with the target. */
-  readonly hostAliases?: ReadonlyMap<string, string>
+  /** The name servers that are aliases. */
+  readonly hostAliases?: ReadonlyMap<string, HostAlias>
   /** See `NameServerSurvey`. */
   readonly unconfirmed?: readonly AddressClaim[]
   /** Looked for if some servers lack a record that others have (without an expected value: if their TXT sets differ), don't

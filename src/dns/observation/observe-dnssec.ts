@@ -32,11 +32,16 @@ export interface DnssecObservation {
 /** By the dates of signatures. */
 type DateState = 'ok' | 'no-signature' | 'expired' | 'not-yet-valid'
 
-/** A server with signatures that aren't valid: by their dates, or (`other-keys`) made with keys that no DS record covers. */
+/**
+ * A server with signatures that aren't valid: by their dates, because no DS record covers its keys (`other-keys`), or because
+ * another server with a DS record of its own doesn't publish the key that made them (`unshared-keys`; RFC 8901 section 2.1).
+ */
 export interface InvalidSignatures {
   readonly server: DnsAddress
-  readonly state: Exclude<DateState, 'ok'> | 'other-keys'
+  readonly state: Exclude<DateState, 'ok'> | 'other-keys' | 'unshared-keys'
   readonly date: number | undefined
+  /** With `unshared-keys`: the key that made the signatures, and the server that lacks it. */
+  readonly missing?: { readonly keyTag: number; readonly at: DnsAddress }
 }
 
 const DNSSEC_MS = 2000
@@ -79,8 +84,8 @@ export async function observeDelegationSigners(
 }
 
 /**
- * Compares the DS records with the keys at one server that has any, checks the dates and keys of the SOA record's signatures
- * at each server, and looks for a signature of the name's TXT records.
+ * Compares the DS records with the keys at one server that has any and at those that sign with others, checks the dates and keys
+ * of the SOA record's signatures at each server, and looks for a signature of the name's TXT records.
  *
  * @param servers authoritative for the zone; the first one is asked for the TXT records.
  */
@@ -139,18 +144,29 @@ export async function observeDnssec(
   if (!hasSigner(zoneKeys)) return { state: 'wrong-ds', keyTags, date: undefined }
   const best = signed ?? states[0]
   if (best === undefined) return undefined
-  // During a key rollover, a copy that is behind or ahead still shares a key, and a DS record covers one of its keys.
-  const isForeign = (keys: readonly ZoneKey[] | undefined) =>
-    keys !== undefined &&
-    !(hasSigner(keys) && keys.some((key) => zoneKeys.some((one) => isSameKey(one, key))))
-  const foreign = await Promise.all(
-    signedByOthers(zoneKeys).map(async ({ server }) =>
-      isForeign(server === servers[0] ? firstKeys : await readKeys(server)) ? [server] : [],
-    ),
+  const reference = isOther ? other.server : servers[0]
+  const own = states.find(({ server }) => server === reference)
+  const otherSigners = states.filter(
+    ({ state, server, signatures }) =>
+      state === 'ok' &&
+      server !== reference &&
+      !signatures.some((one) => own?.signatures.some(isSameSigner(one))),
+  )
+  const mismatches = await Promise.all(
+    otherSigners.map(async (signer): Promise<InvalidSignatures[]> => {
+      const { server } = signer
+      const keys = server === servers[0] ? firstKeys : await readKeys(server)
+      if (keys === undefined) return []
+      const unpublished = missingKey(signer, { at: reference, keys: zoneKeys })
+      if (!hasSigner(keys)) return unpublished.map(() => ({ server, state: 'other-keys', date: undefined }))
+      // During a key rollover, a copy that is behind or ahead still shares a key that a DS record covers.
+      const shared = keys.filter((key) => zoneKeys.some((one) => isSameKey(one, key)))
+      return hasSigner(shared) ? [] : [...unpublished, ...missingKey(own, { at: server, keys })]
+    }),
   )
   const invalid: InvalidSignatures[] = [
     ...states.flatMap(({ server, state, date }) => (state === 'ok' ? [] : [{ server, state, date }])),
-    ...foreign.flat().map((server) => ({ server, state: 'other-keys' as const, date: undefined })),
+    ...mismatches.flat(),
   ]
   return {
     keyTags,
@@ -181,6 +197,26 @@ function pick<T extends 'DS' | 'DNSKEY' | 'RRSIG'>(message: Message, type: T) {
     (record): record is Extract<Message['answers'][number], { type: T }> => record.type === type,
   )
 }
+
+interface Signer {
+  readonly server: DnsAddress
+  readonly signatures: readonly Signature[]
+}
+
+/** The signer, if another server doesn't publish any key that made its signatures. */
+function missingKey(
+  signer: Signer | undefined,
+  { at, keys }: { readonly at: DnsAddress; readonly keys: readonly ZoneKey[] },
+): InvalidSignatures[] {
+  const [signature] = signer?.signatures ?? []
+  if (signer === undefined || signature === undefined) return []
+  if (signer.signatures.some((one) => isMadeBy(one, keys))) return []
+  const missing = { keyTag: signature.keyTag, at }
+  return [{ server: signer.server, state: 'unshared-keys', date: undefined, missing }]
+}
+
+const isSameSigner = (one: Signature) => (other: Signature) =>
+  one.keyTag === other.keyTag && one.algorithm === other.algorithm
 
 function isMadeBy({ keyTag, algorithm }: Signature, keys: readonly ZoneKey[]): boolean {
   return keys.some((key) => key.algorithm === algorithm && keyTagOf(key) === keyTag)

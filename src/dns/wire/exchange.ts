@@ -109,9 +109,10 @@ async function askOnce(
       const retryVia = (transport: 'udp' | 'tcp', size: number | undefined) =>
         via(transport, size).then((message) => ({ message, secondTry: transport }))
       if (early === 'answered') return await firstTry
-      // A closed UDP port or a missing route needs no wait; TCP may still be open if UDP isn't.
+      // A closed UDP port or a missing route needs no wait; TCP may still be open if UDP isn't, at the server or in this
+      // machine's firewall.
       if (early !== 'retry')
-        return isUnsent(transportErrorKind(early)) ? await firstTry : await retryVia('tcp', udpSize)
+        return transportErrorKind(early) === 'no-route' ? await firstTry : await retryVia('tcp', udpSize)
       return await Promise.any([retryVia('udp', undefined), retryVia('tcp', udpSize)])
     })()
     // If it rejects after losing the race, nobody else handles that.
@@ -223,7 +224,8 @@ function transportErrorKind(error: unknown): DnsTransportError['kind'] {
   if (error instanceof AggregateError) {
     const kinds = error.errors.map(transportErrorKind)
     const [first = 'unreachable'] = kinds
-    return kinds.includes('timeout') ? 'timeout' : first
+    // What couldn't be sent over UDP says nothing about the server, even if TCP gets no answer.
+    return kinds.includes('timeout') && first !== 'blocked' ? 'timeout' : first
   }
   throw error
 }

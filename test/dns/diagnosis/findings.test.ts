@@ -1178,6 +1178,22 @@ describe('DNSSEC', () => {
     expect(findings[0]?.message).toContain('at ns2.example.com (192.0.2.2) expired on 2023-11-14')
   })
 
+  test('a key that one of two providers does not publish is named with both servers', () => {
+    const missing = { keyTag: 12345, at: match().server ?? second.server }
+    const invalid = [{ server: second.server, state: 'unshared-keys' as const, date: undefined, missing }]
+    const world = { servers: [match(), match(second)], dnssec: { ...dnssec('ok'), invalid } }
+    const { verdict, findings } = diagnosed(observations(world))
+    expect(verdict).toBe('ready_with_warning')
+    const unshared = [{ key_tag: 12345, signed_by: '192.0.2.2', missing_at: '192.0.2.1' }]
+    expect(findings).toMatchObject([
+      { code: 'dnssec_bogus', evidence: { reason: 'unshared_keys', unshared_keys: unshared } },
+    ])
+    expect(findings[0]?.message).toContain(
+      "key 12345 of ns2.example.com (192.0.2.2) isn't at ns1.example.com (192.0.2.1)",
+    )
+    expect(findings[0]?.fix).toContain('publish the keys of the others as well (RFC 8901 section 2.1)')
+  })
+
   test('keys at one server that no DS record covers are a warning that names it, or an error if a resolver fails', () => {
     const invalid = [{ server: second.server, state: 'other-keys' as const, date: undefined }]
     const world = { servers: [match(), match(second)], dnssec: { ...dnssec('ok'), invalid } }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { observeDnssec } from '../../../src/dns/observation/observe-dnssec.ts'
@@ -99,6 +100,20 @@ const keyed =
         TXT: [txt(ZONE, 'prefix=token'), ...txtSignatures],
       }[type] ?? [],
   })
+
+const dataOf = (key: string) => Buffer.concat([Buffer.from([1, 0, 3, 5]), Buffer.from(key, 'base64')])
+
+/** RFC 4034 appendix B. */
+function tagOf(key: string): number {
+  const sum = dataOf(key).reduce((total, byte, index) => total + (index % 2 === 0 ? byte << 8 : byte), 0)
+  return (sum + (sum >>> 16)) & 0xffff
+}
+
+/** The DS record for a key of `dskey.example.com`. */
+function signerOf(key: string): DelegationSigner {
+  const digest = createHash('sha1').update('\x05dskey\x07example\x03com\0').update(dataOf(key)).digest()
+  return { ...SIGNER, keyTag: tagOf(key), digest }
+}
 
 async function observe(
   respond: (asked: Asked) => FakeReply,
@@ -221,6 +236,59 @@ describe('DNSSEC observed from DS records, keys and dates:', () => {
         state: 'ok',
         keyTags: [60485],
         date: undefined,
+      })
+    })
+
+    describe('with a DS record for each', () => {
+      const bothSigners = [SIGNER, signerOf(OTHER)]
+      const observeBoth = async (
+        atNine: (asked: Asked) => FakeReply,
+        atTwo: (asked: Asked) => FakeReply,
+        first: 2 | 9,
+      ) =>
+        await observe(
+          (asked) => (asked.server === '192.0.2.9' ? atNine : atTwo)(asked),
+          bothSigners,
+          first === 2 ? ['192.0.2.2', '192.0.2.9'] : ['192.0.2.9', '192.0.2.2'],
+        )
+      const ofNine = {
+        server: { address: '192.0.2.9' },
+        state: 'unshared-keys',
+        missing: { keyTag: tagOf(OTHER), at: { address: '192.0.2.2' } },
+      }
+      const ofTwo = {
+        server: { address: '192.0.2.2' },
+        state: 'unshared-keys',
+        missing: { keyTag: 60485, at: { address: '192.0.2.9' } },
+      }
+
+      test.each([2, 9] as const)('that publish only their own keys (192.0.2.%d first)', async (first) => {
+        const seen = await observeBoth(keyed([OTHER], tagOf(OTHER)), own, first)
+        expect(seen).toMatchObject({ state: 'ok' })
+        expect(seen?.invalid).toHaveLength(2)
+        expect(seen?.invalid).toMatchObject(first === 2 ? [ofNine, ofTwo] : [ofTwo, ofNine])
+      })
+
+      describe('and signing keys of their own', () => {
+        const [twoSigns, nineSigns] = [1, 2].map((byte) => Buffer.alloc(64, byte).toString('base64')) as [
+          string,
+          string,
+        ]
+        const shared = [twoSigns, nineSigns]
+        const nine = keyed([OTHER, ...shared], tagOf(nineSigns))
+
+        test.each([2, 9] as const)('that only one of them publishes (192.0.2.%d first)', async (first) => {
+          const seen = await observeBoth(nine, keyed([KEY, twoSigns], tagOf(twoSigns)), first)
+          const missing = { keyTag: tagOf(nineSigns), at: { address: '192.0.2.2' } }
+          expect(seen?.invalid).toHaveLength(1)
+          expect(seen?.invalid).toMatchObject([{ ...ofNine, missing }])
+        })
+
+        test.each([2, 9] as const)('that both publish are right (192.0.2.%d first)', async (first) => {
+          const seen = await observeBoth(nine, keyed([KEY, ...shared], tagOf(twoSigns)), first)
+          expect(seen).toMatchObject({ state: 'ok' })
+          expect(seen).not.toHaveProperty('invalid')
+        })
       })
     })
 

@@ -100,9 +100,19 @@ describe('one question to one server', () => {
     ])
   })
 
-  test('goes over TCP if UDP is refused', async () => {
-    const { reply } = await asking(({ transport }) => (transport === 'udp' ? 'refused' : answer))
-    expect(reply).toMatchObject({ kind: 'answer' })
+  test.each(['refused', 'blocked'] as const)('goes over TCP if UDP is %s', async (behavior) => {
+    for (const address of ['192.0.2.1', '2001:db8::1']) {
+      const { reply } = await asking(({ transport }) => (transport === 'udp' ? behavior : answer), 5000, {
+        address,
+        port: 53,
+      })
+      expect(reply).toMatchObject({ kind: 'answer', secondTry: 'tcp' })
+    }
+  })
+
+  test('says nothing about the server if a firewall here blocks UDP and TCP gets no answer', async () => {
+    const { reply } = await asking(({ transport }) => (transport === 'udp' ? 'blocked' : 'silent'))
+    expect(reply.kind).toBe('blocked')
   })
 
   test.each([
