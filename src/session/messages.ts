@@ -77,7 +77,7 @@ export function sessionOver(record: SignIn): CliError {
   const why = {
     expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
-      'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
+      'the service refused its refresh token (invalid_grant). It was sent before, in a refresh whose answer was lost: if the service took it then, the second use ended the session. Or it was revoked, or used elsewhere',
     refused: `the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere${
       ended && ended.at > expiryOf(ended.renewedAt) ? `, or it expired: ${lastRenewed(ended.renewedAt)}` : ''
     }`,

@@ -220,7 +220,7 @@ async function endSession(
 ): Promise<CliError> {
   const { record, secret, token, journal } = seen
   const expired = hasExpired(record.id, secret, token, context.clock) === true
-  const cause = journal !== undefined ? 'interrupted' : expired ? 'expired' : 'refused'
+  const cause = expired ? 'expired' : journal !== undefined ? 'interrupted' : 'refused'
   const at = context.clock.now()
   const ended = {
     ...record,
