@@ -10,7 +10,7 @@ import {
 import {
   argumentText,
   EVENTS_TITLE,
-  EXIT_MEANINGS,
+  EXIT_CODES,
   GLOBAL_OPTIONS,
   optionText,
   PROGRAM,
@@ -147,7 +147,7 @@ export async function commandsPage(): Promise<string> {
     '',
     '| | |',
     '|---|---|',
-    ...Object.values(Exit).map((code) => `| ${code} | ${EXIT_MEANINGS[code]} |`),
+    ...Object.values(Exit).map((code) => `| ${code} | ${EXIT_CODES[code].meaning} |`),
     '',
     '## Settings of a profile',
     '',
@@ -228,7 +228,7 @@ export async function manualPage(version: string): Promise<string> {
     roff('Settings of a profile, for mailclaim config.'),
     ...settings().flatMap(([name, description]) => item(name, description)),
     '.SH EXIT STATUS',
-    ...Object.values(Exit).flatMap((code) => item(String(code), EXIT_MEANINGS[code])),
+    ...Object.values(Exit).flatMap((code) => item(String(code), EXIT_CODES[code].meaning)),
     '.SH FILES',
     roff(
       'mailclaim config path prints where the settings are stored; with --json also the directory of sessions.',

@@ -13,8 +13,8 @@ import {
   longFlag,
   type OptionDefinition,
 } from './definition.ts'
-import { EXIT_MEANINGS, GLOBAL_OPTIONS } from './program.ts'
-import { AFTER_EXIT, ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from './reference.ts'
+import { EXIT_CODES, GLOBAL_OPTIONS } from './program.ts'
+import { ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from './reference.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'command', kind: 'id' },
@@ -171,7 +171,7 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 }
 
 function describeExit(code: ExitCode) {
-  return { code, meaning: EXIT_MEANINGS[code], advice: AFTER_EXIT[code] }
+  return { code, ...EXIT_CODES[code] }
 }
 
 function schemaFile(name: string): string {

@@ -187,6 +187,11 @@ export function intervalOption(own: Partial<OptionDefinition>): OptionDefinition
   }
 }
 
+/** "grows from 2 to 30": delays between polls, given in milliseconds, as the default of `--interval`. */
+export function growing({ first, max }: { readonly first: number; readonly max: number }): string {
+  return `grows from ${first / 1000} to ${max / 1000}`
+}
+
 /** `--timeout` of every command that waits, with its own default. */
 export function timeoutOption(own: Partial<OptionDefinition>): OptionDefinition {
   return {

@@ -60,8 +60,8 @@ export async function createReporter(
 ): Promise<Reporter> {
   const { stdout } = context
   const isDocument = settings.format === 'markdown' || settings.format === 'html'
-  const isForPeople = settings.format === 'table' && stdout.isTTY
-  const hasRows = !isDocument && report.isText !== true && (!isForPeople || report.rowsForPeople)
+  const forPeople = isForPeople(context, settings)
+  const hasRows = !isDocument && report.isText !== true && (!forPeople || report.rowsForPeople)
   const rows = createListWriter({ context, settings, columns: report.columns, nothing: 'no domains' })
   const envelope = { object: 'list', has_more: false, data: [] }
   const live =
@@ -86,36 +86,13 @@ export async function createReporter(
     stopHeartbeat()
   }
 
-  async function summarize(isCut: boolean): Promise<void> {
-    if (isCut && tally.done + tally.problems === 0) return
-    const causes = tally.causes()
-    if (isDocument) {
-      const facts = { at: context.clock.now(), version: context.program.version, command: report.command }
-      if (settings.format === 'html') {
-        const { renderRunHtml } = await import('./report-html.ts')
-        return stdout.write(renderRunHtml(tally, facts))
-      }
-      const { renderRunMarkdown } = await import('./report-markdown.ts')
-      return stdout.write(renderRunMarkdown(tally, facts))
-    }
-    if (!isForPeople) return note(summaryLines(tally).join('\n'), context, settings)
-    const [{ TableRenderer }, rendering] = await Promise.all([
-      import('../../terminal/table.ts'),
-      renderContext(context, settings),
-    ])
-    const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(causes)
-    await stdout.write(
-      `${report.rowsForPeople && tally.done > 0 ? '\n' : ''}${headline(tally)}\n${table === '' ? '' : `\n${table}`}`,
-    )
-  }
-
   return {
     async done(domain, done) {
       tally.add(domain, done)
       const { text, warning } = done
       if (report.isText && text !== undefined) await write(() => stdout.write(text))
       // People read in the summary what went wrong.
-      if (hasRows && !(isForPeople && done.error !== undefined)) {
+      if (hasRows && !(forPeople && done.error !== undefined)) {
         const item = done.error === undefined ? done.item : { ...done.item, ...done.error.toJSON() }
         await write(() =>
           rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: false }),
@@ -138,8 +115,39 @@ export async function createReporter(
       stopMoving()
       // An unfinished JSON document must not be taken for a complete one.
       if (hasRows && !(isCut && settings.format === 'json')) await rows.end(false)
-      await summarize(isCut)
+      if (!isCut || tally.done + tally.problems > 0) await summarize(report, tally, context, settings)
     },
     abandon: stopMoving,
   }
+}
+
+async function summarize(
+  { command, rowsForPeople }: Report,
+  tally: RunTally,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const { stdout } = context
+  const facts = { at: context.clock.now(), version: context.program.version, command }
+  if (settings.format === 'html') {
+    const { renderRunHtml } = await import('./report-html.ts')
+    return stdout.write(renderRunHtml(tally, facts))
+  }
+  if (settings.format === 'markdown') {
+    const { renderRunMarkdown } = await import('./report-markdown.ts')
+    return stdout.write(renderRunMarkdown(tally, facts))
+  }
+  if (!isForPeople(context, settings)) return note(summaryLines(tally).join('\n'), context, settings)
+  const [{ TableRenderer }, rendering] = await Promise.all([
+    import('../../terminal/table.ts'),
+    renderContext(context, settings),
+  ])
+  const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes())
+  await stdout.write(
+    `${rowsForPeople && tally.done > 0 ? '\n' : ''}${headline(tally)}\n${table === '' ? '' : `\n${table}`}`,
+  )
+}
+
+function isForPeople({ stdout }: Pick<Context, 'stdout'>, { format }: Pick<Settings, 'format'>): boolean {
+  return format === 'table' && stdout.isTTY
 }
