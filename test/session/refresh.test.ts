@@ -3,9 +3,9 @@ import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
-import { secretStorage } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
+import { secretStorage } from '../../src/session/secret-storage.ts'
 import { createSandboxSession, filesOf } from './sandbox-session.ts'
 
 describe('a session', () => {
