@@ -4,11 +4,12 @@ import { liveLines } from '../../../src/claims/many/live-view.ts'
 import { runPool } from '../../../src/claims/many/pool.ts'
 import { renderRunHtml } from '../../../src/claims/many/report-html.ts'
 import { renderRunMarkdown } from '../../../src/claims/many/report-markdown.ts'
-import { summaryLines } from '../../../src/claims/many/summary.ts'
+import { CAUSE_COLUMNS, summaryLines } from '../../../src/claims/many/summary.ts'
 import { type Cause, hostOf, RunTally, titleOf } from '../../../src/claims/many/tally.ts'
 import { run } from '../../../src/cli.ts'
 import { CliError, Exit, type ExitCode } from '../../../src/errors.ts'
 import { createPalette } from '../../../src/terminal/color.ts'
+import { TableRenderer } from '../../../src/terminal/table.ts'
 import { createFakeContext } from '../../fake-context.ts'
 
 const failure = (exit: ExitCode) => new CliError('odd', exit, `exit ${exit}`)
@@ -63,6 +64,21 @@ test.each<[string, readonly ExitCode[], ExitCode]>([
   ['there is a bug', [4, 1, 7], 1],
 ])('the most severe end decides: %s', (_what, exits, expected) => {
   expect(exitAfter(exits)).toBe(expected)
+})
+
+test('at 80 columns the table of causes breaks no name', async () => {
+  const names = ['d.doubled-name-0.example.com', 'd.doubled-name-1.example.com']
+  const tally = new RunTally()
+  for (const name of names) {
+    const cause = {
+      ...missingAt(name, ['ns1.hosting-company.net', 'ns2.hosting-company.net']),
+      fix: 'Change it',
+    }
+    tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+  }
+  const rendering = { palette: await createPalette(0), width: 80, now: 0 }
+  const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes())
+  for (const word of [...names, 'ns*.hosting-company.net', 'Change it']) expect(table).toContain(word)
 })
 
 test('the order of exit codes is the documented one, whichever comes first', async () => {
