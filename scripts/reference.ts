@@ -5,6 +5,7 @@ import {
   type CommandDefinition,
   exitCodesOf,
   fieldLists,
+  listSchemaOf,
   type OptionDefinition,
 } from '../src/commands/definition.ts'
 import {
@@ -69,7 +70,9 @@ function schemas({ definition }: Documented): string {
   const { schema, lineSchema = schema } = definition.output
   const link = (name: string) => `[${name}.json](schemas/${name}.json)`
   const lines = lineSchema === schema ? '' : `, and of a line of \`--format jsonl\`: ${link(lineSchema)}`
-  return `JSON Schema: ${link(schema)}${lines}.`
+  const list = listSchemaOf(definition)
+  const several = list === undefined ? '' : `; with several domains, of the document: ${link(list)}`
+  return `JSON Schema: ${link(schema)}${lines}${several}.`
 }
 
 /** docs/commands.md. */

@@ -124,6 +124,11 @@ export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCo
   return [...all].sort((one, other) => one - other)
 }
 
+/** The file in docs/schemas, without `.json`, that describes the document of `--json` about several domains, if it takes them. */
+export function listSchemaOf({ options = [], output }: CommandDefinition): string | undefined {
+  return options.some(({ flags }) => longFlag(flags) === '--from') ? `${output.schema}-list` : undefined
+}
+
 /** The formats that are made of fields; every command has them. */
 const FIELD_FORMATS: readonly string[] = FORMATS
 
