@@ -35,8 +35,10 @@ type AttemptResult =
  * @throws CliError if the refresh failed and waiting won't help.
  */
 export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> {
-  const { context, settings, options, session, seen } = attempt
+  const { context, options, store, session, seen } = attempt
   const { record, secret } = seen
+  const httpTimeoutMs = Math.min(attempt.settings.httpTimeoutMs, store.refreshLimitMs)
+  const settings = { ...attempt.settings, httpTimeoutMs }
   // Step 5.
   session.prepare()
   try {

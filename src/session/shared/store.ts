@@ -25,8 +25,10 @@ import {
  * another machine is compared.
  */
 const INTERRUPTED_MS = 60_000
-/** A journal entry that took longer to write is too old to send the token. Far less than others wait for it. */
-const LATE_SECONDS = 20
+/** A journal entry that took longer to write is too old to send the token. */
+const LATE_SECONDS = 15
+/** With the time to write the entry and to store the tokens, less than others wait. */
+const REFRESH_LIMIT_MS = 30_000
 /** Between two reads while another machine renews the session. */
 const PAUSES_MS = [100, 2000] as const
 
@@ -34,6 +36,7 @@ const PAUSES_MS = [100, 2000] as const
 export class SharedStore implements SessionStore {
   /** Each time somebody else has got ahead, and has renewed the session. */
   readonly tries = 100
+  readonly refreshLimitMs = REFRESH_LIMIT_MS
   readonly vault: SharedVault
   readonly #context: SharedContext
   /** What was read last. */
