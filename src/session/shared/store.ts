@@ -5,14 +5,22 @@ import { type Moment, moment } from '../../storage/moment.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import type { AccessToken } from '../access-token.ts'
 import { fingerprint } from '../journal.ts'
-import { nothingSent, notRecorded, replacedMeanwhile, sessionOver, signedOutMeanwhile } from '../messages.ts'
+import {
+  nothingSent,
+  notRecorded,
+  removedForAll,
+  replacedMeanwhile,
+  sessionOver,
+  signedOutMeanwhile,
+} from '../messages.ts'
 import type { SessionRecord, SignIn } from '../record.ts'
 import type { OpenSession, SessionStore, SessionValue, Snapshot, Stored } from '../session-store.ts'
-import { keepPending, readAndOffer } from './pending.ts'
+import { keepPending, type Offered, readAndOffer } from './pending.ts'
 import {
   type Base,
   isValue,
   type NewContents,
+  otherCluster,
   type Replaced,
   type SharedContext,
   type SharedSettings,
@@ -40,7 +48,7 @@ export class SharedStore implements SessionStore {
   readonly vault: SharedVault
   readonly #context: SharedContext
   /** What was read last. */
-  #last: SharedValue | Base | undefined
+  #last: Offered | undefined
   /** The journal entry that was seen last, and since when. */
   #seen: { readonly writer: string; readonly since: number } | undefined
 
@@ -60,7 +68,7 @@ export class SharedStore implements SessionStore {
   }
 
   async accessToken(): Promise<AccessToken | undefined> {
-    const found = await this.#read()
+    const { found } = await this.#read()
     return isValue(found) ? tokenOf(found, this.#context.clock) : undefined
   }
 
@@ -75,15 +83,17 @@ export class SharedStore implements SessionStore {
       this.#last = undefined
       const found = await meanwhile?.()
       if (found !== undefined) return found
-      const current = this.#last ?? (await this.#read())
+      const { found: current, blocked } = this.#last ?? (await this.#read())
+      if (!isValue(current) && current.isRemoved) throw removedForAll(this.vault.paths.profile)
       usable(isValue(current) ? current.contents.record : undefined)
       if (!isValue(current)) return STILL_HELD
+      if (blocked !== undefined) throw blocked
       const snapshot = this.#snapshot(current)
       return work(new SharedSession(this.#context, this.vault, snapshot))
     })
   }
 
-  async #read(): Promise<SharedValue | Base> {
+  async #read(): Promise<Offered> {
     this.#last = await readAndOffer(this.#context, this.vault)
     return this.#last
   }
@@ -198,11 +208,16 @@ class SharedSession implements OpenSession {
 
   async #keep(seen: Snapshot, next: SessionValue, error: CliError): Promise<Stored> {
     const { record } = next
+    // Only an access token: that the outcome isn't known stays as it is.
+    if (next.journal !== undefined) return { value: { ...next, revision: seen.revision }, loss: error }
     const { cluster } = baseOf(seen)
     const pending = { writer: seen.journal?.id ?? '', revision: 'any', cluster, next: contentsOf(next) }
     const path = await keepPending(this.#context, this.#vault, pending)
     const value = { ...next, revision: seen.revision }
-    const kept = `it is kept on this machine (${path}), and the next command here puts it into etcd`
+    const kept =
+      path === undefined
+        ? 'no directory of this machine takes it either'
+        : `it is kept on this machine (${path}), and the next command here puts it into etcd`
     if (record.ended !== null) return { value, loss: notRecorded(sessionOver(record), error) }
     if (next.secret === seen.secret) {
       throw new CliError(error.code, error.exit, `that could not be stored: ${error.message}; ${kept}`, {
@@ -214,7 +229,7 @@ class SharedSession implements OpenSession {
       throw new CliError(
         'refresh_token_lost',
         Exit.notSignedIn,
-        `the service renewed the session of profile ${record.profile}, but the new refresh token could not be stored: ${error.message}. No directory of this machine takes it either, so the session cannot continue`,
+        `the service renewed the session of profile ${record.profile}, but the new refresh token could not be stored: ${error.message}; ${kept}, so the session cannot continue`,
         { hint: error.hint, cause: error },
       )
     }
@@ -225,11 +240,6 @@ class SharedSession implements OpenSession {
     return { value }
   }
 }
-
-const otherCluster = () =>
-  new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
-    hint: 'check --store-url: its members have to belong to one cluster',
-  })
 
 const own = (writer: string, { journal }: SessionValue) => ({
   id: writer,
