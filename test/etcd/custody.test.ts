@@ -182,6 +182,27 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
   })
 
+  it('is not sent again after a refusal if another machine has used it before the removal of the entry was confirmed', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    let transactions = 0
+    let refusals = 0
+    const refused = between(await fleet.inProcess(), async (request, pass) => {
+      if (request.url.pathname.endsWith('/oauth/token') && ++refusals === 1) {
+        // What is sent is counted from here.
+        await request.beforeSend?.()
+        return { ...jsonResponse(429, { error: 'slow_down' }), headers: { 'retry-after': '1' } }
+      }
+      const answer = await pass(request)
+      if (!isTransaction(request) || ++transactions !== 2) return answer
+      expect(await use(await fleet.inProcess())).toBe('ok')
+      throw lost()
+    })
+    expect(await use(refused)).toBe('ok')
+    expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
   it('is answered for before another machine takes the renewal for interrupted, whatever --http-timeout is', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()

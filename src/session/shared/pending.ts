@@ -140,12 +140,12 @@ function useOf(
   { writer, file }: PendingFile,
   { contents, cluster, revision }: SharedValue,
 ): 'newer' | 'settles' | 'later' | 'none' {
-  const isSettling = contents.journal?.writer === writer
-  if (file instanceof CliError) return isSettling ? 'settles' : 'later'
+  const settled = contents.journal?.writer
+  if (file instanceof CliError) return writer === settled ? 'settles' : 'later'
   if (file.cluster !== cluster) return 'later'
   const isSameSession = contents.record.id === file.session
   if (isSameSession && file.generation > contents.secret.generation) return 'newer'
-  if (isSameSession && isSettling) return 'settles'
+  if (isSameSession && file.writer === settled) return 'settles'
   return revision === file.revision ? 'later' : 'none'
 }
 
@@ -192,7 +192,7 @@ function blockedBy(error: unknown, { paths: { profile } }: SharedVault, path: st
   const isKey = code === 'store_key_wrong'
   const remedy = isKey
     ? 'add the key that is missing behind the others, in MAILCLAIM_STORE_KEY or in the file of --store-key-file, and run this command again. If nobody has it any more'
-    : `put back a copy of that file, if there is one. Otherwise`
+    : 'put back a copy of that file, if there is one. Otherwise'
   return new CliError(
     code,
     Exit.notSignedIn,

@@ -197,11 +197,14 @@ class SharedSession implements OpenSession {
       }
       const { record, secret, journal } = current.contents
       if (record.id !== seen.record.id) throw replacedMeanwhile(seen.record)
-      // Ours was stored, and a later one after it. Or somebody has sent the token once more meanwhile.
-      const isPast = isRenewed
-        ? secret.generation >= next.secret.generation
-        : journal?.writer !== seen.journal?.id
-      if (isPast) return { value: { ...next, revision: revisionOf(current) } }
+      // Ours was stored, and perhaps a later one after it.
+      const isStored =
+        next.record.ended === null
+          ? isRenewed && secret.generation >= next.secret.generation
+          : record.ended !== null
+      if (isStored) return { value: { ...next, revision: revisionOf(current) } }
+      // Somebody else may have used the token since our entry was removed, or sent it once more.
+      if (!isRenewed && journal?.writer !== seen.journal?.id) return 'lost'
       base = current
     }
   }
