@@ -5,6 +5,7 @@ import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
+import { forgetShared } from '../../src/session/shared/forget.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
@@ -231,6 +232,18 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       return jsonResponse(200, { access_token: 'a', token_type: 'Bearer', expires_in: 900 })
     })
     expect(await use(machine)).toBe('refresh_unknown')
+  })
+
+  it('is removed by a logout, which says so although the confirmation was lost', async () => {
+    const fleet = await createFleet(cluster)
+    let transactions = 0
+    const machine = between(await fleet.inProcess(), async (request, pass) => {
+      const answer = await pass(request)
+      if (isTransaction(request) && ++transactions === 1) throw lost()
+      return answer
+    })
+    expect(await forgetShared(machine.context, machine.settings)).toBe(true)
+    expect(await forgetShared(machine.context, machine.settings)).toBe(false)
   })
 
   describe('that this machine has seen', () => {

@@ -12,15 +12,15 @@ import { type SharedContext, type SharedSettings, SharedVault } from './vault.ts
 export async function forgetShared(context: SharedContext, settings: SharedSettings): Promise<boolean> {
   const vault = new SharedVault(context, settings)
   const { client, access } = vault
-  for (;;) {
+  for (let wasThere = false; ; ) {
     const { found, cluster } = await client.read(access.key)
-    if (found !== undefined && !(await client.replace(access.key, found.revision, undefined)).succeeded) {
-      // Either somebody else has changed it, or the answer to the first try was lost.
+    wasThere ||= found !== undefined
+    // Either somebody else has changed it, or the answer to the first try was lost.
+    if (found !== undefined && !(await client.replace(access.key, found.revision, undefined)).succeeded)
       continue
-    }
     for (const path of pendingFiles(vault, cluster)) removeDurable(path)
     vault.forget(cluster)
-    return found !== undefined
+    return wasThere
   }
 }
 
