@@ -21,6 +21,7 @@ once, and remove the old one.`,
   },
   output: ownOutput(COLUMNS, { schema: 'rekey' }),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
+  account: 'signed_in',
   async run(_input, context, settings) {
     const profile = settings.profile.value
     if (!isShared(settings)) {
