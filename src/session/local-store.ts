@@ -20,6 +20,8 @@ export function localStore(
   return {
     // The lock can't be deleted more often than that by accident.
     tries: 5,
+    // Others wait for the lock.
+    refreshLimitMs: Number.POSITIVE_INFINITY,
     overtaken: () => lockReplaced(paths.profile, paths.lock),
     accessToken: () => readAccessToken(paths),
     async open<T>(

@@ -119,6 +119,16 @@ export function signedOutMeanwhile(session: SignedIn): CliError {
   )
 }
 
+/** A session that this machine has used is no longer in the store of the fleet. */
+export function removedForAll(profile: string): CliError {
+  return new CliError(
+    'not_signed_in',
+    Exit.notSignedIn,
+    `profile ${profile} was signed out for every machine: somebody has removed its session from etcd`,
+    { hint: `to sign in again, for the whole fleet, run ${loginCommand({ profile })}` },
+  )
+}
+
 /** Something keeps deleting or replacing the lock file. */
 export function lockReplaced(profile: string, path: string): CliError {
   return new CliError(

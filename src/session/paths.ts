@@ -13,8 +13,6 @@ export interface SessionPaths {
   readonly accessToken: string
   /** The profile's keychain items, so that those of earlier sign-ins can be removed. */
   readonly superseded: string
-  /** What this machine knows about a session in etcd. */
-  readonly shared: string
   /** Locked while the files of the session change. */
   readonly lock: string
   /** Directories for a new refresh token that can't be stored in the profile's. */
@@ -30,7 +28,6 @@ export function sessionPaths(context: Pick<Context, 'directories'>, profile: str
     session: join(directory, 'session.json'),
     accessToken: join(directory, 'access-token.json'),
     superseded: join(directory, 'superseded.json'),
-    shared: join(directory, 'shared.json'),
     lock: join(directory, 'lock'),
     fallbackDirectories: [context.directories.state, context.directories.config],
   }
