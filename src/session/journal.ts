@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { constants, openSync } from 'node:fs'
+import { constants, fstatSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDurable, isThere, removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { createDurable, isAt, isThere, removeDurable, writeDurable } from '../storage/durable-file.ts'
 import { closeQuietly } from '../storage/file-errors.ts'
 import { journalFormat } from '../storage/file-formats.ts'
 import { readJson } from '../storage/json-file.ts'
@@ -45,15 +45,35 @@ export function openJournal(
   locks: FileLocks,
 ): number | undefined {
   const path = pathOf(directory, sha256)
-  let isOurs = false
+  let isLocked: boolean | undefined
   try {
-    return createDurable(path, journalFormat.text({ sentAt: now }), (fd) => {
-      isOurs = true
-      isFree(fd, locks)
+    const fd = createDurable(path, journalFormat.text({ sentAt: now }), (created) => {
+      isLocked = isFree(created, locks)
     })
+    if (fd === undefined || isLocked === true) return fd
+    // Another process has found it before it was locked, and may be removing it.
+    if (isAt(fd, path)) closeJournalQuietly(directory, sha256)
+    closeQuietly(fd)
+    return undefined
   } catch (error) {
-    if (!isOurs && isThere(path)) return undefined
+    // Not known to be created here, so it may be another process's.
+    if (isLocked === undefined && isThere(path) && !removeUnused(path, locks)) return undefined
     throw error
+  }
+}
+
+/** Removes an entry that was created, but in which nobody has noted anything. @returns false if it may be in use. */
+function removeUnused(path: string, locks: FileLocks): boolean {
+  let fd: number | undefined
+  try {
+    fd = openSync(path, constants.O_RDWR | (constants.O_NOFOLLOW ?? 0))
+    if (!locks.tryLock(fd) || fstatSync(fd).size > 0 || !isAt(fd, path)) return false
+    removeDurable(path)
+    return true
+  } catch {
+    return false
+  } finally {
+    if (fd !== undefined) closeQuietly(fd)
   }
 }
 
