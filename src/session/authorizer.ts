@@ -8,6 +8,7 @@ import { isThere } from '../storage/durable-file.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
 import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
+import { profilesWithSession } from './profiles.ts'
 import { type ApiKeyRecord, readRecord } from './record.ts'
 import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
 import { requireSameService } from './same-service.ts'
@@ -74,7 +75,7 @@ export async function currentCredential(
   // Only a sign-in leaves an access token. With one, however old, the record needn't be read before the lock is held.
   if (token === undefined && !isShared(settings)) {
     const record = await readRecord(paths)
-    if (record === undefined) throw notSignedIn(settings)
+    if (record === undefined) throw notSignedIn(settings, profilesWithSession(context))
     if (record.kind === 'api_key') return storedKey(context, settings, paths, record)
   }
   const { renew } = await import('./refresh.ts')

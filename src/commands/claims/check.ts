@@ -67,7 +67,8 @@ export const command = defineCommand<Options>({
     "Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain's own name " +
     "servers directly and names the cause with a fix. It doesn't ask the service to verify anything, and won't poison " +
     'caches with a negative answer. For a domain without a claim on this machine it needs no account: with --value it ' +
-    'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has.',
+    'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has. Of a ' +
+    'claim that was last seen more than a minute ago, it asks the service meanwhile whether it is still open, if possible.',
   arguments: [
     {
       syntax: '[domain...]',
