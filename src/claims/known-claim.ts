@@ -52,7 +52,7 @@ export function outdatedWarning(
   { clock }: Pick<Context, 'clock'>,
 ): string | undefined {
   if (unasked === undefined) return undefined
-  return `couldn't ask the service whether the claim of ${nameOf(claim)} is still open (${unasked.message}); its record is as of ${lastSeen(seenAt, clock.now())}; to ask: mailclaim claims get${asArgument(claim)}`
+  return `couldn't ask the service whether the claim of ${nameOf(claim)} is still open (${unasked.message}); its record was last seen ${lastSeen(seenAt, clock.now())}; to ask: mailclaim claims get${asArgument(claim)}`
 }
 
 /** Warns if the claim is completed and no longer needs its record, so that nobody works on DNS for it. */
