@@ -38,7 +38,15 @@ export interface CliErrorOptions {
   retryAfterMs?: number | undefined
   /** Says nothing to people: they did what the command had asked for. */
   silent?: boolean
+  /** What of a list couldn't be used. */
+  unusable?: readonly UnusableLine[] | undefined
   cause?: unknown
+}
+
+/** What of a list couldn't be used: `where` is FILE:LINE, or absent if it was an argument. */
+export interface UnusableLine {
+  readonly where?: string | undefined
+  readonly why: string
 }
 
 /**
@@ -55,6 +63,7 @@ export class CliError extends Error {
   readonly status: number | undefined
   readonly retryAfterMs: number | undefined
   readonly silent: boolean
+  readonly unusable: readonly UnusableLine[] | undefined
 
   constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -64,10 +73,17 @@ export class CliError extends Error {
     this.status = options.status
     this.retryAfterMs = options.retryAfterMs
     this.silent = options.silent === true
+    this.unusable = options.unusable
   }
 
-  /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
-  toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
+  /**
+   * The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"},"unusable":[…]}`, the latter
+   * only of a list with lines that couldn't be used.
+   */
+  toJSON(): {
+    error: { code: string; message: string; hint?: string; status?: number; exit: number }
+    unusable?: readonly UnusableLine[]
+  } {
     return {
       error: {
         code: this.code,
@@ -76,6 +92,7 @@ export class CliError extends Error {
         ...(this.status === undefined ? {} : { status: this.status }),
         exit: this.exit,
       },
+      ...(this.unusable === undefined ? {} : { unusable: this.unusable }),
     }
   }
 }

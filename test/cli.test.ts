@@ -160,7 +160,7 @@ describe('help', () => {
   test('the fields of an event are shown by object, and --fields lists them', async () => {
     const { stdout } = await type('claim --help')
     expect(stdout).toContain(
-      '\nFields of an event (--format jsonl):\n  event, at, message, claim.*, report.*, error.* (--fields --format jsonl lists\n  them all)\n',
+      '\nFields of an event (--format jsonl):\n  event, at, message, claim.*, earlier.*, report.*, error.* (--fields --format\n  jsonl lists them all)\n',
     )
     expect((await type('claim --fields --format jsonl')).stdout).toContain('\nreport.findings.fix\n')
   })
@@ -289,6 +289,9 @@ describe('a command line that cannot be understood', () => {
     expect(stderr).toContain(`error: ${message}\n`)
   })
 
+  const CANNOT_CANCEL =
+    "a claim can't be canceled from here: the service has no operation for that, and an unverified claim expires by itself. To see the claim: mailclaim claims get example.com"
+
   test.each([
     ['confg', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['config lst', "unknown command 'lst'", 'did you mean mailclaim config list?'],
@@ -327,7 +330,21 @@ describe('a command line that cannot be understood', () => {
       'separate them with commas, as in --fields id,client.name',
     ],
     ['config list --json --format csv', "--json and --format csv can't be used together", undefined],
-    ['claim check example.com', undefined, 'did you mean mailclaim claims check?'],
+    ['claim check example.com', "'check' is not a domain", 'did you mean mailclaim claims check?'],
+    ['claim list', "'list' is not a domain", 'did you mean mailclaim claims list?'],
+    ['claim get', "'get' is not a domain", 'did you mean mailclaim claims get?'],
+    ['claim show example.com', "'show' is not a domain", 'did you mean mailclaim claims get?'],
+    ['claim status example.com', "'status' is not a domain", 'did you mean mailclaim claims get?'],
+    ['claim cancel example.com', "'cancel' is not a domain", CANNOT_CANCEL],
+    ['claim delete example.com', "'delete' is not a domain", CANNOT_CANCEL],
+    ['claims cancel example.com', "unknown command 'cancel'", CANNOT_CANCEL],
+    ['claim localhost', '"localhost" is not a whole domain name', 'Give the whole name, such as example.com'],
+    [
+      'claim example.com oops',
+      '"oops" is not a whole domain name',
+      'Give the whole name, such as example.com',
+    ],
+    ['claims create oops example.com', '"oops" is not a whole domain name', undefined],
   ])('mailclaim %s', async (line, message, hint) => {
     const { code, stdout, stderr } = await type(line)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -1,7 +1,10 @@
-import { CliError, Exit } from '../errors.ts'
+import type { Context } from '../context.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { getClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { connect } from '../session/connect.ts'
+import type { Settings } from '../settings/settings.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
 import { stateOf } from './lifecycle.ts'
 import type { ResolvedClaim } from './resolve.ts'
@@ -44,4 +47,83 @@ export async function currentClaim(
   if (current === undefined) throw notFound
   for (const past of ended) if (past !== current) await recordClaim(past.claim, context, settings)
   return current
+}
+
+/** A claim as it was when the service was last asked about it. */
+export interface SeenClaim extends CurrentClaim, Pick<ResolvedClaim, 'others'> {
+  /** Milliseconds since 1970. */
+  readonly seenAt: number
+  /** Why the service couldn't be asked now, although that was some time ago. */
+  readonly unasked?: CliError
+}
+
+/** What is known of a claim is used for this long without asking the service. */
+const FRESH_MS = 60_000
+/** A service that doesn't answer mustn't hold up the command, which can go on with what is known. */
+const ASK_WITHIN_MS = 5000
+/** After a failure, a run over many claims asks about the next ones only when this is over. */
+const PAUSE_MS = 30_000
+
+/**
+ * Asks the service about a claim that was seen more than a minute ago, and saves the answer: somebody else may have replaced
+ * or canceled it since. If the service can't be asked, because nobody is signed in or there is no answer, the claim stays as
+ * it was, with `unasked`.
+ */
+export type ClaimReader = (seen: SeenClaim) => Promise<SeenClaim>
+
+/**
+ * Creates the reader of a command that uses what this machine knows of one or many claims. It asks no person anything, and
+ * prints nothing.
+ */
+export function createClaimReader(context: Context, settings: Settings): ClaimReader {
+  const { clock } = context
+  const quiet = { ...settings, quiet: true, interactive: false }
+  let client: ServiceClient | undefined
+  let failure: { readonly error: CliError; readonly until: number } | undefined
+  return async (seen) => {
+    const isFresh = Math.abs(clock.now() - seen.seenAt) <= FRESH_MS
+    if (isFresh || stateOf(seen.claim).phase === 'completed') return seen
+    if (failure !== undefined && clock.monotonic() < failure.until) return { ...seen, unasked: failure.error }
+    try {
+      client ??= connect(context, quiet)
+      const options = { maxAttempts: 1, timeoutMs: ASK_WITHIN_MS }
+      const current = await currentClaim(seen, client, context, quiet, options)
+      await recordClaim(current.claim, context, quiet)
+      return { ...current, seenAt: clock.now() }
+    } catch (error) {
+      if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
+      const isAboutThisClaim = error.exit === Exit.notFound || error.exit === Exit.refused
+      if (!isAboutThisClaim) failure = { error, until: clock.monotonic() + PAUSE_MS }
+      return { ...seen, unasked: error }
+    }
+  }
+}
+
+/**
+ * As `createClaimReader`, but the reader doesn't wait for longer than five seconds, even while a session is being renewed. What
+ * it has begun goes on until `settled`: cutting off a renewal could lose the session.
+ */
+export function createHastyReader(
+  context: Context,
+  settings: Settings,
+): { readonly read: ClaimReader; settled(): Promise<unknown> } {
+  const read = createClaimReader(context, settings)
+  const begun: Promise<unknown>[] = []
+  return {
+    async read(seen) {
+      const answer = read(seen)
+      begun.push(answer.catch(() => undefined))
+      let cancel = () => {}
+      const late = new Promise<SeenClaim>((resolve) => {
+        const error = new CliError(
+          'timeout',
+          Exit.unavailable,
+          `no answer in ${ASK_WITHIN_MS / 1000} seconds`,
+        )
+        cancel = context.clock.alarm(ASK_WITHIN_MS, () => resolve({ ...seen, unasked: error }))
+      })
+      return Promise.race([answer, late]).finally(cancel)
+    },
+    settled: () => Promise.all(begun),
+  }
 }

@@ -1,12 +1,14 @@
 import type { Context } from '../context.ts'
+import { Exit } from '../errors.ts'
 import { getClaim } from '../service/claims.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type NoticeSettings, warn } from '../terminal/notices.ts'
+import type { ClaimReader, SeenClaim } from './current-claim.ts'
 import { recordClaim } from './ledger.ts'
-import { nameOf, stateOf } from './lifecycle.ts'
-import type { ResolvedClaim } from './resolve.ts'
+import { asArgument, endOf, lastSeen, nameOf, stateOf } from './lifecycle.ts'
+import { type ResolvedClaim, resolveClaim } from './resolve.ts'
 
 /**
  * The claim with its record: from the ledger if possible, without a request, else from the service.
@@ -14,14 +16,43 @@ import type { ResolvedClaim } from './resolve.ts'
  * @throws CliError as the service's operations do
  */
 export async function claimWithRecord(
-  { domainId, entry }: ResolvedClaim,
+  { domainId, entry, others = [] }: ResolvedClaim,
   context: Context,
   settings: Settings,
-): Promise<DomainClaim> {
-  if (entry?.claim.record?.value) return entry.claim
+): Promise<SeenClaim> {
+  if (entry?.claim.record?.value)
+    return { domainId, others, claim: entry.claim, seenAt: Date.parse(entry.seen_at) }
   const claim = await getClaim(connect(context, settings), domainId)
   await recordClaim(claim, context, settings)
-  return claim
+  return { domainId, claim, seenAt: context.clock.now() }
+}
+
+/**
+ * The claim whose record is about to be used, as the service has it now; as it was last seen if the service can't be asked.
+ *
+ * @throws CliError exit 9 if nobody checks that record any more; exit 5 if the service doesn't have the claim
+ */
+export async function claimToUse(
+  argument: string | undefined,
+  latest: ClaimReader,
+  context: Context,
+  settings: Settings,
+): Promise<SeenClaim> {
+  const resolved = await resolveClaim(argument, context, settings)
+  const seen = await latest(await claimWithRecord(resolved, context, settings))
+  if (seen.unasked?.exit === Exit.notFound) throw seen.unasked
+  const end = endOf(seen.claim, context.clock.now())
+  if (end !== undefined) throw end
+  return seen
+}
+
+/** Says that a claim may have ended since it was last seen; undefined if the service was asked. */
+export function outdatedWarning(
+  { claim, seenAt, unasked }: SeenClaim,
+  { clock }: Pick<Context, 'clock'>,
+): string | undefined {
+  if (unasked === undefined) return undefined
+  return `couldn't ask the service whether the claim of ${nameOf(claim)} is still open (${unasked.message}); its record was last seen ${lastSeen(seenAt, clock.now())}; to ask: mailclaim claims get${asArgument(claim)}`
 }
 
 /** Warns if the claim is completed and no longer needs its record, so that nobody works on DNS for it. */

@@ -1,6 +1,7 @@
 import { CliError, Exit } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import { formatTime, relativeTime } from '../terminal/relative-time.ts'
 import { clip } from '../terminal/sanitize.ts'
 
 /** The state of a claim, derived from its status and reasons. */
@@ -149,4 +150,15 @@ export function endOf(claim: DomainClaim, now: number): CliError | undefined {
   if (expired === undefined) return undefined
   const message = `by this machine's clock the claim of ${nameOf(claim)} expired at ${expired}`
   return new CliError('claim_expired', Exit.negativeEnd, message, { hint: startAgain(claim) })
+}
+
+/**
+ * When a claim was last seen at the service: `3 days ago`.
+ *
+ * @param seenAt milliseconds since 1970
+ * @param now milliseconds since 1970
+ */
+export function lastSeen(seenAt: number, now: number): string {
+  // The clock may have been set back.
+  return seenAt > now ? `at ${formatTime(seenAt)}` : relativeTime(seenAt, now)
 }

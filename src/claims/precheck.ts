@@ -1,8 +1,10 @@
 import type { CheckRequest } from '../dns/check.ts'
 import type { CheckReport } from '../dns/diagnosis/report.ts'
-import { capitalize } from '../dns/diagnosis/text.ts'
+import { capitalize, text } from '../dns/diagnosis/text.ts'
 import type { CliError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { SeenClaim } from './current-claim.ts'
+import { asArgument, lastSeen } from './lifecycle.ts'
 
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
@@ -38,6 +40,24 @@ export function endedReport(report: CheckReport, end: CliError): CheckReport {
       },
     ],
   }
+}
+
+/**
+ * The report on the record of a claim about which the service couldn't be asked: another token in DNS may be the right one.
+ *
+ * @param now milliseconds since 1970
+ */
+export function outdatedReport(report: CheckReport, { claim, seenAt }: SeenClaim, now: number): CheckReport {
+  const findings = report.findings.map((finding) =>
+    finding.code === 'stale_token'
+      ? {
+          ...finding,
+          message: text`${finding.message}, or belong to a newer one that was started elsewhere: this claim was last seen ${lastSeen(seenAt, now)}, and the service couldn't be asked about it now`,
+          fix: text`First make sure that this claim is still open: mailclaim claims get${asArgument(claim)}. If it is: ${finding.fix}`,
+        }
+      : finding,
+  )
+  return { ...report, findings }
 }
 
 /**

@@ -2,9 +2,17 @@ import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
+import { commandLine } from '../shell-quote.ts'
 import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { claimsOf, type LedgerContext, type LedgerEntry, type LedgerSettings, readLedger } from './ledger.ts'
+import {
+  claimsOf,
+  type LedgerContext,
+  type LedgerEntry,
+  type LedgerSettings,
+  otherProfilesWith,
+  readLedger,
+} from './ledger.ts'
 import { isOpen, nameOf, stateOf } from './lifecycle.ts'
 
 /** The claim that a person means by `<claim>`. */
@@ -17,7 +25,7 @@ export interface ResolvedClaim {
   readonly others?: readonly string[]
 }
 
-type ResolveContext = LedgerContext & Pick<Context, 'prompts'>
+type ResolveContext = LedgerContext & Pick<Context, 'prompts' | 'platform'>
 type ResolveSettings = LedgerSettings & Pick<Settings, 'interactive'>
 
 /**
@@ -39,9 +47,37 @@ export async function resolveClaim(
     '; to start one: mailclaim claim <domain>',
   )
   if ('domainId' in resolved) return resolved
+  const { domain } = resolved
+  const other = await otherProfileHint(domain, 'get', context, settings)
+  if (other !== undefined)
+    throw new CliError(
+      'claim_unknown',
+      Exit.notFound,
+      `profile ${settings.profile.value} has no claim of ${argument}`,
+      { hint: other },
+    )
   throw new CliError('claim_unknown', Exit.notFound, `no claim for ${argument} is known on this machine`, {
-    hint: `if the claim was created elsewhere, give its placeholder domain id once; to start one: mailclaim claim ${resolved.domain}; to see what is in DNS: mailclaim claims check ${resolved.domain}`,
+    hint: `if the claim was created elsewhere, give its placeholder domain id once; to start one: mailclaim claim ${domain}; to see what is in DNS: mailclaim claims check ${domain}`,
   })
+}
+
+/**
+ * Names another profile that has a claim of the domain: this one would be the wrong one to start another in. Undefined if none
+ * has one.
+ *
+ * @param domain in its ASCII form
+ * @param command the subcommand of `claims` to run with that profile
+ */
+export async function otherProfileHint(
+  domain: string,
+  command: 'check' | 'get',
+  context: Pick<Context, 'directories' | 'clock' | 'platform'>,
+  settings: Pick<Settings, 'profile'>,
+): Promise<string | undefined> {
+  const [other] = await otherProfilesWith(domain, context, settings)
+  if (other === undefined) return undefined
+  const line = commandLine(['claims', command, domain, '--profile', other], context.platform)
+  return `profile ${other} has a claim of ${domain}: ${line}`
 }
 
 /**

@@ -9,6 +9,7 @@ import { getClaim, verifyClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import { clip } from '../terminal/sanitize.ts'
 import { currentClaim } from './current-claim.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
 import {
@@ -31,7 +32,8 @@ export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' |
 
 /** The events of `claim --format jsonl`. */
 export const WORKFLOW_EVENTS = {
-  created: 'the claim exists: a new one, or the one in progress',
+  created:
+    'the claim exists: a new one, or the one in progress; with the earlier claim, if there was one that ended',
   record: 'the TXT record to add to DNS',
   published: 'the program of --publish ended without an error, or the record was in DNS already',
   waiting:
@@ -54,6 +56,8 @@ export interface WorkflowEvent {
   readonly claim: DomainClaim
   /** While waiting for DNS. */
   readonly report?: CheckReportJson
+  /** When a claim was started because this earlier one had ended: nobody checks its record any more. */
+  readonly earlier?: DomainClaim
 }
 
 export interface WorkflowOptions {
@@ -110,13 +114,13 @@ export async function* runWorkflow(
   const end = context.clock.monotonic() + options.timeoutMs
   const timeLeft = () => Math.max(1, end - context.clock.monotonic())
   const begin = await startOrResume(request, options, client, context, settings)
-  const { claim, origin, warning, error: replaced } = begin
+  const { claim, origin, warning, earlier, error: replaced } = begin
   const state = stateOf(claim)
   if (replaced !== undefined) {
     yield eventOf('ended', state.description, claim, context)
     return { claim, error: replaced }
   }
-  yield eventOf('created', origin, claim, context)
+  yield { ...eventOf('created', origin, claim, context), ...(earlier && { earlier }) }
   if (warning !== undefined) yield eventOf('warning', warning, claim, context)
   if (state.phase === 'completed') {
     yield eventOf('completed', state.description, claim, context)
@@ -211,6 +215,16 @@ async function* unpublish(
   }
 }
 
+/** The claim that the workflow is about, and where it came from. */
+interface Beginning {
+  readonly claim: DomainClaim
+  readonly origin: string
+  readonly warning?: string | undefined
+  /** The claim that ended before this one was started. */
+  readonly earlier?: DomainClaim | undefined
+  readonly error?: CliError
+}
+
 /**
  * The claim in progress, as the ledger or the service knows it, or a new one. A claim in another region than the one asked
  * for isn't resumed.
@@ -221,8 +235,9 @@ async function startOrResume(
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
-): Promise<{ claim: DomainClaim; origin: string; warning?: string | undefined; error?: CliError }> {
+): Promise<Beginning> {
   const now = context.clock.now()
+  let earlier: DomainClaim | undefined
   const entries = await readLedger(context, settings, async () => {}, request.name)
   const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
   const open = known.filter((claim) => isOpen(claim, now))
@@ -252,6 +267,7 @@ async function startOrResume(
         warning: unapplied && `${unapplied}; ${create}`,
       }
     }
+    earlier = found?.claim
   }
   const { claim, created } = await startClaim(client, request, known)
   await recordClaim(claim, context, settings)
@@ -263,10 +279,27 @@ async function startOrResume(
       { hint: "the claim can't be followed without it; ask the service's support for it" },
     )
   }
+  const after = earlier === undefined ? '' : `: ${endingOf(earlier, claim)}`
   if (!created)
-    return { claim, origin: 'the claim was already pending', warning: unappliedWarning(request, claim) }
+    return {
+      claim,
+      origin: `the claim was already pending${after}`,
+      warning: unappliedWarning(request, claim),
+      earlier,
+    }
   const beside = open.find((other) => !suitable.includes(other))
-  return { claim, origin: 'a new claim', warning: beside && besideWarning(beside) }
+  return { claim, origin: `a new claim${after}`, warning: beside && besideWarning(beside), earlier }
+}
+
+/** In characters; longer TXT values don't fit into one string of a record. */
+const MAX_VALUE_LENGTH = 255
+
+/** How an earlier claim ended, and what has become of its record. */
+function endingOf(earlier: DomainClaim, claim: DomainClaim): string {
+  const ending = `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
+  const value = earlier.record?.value
+  if (!value || value === claim.record?.value) return ending
+  return `${ending}, so nobody checks its TXT value any more: replace or remove "${clip(value, MAX_VALUE_LENGTH)}"`
 }
 
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */

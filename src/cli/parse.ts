@@ -17,7 +17,9 @@ import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
+import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../settings/settings.ts'
+import { isShared } from '../settings/shared-store.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
 import { noFieldsError, unknownFieldError, unlistedFields } from '../terminal/fields.ts'
 import { warn } from '../terminal/notices.ts'
@@ -211,10 +213,25 @@ async function runCommand(
   if (settings.configProblem !== undefined && tolerance === 'with a warning') {
     await warn(`${settings.configProblem.message}; going on without it`, context, settings)
   }
+  if (definition.account === 'sometimes') await warnOfUnknownProfile(settings, context)
   const run = (...where: [Context, Settings]) => definition.run({ arguments: words, options }, ...where)
   if (!output.paged || !context.stdout.isTTY) return run(context, settings)
   const { withPager } = await import('../terminal/pager.ts')
   await withPager(run, context, settings)
+}
+
+/**
+ * Without an account a command would find nothing in a mistyped profile, and say nothing. With an API key, or a session in etcd,
+ * this machine needn't know the profile.
+ */
+async function warnOfUnknownProfile(settings: Settings, context: Context): Promise<void> {
+  const { profile, config } = settings
+  const needsProfile = context.environment.apiKey === undefined && !isShared(settings)
+  if (!needsProfile || profile.value === DEFAULT_PROFILE || Object.hasOwn(config.profiles, profile.value))
+    return
+  const { unknownProfile } = await import('../session/profiles.ts')
+  const unknown = unknownProfile(profile.value, context, settings)
+  if (unknown !== undefined) await warn(unknown, context, settings)
 }
 
 /** What a group holds, in one line of the program's help: its commands, and what they are for if there is space. */

@@ -33,8 +33,8 @@ export async function report(
 
 /** The error with commands that can be pasted as they are. */
 function withOptions(error: CliError, argv: readonly string[]): CliError {
-  const { code, exit, message, hint, status, silent } = error
-  return new CliError(code, exit, message, { hint: hint && withGivenOptions(hint, argv), status, silent })
+  const { code, exit, message, hint } = error
+  return new CliError(code, exit, message, { ...error, hint: hint && withGivenOptions(hint, argv) })
 }
 
 function bug(error: unknown): CliError {

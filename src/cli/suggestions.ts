@@ -70,7 +70,7 @@ export const OTHER_OPTIONS: Readonly<Record<string, readonly string[]>> = {
 export function meantCommands(
   word: string,
   similar: readonly string[],
-  { words, helpWord }: CommandLine,
+  { words, helpWord }: Pick<CommandLine, 'words' | 'helpWord'>,
 ): string[] {
   const meant = lookUp(OTHER_COMMANDS, word) ?? [word]
   const everywhere = [

@@ -1,11 +1,10 @@
 import type { CommanderError } from 'commander'
 import { type CommandDefinition, longFlag, type OptionDefinition } from '../commands/definition.ts'
 import { globalOptions } from '../commands/program.ts'
-import { tree } from '../commands/tree.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { secretHint } from '../settings/table.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { type CommandLine, isGroup } from './line.ts'
+import type { CommandLine } from './line.ts'
 import { meantCommands, meantOptions } from './suggestions.ts'
 
 /** The usage error for a line that commander doesn't understand, with a next step. */
@@ -29,6 +28,8 @@ export function usageErrorOf(
           `options of a command follow its name; ${help}`,
           knownOptions(line, definition),
         )
+      if (line.words[0] === 'claims' && CANCEL.test(line.unknownWord ?? ''))
+        return usageError(first, cannotCancel(line.rest[0]))
       return usageError(first, didYouMean(meantCommands(line.unknownWord ?? '', meant, line)) ?? help)
     case 'commander.unknownOption': {
       const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
@@ -37,9 +38,7 @@ export function usageErrorOf(
     case 'commander.excessArguments':
       return usageError(
         first,
-        didYouMean(pluralMeant(line)) ??
-          secretHint(line.rest.find((word) => word.startsWith('--')) ?? '') ??
-          usage(line, definition),
+        secretHint(line.rest.find((word) => word.startsWith('--')) ?? '') ?? usage(line, definition),
       )
     default:
       return usageError(first, help)
@@ -104,14 +103,17 @@ function requireNoBareValue(
   throw usageError(`${JSON.stringify(word)} is not a domain`, didYouMean([meant]))
 }
 
-/** `mailclaim claim check example.com` means `mailclaim claims check example.com`. */
-function pluralMeant(line: CommandLine): string[] {
-  const group = `${line.words.at(-1)}s`
-  const node = line.words.length === 1 && Object.hasOwn(tree, group) ? tree[group] : undefined
-  const next = line.rest.find((word) => !word.startsWith('-'))
-  return node !== undefined && isGroup(node) && next !== undefined && Object.hasOwn(node.commands, next)
-    ? [`mailclaim ${group} ${next}`]
-    : []
+/** What people want to do to a claim, and the service has no operation for. */
+const CANCEL = /^(abort|cancel|close|delete|drop|remove|revoke|rm|stop)$/
+
+const cannotCancel = (domain = '<domain>') =>
+  `a claim can't be canceled from here: the service has no operation for that, and an unverified claim expires by itself. To see the claim: mailclaim claims get ${domain}`
+
+/** The next step for a command of `claims` in front of a domain of `claim`: `mailclaim claim check example.com`. */
+function claimsCommandMeant(word: string, domain: string | undefined): string | undefined {
+  if (CANCEL.test(word)) return cannotCancel(domain)
+  const commands = meantCommands(word, [], { words: ['claims'], helpWord: false })
+  return didYouMean(commands.filter((command) => command.startsWith('mailclaim claims ')))
 }
 
 /** @throws CliError exit 2 if an argument is missing. Commander would not see that `--fields` alone needs none. */
@@ -123,9 +125,10 @@ export function requireArguments(
   const missing = (definition.arguments ?? [])[given.length]
   if (missing?.syntax.startsWith('<'))
     throw usageError(`missing required argument '${missing.syntax.slice(1, -1)}'`, usage(line, definition))
-  // A command that takes several domains would take the other command's name for one.
-  const meant = given.length > 1 ? pluralMeant(line) : []
-  if (meant.length > 0) throw usageError(`'${given[0]}' is not a domain`, didYouMean(meant))
+  // The command that takes several domains would take the other command's name for one.
+  const [word = '', domain] = given
+  const hint = line.words.join(' ') === 'claim' ? claimsCommandMeant(word, domain) : undefined
+  if (hint !== undefined) throw usageError(`'${word}' is not a domain`, hint)
   requireNoBareValue(given, definition)
 }
 

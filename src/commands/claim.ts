@@ -110,7 +110,11 @@ record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON 
     fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report', ...ERROR_FIELDS],
     columns: CLAIM_COLUMNS,
     events: [
-      ...eventFields({ claim: CLAIM_FIELDS, report: [...REPORT_FIELDS, ...ERROR_FIELDS] }),
+      ...eventFields({
+        claim: CLAIM_FIELDS,
+        earlier: CLAIM_FIELDS,
+        report: [...REPORT_FIELDS, ...ERROR_FIELDS],
+      }),
       ...ERROR_FIELDS,
     ],
   },

@@ -37,6 +37,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
   readonly maxAttempts?: number
+  /** How long each attempt may take, in milliseconds, if that is less than the setting. */
+  readonly timeoutMs?: number
   /** Whether the path or the query has an id in it, as most do: then a 404 may mean that the id is wrong. */
   readonly namesItem?: boolean
 }
@@ -82,7 +84,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
 
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
-      const timeoutMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
+      const longest = Math.min(settings.httpTimeoutMs, options.timeoutMs ?? Number.POSITIVE_INFINITY)
+      const timeoutMs = Math.min(longest, end - clock.monotonic())
       const prepared = { ...request, namesItem: options.namesItem ?? true, timeoutMs }
       const outcome = await withWaitingNote(
         `Waiting for ${base.host} …`,

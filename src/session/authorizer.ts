@@ -7,6 +7,7 @@ import { isThere } from '../storage/durable-file.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
 import { sessionPaths } from './paths.ts'
+import { profilesWithSession } from './profiles.ts'
 import { readRecord } from './record.ts'
 import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
 import { requireSameService } from './same-service.ts'
@@ -73,7 +74,7 @@ export async function currentCredential(
   // Only a sign-in leaves an access token. With one, however old, the record needn't be read before the lock is held.
   if (token === undefined && !isShared(settings)) {
     const record = await readRecord(paths)
-    if (record === undefined) throw notSignedIn(settings)
+    if (record === undefined) throw notSignedIn(settings, profilesWithSession(context))
     if (record.kind === 'api_key') {
       const { storedKey } = await import('./stored-key.ts')
       return storedKey(context, settings, paths, record)

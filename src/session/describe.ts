@@ -11,6 +11,7 @@ import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, isBeingSent, isJournaled, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
 import { type SessionPaths, sessionPaths } from './paths.ts'
+import { profilesWithSession } from './profiles.ts'
 import { type OAuthRecord, readRecord, type SessionRecord } from './record.ts'
 import { hasExpired } from './refresh-token.ts'
 import { requireSameService } from './same-service.ts'
@@ -51,7 +52,8 @@ export async function describeSession(
     if (!(error instanceof CliError)) throw error
     return { ...nothing, state: 'unusable', problem: error }
   }
-  if (record === undefined) return { ...nothing, state: 'none', problem: notSignedIn(settings) }
+  if (record === undefined)
+    return { ...nothing, state: 'none', problem: notSignedIn(settings, profilesWithSession(context)) }
   const token = await readAccessToken(paths)
   const classified = await classify(context, settings, paths, record, token)
   return {

@@ -1,5 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
+import { similarProfile } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import type { SessionRecord, SignIn } from './record.ts'
@@ -17,12 +18,20 @@ export function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
 }
 
-/** Nobody has signed in to the profile. The store that settings choose may be only a variable of this shell. */
-export function notSignedIn({ profile, chosen }: Pick<Settings, 'profile' | 'chosen'>): CliError {
+/**
+ * Nobody has signed in to the profile. The store that settings choose may be only a variable of this shell.
+ *
+ * @param others the profiles that have a session
+ */
+export function notSignedIn(
+  { profile, chosen }: Pick<Settings, 'profile' | 'chosen'>,
+  others: readonly string[] = [],
+): CliError {
   const store = chosen.store?.value === 'file' ? 'file' : undefined
   const login = loginCommand({ profile: profile.value, store })
+  const meant = similarProfile(profile.value, others)
   return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile.value} is not signed in`, {
-    hint: `run ${login}, or set MAILCLAIM_API_KEY`,
+    hint: `${meant === undefined ? '' : `did you mean --profile ${meant}? Otherwise `}run ${login}, or set MAILCLAIM_API_KEY`,
   })
 }
 

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
+import { DEFAULT_PROFILE, isProfileName, similarProfile } from '../settings/profiles.ts'
+import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import { profilesDirectory, sessionPaths } from './paths.ts'
 
@@ -22,4 +24,24 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (file: stri
   return namesIn(profilesDirectory(context))
     .filter((name) => isProfileName(name) && namesIn(sessionPaths(context, name).directory).some(counts))
     .sort()
+}
+
+/**
+ * Says that a profile doesn't exist, with one that was probably meant; undefined if it exists. A profile does as soon as
+ * something is configured for it, somebody has signed in, or a claim was seen with it.
+ */
+export function unknownProfile(
+  name: string,
+  context: Pick<Context, 'directories'>,
+  { config }: Pick<Settings, 'config'>,
+): string | undefined {
+  const known = [
+    DEFAULT_PROFILE,
+    ...Object.keys(config.profiles),
+    ...profilesWithSession(context),
+    ...namesIn(join(context.directories.state, 'claims')),
+  ]
+  if (known.includes(name)) return undefined
+  const meant = similarProfile(name, known)
+  return `there is no profile ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`
 }

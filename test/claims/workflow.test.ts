@@ -174,12 +174,16 @@ describe('the workflow', () => {
   it.each(['expired', 'failed', 'superseded', 'canceled'])(
     'the workflow starts a new claim if the known one is %s',
     async (status) => {
+      const dead = { type: 'TXT', name: 'example.com', value: 'prefix=dead', ttl: 'Auto' }
       const { events, asked } = await run(
-        { states: [claim({ status }), claim({ status: 'completed' })] },
+        { states: [claim({ status, record: dead }), claim({ status: 'completed' })] },
         {},
         claim(),
       )
-      expect(events[0]?.message).toBe('a new claim')
+      expect(events[0]).toMatchObject({
+        message: `a new claim: the earlier one ended (${status}), so nobody checks its TXT value any more: replace or remove "prefix=dead"`,
+        earlier: { status, record: dead },
+      })
       expect(asked).toContain('POST /domains/claim')
     },
   )

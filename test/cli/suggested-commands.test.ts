@@ -242,6 +242,55 @@ describe('a claim that another profile made', () => {
   })
 })
 
+describe('a claim that only another profile made', () => {
+  it.each([
+    ['get', ''],
+    ['record', ''],
+    ['verify', ''],
+    ['watch', ''],
+    ['publish', ' --with ./publish.sh'],
+  ])('claims %s names that profile, and does not offer to start one for this team', async (command, more) => {
+    const lines = ['claims create example.com --profile ci', `claims ${command} example.com${more}`]
+    const { code, stderr } = await say(lines, { ...signedIn, respond: service() })
+    expect(code).toBe(5)
+    expect(stderr).toContain('error: profile default has no claim of example.com\n')
+    expect(stderr).toContain(
+      'hint: profile ci has a claim of example.com: mailclaim claims get example.com --profile ci\n',
+    )
+    expect(stderr).not.toContain('to start one')
+  })
+})
+
+describe('a mistyped profile', () => {
+  const configured = ['config set base-url https://api.example.com --profile prod']
+  const without = { environment: { settings: {} } }
+
+  it('claims list warns that it does not exist, instead of only showing nothing', async () => {
+    for (const line of ['claims list --profile prdo', 'claims list --profile prdo --json']) {
+      const { code, stderr } = await say([...configured, line], without)
+      expect(code).toBe(0)
+      expect(stderr).toContain('warning: there is no profile prdo; did you mean prod?\n')
+    }
+    const { stderr } = await say([...configured, 'claims list --profile other'], without)
+    expect(stderr).toContain('warning: there is no profile other\n')
+  })
+
+  it.each(['claims list --profile prod', 'claims list'])('%s warns of nothing', async (line) => {
+    expect((await say([...configured, line], without)).stderr).not.toContain('there is no profile')
+  })
+
+  it('with an API key, any profile will do', async () => {
+    const { stderr } = await say([...configured, 'claims list --profile prdo'], signedIn)
+    expect(stderr).not.toContain('there is no profile')
+  })
+
+  it('auth switch asks whether another one was meant', async () => {
+    const { code, stderr } = await say([...configured, 'auth switch prdo'])
+    expect(code).toBe(5)
+    expect(stderr).toContain('error: there is no profile prdo; did you mean prod?\n')
+  })
+})
+
 describe('claim, run again', () => {
   it('on a completed claim, no step is left open', async () => {
     const terminal = { columns: 100 }

@@ -26,7 +26,7 @@ const documented = new Map(
 )
 const documentedFor = (command: string) =>
   [...documented].find(([heading]) => heading.includes(`\`${command}\``) || heading.includes(`\`${command} `))
-const keys = [...section.matchAll(/^\| `(\w+)` \|/gm)].slice(0, 7).map(([, key]) => key)
+const keys = [...section.matchAll(/^\| `(\w+)` \|/gm)].slice(0, 8).map(([, key]) => key)
 
 async function definedFor(command: string) {
   const found = [...everyCommand()].find(({ words }) => words.join(' ') === command)
@@ -87,7 +87,7 @@ describe('the events of --format jsonl', () => {
       expect(documentedFor(command)?.[1], command).toEqual(events)
     }
     expect(withEvents).toEqual(['login', 'imports watch', 'claims verify', 'claims watch', 'claim'])
-    expect(keys).toEqual(['event', 'at', 'message', 'claim', 'report', 'import', 'url'])
+    expect(keys).toEqual(['event', 'at', 'message', 'claim', 'earlier', 'report', 'import', 'url'])
   })
 
   it('claim sends the events that are documented, and no other', async () => {

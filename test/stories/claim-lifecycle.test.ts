@@ -148,7 +148,7 @@ describe.runIf(needs('posix'))('claim', () => {
     await world.run(['claims', 'create', 'again.example'])
     await world.control('POST', 'claims/again.example/outcome', { outcome: 'expire' })
     const running = world.start(['claim', 'again.example', '--format', 'jsonl'])
-    await running.seen(/"message":"a new claim"/)
+    await running.seen(/"message":"a new claim: the earlier one ended \(expired\)/)
     await running.seen(/"event":"waiting"/)
     running.child.kill('SIGINT')
     expect((await running.ended).code).toBe(130)

@@ -113,12 +113,27 @@ describe('several domains', () => {
     for (const line of [3, 7, 8]) expect(created.stderr).toMatch(new RegExp(`^${list}:${line}: `, 'm'))
     expect(linesOf(created.stdout)).toHaveLength(4)
     expect(created.stderr).toContain('3 domains: ')
-    expect(created.stderr).toContain("error: 1 of 3 domains doesn't have a claim; 3 unusable in the list")
+    expect(created.stderr).toContain(
+      "error: 1 of 3 domains doesn't have a claim; 3 lines of the list can't be used",
+    )
 
     await world.control('POST', `claims/${good}/publish`, {})
     const onlyBad = world.list('bad.csv', [good, 'not a domain'])
     expect((await world.run(['claims', 'check', '--from', onlyBad])).code).toBe(2)
-    expect((await world.run(['claims', 'check', good, missing, 'not a domain'])).code).toBe(8)
+    // A mistake on the command line stops everything.
+    const typed = await world.run(['claims', 'check', good, 'not a domain'])
+    expect(typed).toMatchObject({ code: 2, stdout: '' })
+    expect(typed.stderr).toContain('error: "not a domain" has a space in it\n')
+    const asJson = await world.run(['claims', 'check', '--from', onlyBad, '--json'])
+    const [warning = '', error = '', ...rest] = asJson.stderr.split('\n')
+    expect({ warning, rest }).toEqual({
+      warning: expect.stringMatching(/^warning: .*bad\.csv:2: /),
+      rest: [''],
+    })
+    expect(JSON.parse(error)).toMatchObject({
+      error: { message: "1 line of the list can't be used" },
+      unusable: [{ where: `${onlyBad}:2`, why: expect.stringContaining('has a space in it') }],
+    })
     const quiet = await world.run(['claims', 'check', '--from', onlyBad, '--quiet', '--format', 'jsonl'])
     expect(JSON.parse(quiet.stderr)).toMatchObject({
       error: { exit: 2, hint: expect.stringContaining(`${onlyBad}:2: `) },

@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
-import type { Settings } from '../../settings/settings.ts'
+import type { UnusableLine } from '../../errors.ts'
+import { isProgramFormat, type Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { createListWriter } from '../../terminal/list-writer.ts'
 import { note, warn } from '../../terminal/notices.ts'
@@ -7,7 +8,7 @@ import { renderContext } from '../../terminal/output.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
 import { CAUSE_COLUMNS, headline, summaryLines } from './summary.ts'
-import type { Done, RunTally } from './tally.ts'
+import { type Done, problemText, type RunTally } from './tally.ts'
 
 /** How the domains of a run are reported. */
 export interface Report {
@@ -30,8 +31,7 @@ export interface Report {
 
 export interface Reporter {
   done(domain: string, done: Done): Promise<void>
-  /** A line of a list (`where`: FILE:LINE) or an argument that isn't usable. */
-  problem(where: string | undefined, why: string): Promise<void>
+  problem(problem: UnusableLine): Promise<void>
   /** Something on stderr that stays. */
   say(text: string): Promise<void>
   /** Text on stderr as it is, even with `--quiet`. */
@@ -102,12 +102,11 @@ export async function createReporter(
       warnings.add(warning)
       await write(() => warn(warning, context, settings))
     },
-    async problem(where, why) {
-      const text = where === undefined ? why : `${where}: ${why}`
-      tally.problem(text)
-      // A warning, but without its label: editors and CI look for FILE:LINE at the start of a message.
-      const asWarning = { ...settings, quiet: settings.quiet === true }
-      await write(() => (where === undefined ? warn : note)(text, context, asWarning))
+    async problem(problem) {
+      tally.problem(problem)
+      // Editors and CI look for FILE:LINE at the start of a message, and programs that read JSON for the label of a warning.
+      const hasLabel = problem.where === undefined || isProgramFormat(settings)
+      await write(() => (hasLabel ? warn : note)(problemText(problem), context, settings))
     },
     say: (text) => write(() => note(text, context, settings)),
     print: (text) => write(() => context.stderr.write(text)),

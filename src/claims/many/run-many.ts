@@ -97,7 +97,7 @@ export async function runMany(
     if (reading.kind === 'repeated') {
       tally.repeated += 1
     } else if (reading.kind === 'problem') {
-      await reporter.problem(reading.where, reading.why)
+      await reporter.problem({ where: reading.where, why: reading.why })
       if (failFast) throw new FirstFailure()
     } else {
       tally.begun += 1
@@ -232,7 +232,9 @@ function notAllDone(
   const predicate = failed === 1 ? notDone.replace(/^\S+/, (verb) => SINGULAR[verb] ?? verb) : notDone
   const parts = [
     failed > 0 ? `${formatCount(failed)} of ${domainsOf(done)} ${predicate}` : '',
-    problems > 0 ? `${formatCount(problems)} unusable in the list` : '',
+    problems > 0
+      ? `${formatCount(problems)} ${problems === 1 ? 'line' : 'lines'} of the list can't be used`
+      : '',
     stand === undefined ? '' : `stopped early: ${stand}`,
   ]
   const [cause] = tally.causes()
@@ -248,5 +250,6 @@ function notAllDone(
   ]
   return new CliError('domains_failed', tally.exit, parts.filter(Boolean).join('; '), {
     hint: hints.filter(Boolean).join('\n') || undefined,
+    unusable: problems > 0 ? tally.unusable : undefined,
   })
 }

@@ -78,7 +78,7 @@ export async function* readSubjects(source: SubjectSource): AsyncGenerator<Subje
   }
 
   for (const domain of source.domains)
-    yield read(() => ({ domain: readDomain(domain, source.takesIds, false), options: {} }), undefined)
+    yield read(() => ({ domain: readArgument(domain, source.takesIds), options: {} }), undefined)
   if (source.from === undefined) return
 
   const name = source.from === '-' ? 'standard input' : source.from
@@ -236,7 +236,11 @@ function subjectOf(fields: ReadonlyMap<string, unknown>, { columns, takesIds }: 
   }
   const domain = textOf(fields.get('domain'), 'domain')
   if (domain === '') throw usageError('the domain is missing')
-  return { domain: readDomain(domain, takesIds, true), ...(value === undefined ? {} : { value }), options }
+  return {
+    domain: readDomain(domain, takesIds && ID.test(domain)),
+    ...(value === undefined ? {} : { value }),
+    options,
+  }
 }
 
 function textOf(given: unknown, name: string): string {
@@ -246,9 +250,14 @@ function textOf(given: unknown, name: string): string {
   return given.trim()
 }
 
-function readDomain(text: string, takesIds: boolean, isFromList: boolean): string {
+/** The domain in its ASCII form, or the placeholder domain id. @throws CliError exit 2 for an argument that is neither */
+export function readArgument(text: string, takesIds: boolean): string {
+  return readDomain(text, takesIds && /^[\w-]{1,128}$/.test(text))
+}
+
+function readDomain(text: string, isId: boolean): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
-  if (takesIds && (isFromList ? ID : /^[\w-]{1,128}$/).test(text)) return text
+  if (isId) return text
   throw usageError(name.problem, name.fix)
 }

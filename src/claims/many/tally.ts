@@ -1,6 +1,6 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
-import { type CliError, EXIT_ORDER, Exit, type ExitCode } from '../../errors.ts'
+import { type CliError, EXIT_ORDER, Exit, type ExitCode, type UnusableLine } from '../../errors.ts'
 
 /** How the work on one domain ended. */
 export interface Done {
@@ -73,7 +73,10 @@ export interface Tally {
 const MAX_CAUSES = 500
 const MAX_NAMES = 100
 const MAX_NEEDY = 3
+/** In texts for people … */
 const MAX_PROBLEMS = 3
+/** … and for programs. */
+const MAX_UNUSABLE = 1000
 
 export class RunTally implements Tally {
   begun = 0
@@ -84,7 +87,7 @@ export class RunTally implements Tally {
   repeated = 0
   problems = 0
   exit: ExitCode = Exit.done
-  readonly firstProblems: string[] = []
+  readonly unusable: UnusableLine[] = []
   readonly counts = new Map<string, number>()
   readonly needy: { domain: string; title: string }[] = []
   readonly #causes = new Map<
@@ -126,9 +129,13 @@ export class RunTally implements Tally {
     }
   }
 
-  problem(text: string): void {
+  get firstProblems(): readonly string[] {
+    return this.unusable.slice(0, MAX_PROBLEMS).map(problemText)
+  }
+
+  problem(problem: UnusableLine): void {
     this.problems += 1
-    if (this.firstProblems.length < MAX_PROBLEMS) this.firstProblems.push(text)
+    if (this.unusable.length < MAX_UNUSABLE) this.unusable.push(problem)
     this.#raise(Exit.usage)
   }
 
@@ -139,6 +146,11 @@ export class RunTally implements Tally {
   #raise(exit: ExitCode): void {
     this.exit = EXIT_ORDER.find((code) => code === exit || code === this.exit) ?? exit
   }
+}
+
+/** `FILE:LINE: why` */
+export function problemText({ where, why }: UnusableLine): string {
+  return where === undefined ? why : `${where}: ${why}`
 }
 
 function causeOf(error: CliError | undefined): Cause | undefined {

@@ -1,7 +1,7 @@
 import { CliError, Exit, usageError } from '../../errors.ts'
-import { profilesWithSession } from '../../session/profiles.ts'
+import { unknownProfile } from '../../session/profiles.ts'
 import { updateConfig } from '../../settings/config.ts'
-import { DEFAULT_PROFILE, parseProfileName } from '../../settings/profiles.ts'
+import { parseProfileName } from '../../settings/profiles.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { warn } from '../../terminal/notices.ts'
 import { writeOutcome } from '../../terminal/output.ts'
@@ -25,9 +25,9 @@ export const command = defineCommand({
       throw usageError(
         `the argument ${profile} and --profile ${settings.profile.value} are different profiles`,
       )
-    const known = [DEFAULT_PROFILE, ...Object.keys(settings.config.profiles), ...profilesWithSession(context)]
-    if (!known.includes(profile)) {
-      throw new CliError('profile_not_found', Exit.notFound, `there is no profile ${profile}`, {
+    const unknown = unknownProfile(profile, context, settings)
+    if (unknown !== undefined) {
+      throw new CliError('profile_not_found', Exit.notFound, unknown, {
         hint: `create it by signing in: mailclaim login --profile ${profile}; for the existing ones: mailclaim auth list`,
       })
     }

@@ -1,13 +1,11 @@
-import { otherProfilesWith } from '../../claims/ledger.ts'
-import { endOf } from '../../claims/lifecycle.ts'
+import type { ClaimReader, SeenClaim } from '../../claims/current-claim.ts'
 import { readValue } from '../../claims/read-value.ts'
 import { recordOf } from '../../claims/record.ts'
-import { resolveClaimOrDomain } from '../../claims/resolve.ts'
+import { otherProfileHint, resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
-import { type CliError, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { commandLine } from '../../shell-quote.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 
 /** The TXT record that `claims check` looks for. */
@@ -17,8 +15,8 @@ export interface CheckTarget {
   readonly value: string | null
   /** Whether a person gave the value, which may be wrong, unlike a claim's. */
   readonly isGiven: boolean
-  /** How the claim of the record ended. */
-  readonly end?: CliError | undefined
+  /** The claim that the record is of. */
+  readonly seen?: SeenClaim
 }
 
 /** What the command line names. @throws CliError exit 2; else as `findTarget` */
@@ -59,28 +57,30 @@ export async function findTarget(
   const isGiven = value !== null
   const found = await resolveClaimOrDomain(argument, context, settings)
   if ('domain' in found) {
-    if (!isGiven) await hintAtOtherProfiles(found.domain, context, settings)
+    // Only the profile that made a claim knows which value to expect.
+    const other = isGiven ? undefined : await otherProfileHint(found.domain, 'check', context, settings)
+    if (other !== undefined) await hint(other, context, settings)
     return { name: found.domain, value, isGiven }
   }
   // With a value nothing is needed from the service, and without a base URL nobody can ask it: a mistyped domain, not an id.
   const domain = checkName(argument ?? '')
   if (found.entry === undefined && !domain.ok && (isGiven || settings.baseUrl === undefined))
     throw usageError(domain.problem, domain.fix)
-  const { claimWithRecord, warnIfCompleted } = await import('../../claims/known-claim.ts')
-  const claim = await claimWithRecord(found, context, settings)
-  const record = recordOf(claim)
-  if (isGiven) return { name: record.name, value, isGiven }
-  const end = endOf(claim, context.clock.now())
-  if (end === undefined) await warnIfCompleted(claim, context, settings)
-  return { ...record, isGiven, end }
+  const { claimWithRecord } = await import('../../claims/known-claim.ts')
+  const seen = await claimWithRecord(found, context, settings)
+  const record = recordOf(seen.claim)
+  return isGiven ? { name: record.name, value, isGiven } : { ...record, isGiven, seen }
 }
 
-/** Only the profile that made a claim knows which value to expect. */
-async function hintAtOtherProfiles(domain: string, context: Context, settings: Settings): Promise<void> {
-  const [other] = await otherProfilesWith(domain, context, settings)
-  if (other === undefined) return
-  const command = commandLine(['claims', 'check', domain, '--profile', other], context.platform)
-  await hint(`profile ${other} has a claim of ${domain}: ${command}`, context, settings)
+/** The record as the service has it now, if it is that of a claim. */
+export async function latestTarget(
+  target: CheckTarget,
+  latest: ClaimReader | undefined,
+): Promise<CheckTarget> {
+  if (target.seen === undefined || latest === undefined) return target
+  const seen = await latest(target.seen)
+  // Nothing says that a claim which has ended still has its record.
+  return { ...target, ...(seen.claim.record?.value && recordOf(seen.claim)), seen }
 }
 
 async function typedValue(given: string, context: Context, settings: Settings): Promise<string> {

@@ -1,6 +1,8 @@
+import type { ClaimReader } from '../../claims/current-claim.ts'
+import { endOf } from '../../claims/lifecycle.ts'
 import { causeIn } from '../../claims/many/done-claim.ts'
 import type { Done } from '../../claims/many/tally.ts'
-import { checkRequest, endedReport } from '../../claims/precheck.ts'
+import { checkRequest, endedReport, outdatedReport } from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
@@ -29,7 +31,7 @@ import {
   SERVICE_EXITS,
   timeoutOption,
 } from '../definition.ts'
-import { type CheckTarget, findTarget, typedTarget } from './check-target.ts'
+import { type CheckTarget, findTarget, latestTarget, typedTarget } from './check-target.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
 interface Options extends ManyFlags {
@@ -65,7 +67,8 @@ export const command = defineCommand<Options>({
     "Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain's own name " +
     "servers directly and names the cause with a fix. It doesn't ask the service to verify anything, and won't poison " +
     'caches with a negative answer. For a domain without a claim on this machine it needs no account: with --value it ' +
-    'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has.',
+    'checks that value, without it shows the zone, who hosts it, and the TXT records that each name server has. Of a ' +
+    'claim that was last seen more than a minute ago, it asks the service meanwhile whether it is still open, if possible.',
   arguments: [
     {
       syntax: '[domain...]',
@@ -128,9 +131,13 @@ export const command = defineCommand<Options>({
         '--wait needs a value to wait for',
         'add --value with the complete TXT value, such as prefix=token',
       )
-    const report = await checkTarget(target, options, context, settings)
+    // Without a claim, the code of the requests isn't needed.
+    const reader =
+      target.seen && (await import('../../claims/current-claim.ts')).createHastyReader(context, settings)
+    const { report, end } = await checkTarget(target, reader?.read, options, context, settings)
     await writeReport(report, context, settings)
-    if (target.end !== undefined) throw target.end
+    await reader?.settled()
+    if (end !== undefined) throw end
     const failure = exitErrorOf(report, ['table', 'markdown', 'html'].includes(settings.format))
     if (failure !== undefined)
       throw options.wait ? stillWaiting(failure, options, context, settings) : failure
@@ -170,6 +177,7 @@ async function checkMany(
       `${alone} is for one domain`,
       'a list can have a value for each: domain,value (--from FILE)',
     )
+  let latest: ClaimReader | undefined
   await runForAll(
     domains,
     options,
@@ -193,9 +201,10 @@ async function checkMany(
       takesIds: true,
       notDone: "aren't ready",
       async perform({ domain, value }, { context, settings }) {
+        latest ??= (await import('../../claims/current-claim.ts')).createClaimReader(context, settings)
         const target = await findTarget(domain, value ?? null, context, settings)
-        const report = await checkTarget(target, options, context, settings)
-        return doneCheck(report, target.end ?? exitErrorOf(report))
+        const { report, end } = await checkTarget(target, latest, options, context, settings)
+        return doneCheck(report, end ?? exitErrorOf(report))
       },
     },
     context,
@@ -223,23 +232,53 @@ function dnsOptions({ resolvers = [], authoritativePort }: Settings): string {
   ].join('')
 }
 
-/** Checks once, or with `--wait` until there is nothing left to wait for. */
+interface Checked {
+  readonly report: CheckReport
+  /** How the claim of the record ended. */
+  readonly end?: CliError | undefined
+}
+
+/**
+ * Checks once, or with `--wait` until there is nothing left to wait for. Meanwhile, or before and after a wait, the service is
+ * asked whether the record is still that of the claim: another record has to be checked instead.
+ */
 async function checkTarget(
-  { end, isGiven, ...record }: CheckTarget,
-  options: Options,
+  asked: CheckTarget,
+  latest: ClaimReader | undefined,
+  { wait, ...options }: Options,
+  context: Context,
+  settings: Settings,
+): Promise<Checked> {
+  const waits = wait === true && asked.value !== null
+  const target = waits ? await latestTarget(asked, latest) : asked
+  const request = checkRequest(target, settings, options.publicResolvers)
+  const look = waits && endOfTarget(target, context) === undefined ? untilReady : checkOnce
+  const looking = look(request, options, context, settings)
+  const [seen, now] = waits
+    ? [await looking, await latestTarget(target, latest)]
+    : await Promise.all([looking, latestTarget(target, latest)])
+  if (now.name !== target.name || now.value !== target.value)
+    return checkTarget(now, latest, options, context, settings)
+  if (now.seen === undefined) return { report: now.isGiven ? doubtGivenValue(seen) : seen }
+  const end = endOfTarget(now, context)
+  if (end !== undefined) return { report: endedReport(seen, end), end }
+  const { warnIfCompleted } = await import('../../claims/known-claim.ts')
+  await warnIfCompleted(now.seen.claim, context, settings)
+  return {
+    report: now.seen.unasked === undefined ? seen : outdatedReport(seen, now.seen, context.clock.now()),
+  }
+}
+
+function endOfTarget({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>): CliError | undefined {
+  return seen && endOf(seen.claim, clock.now())
+}
+
+function checkOnce(
+  request: CheckRequest,
+  _options: Options,
   context: Context,
   settings: Settings,
 ): Promise<CheckReport> {
-  const request = checkRequest(record, settings, options.publicResolvers)
-  const waits = options.wait && end === undefined && record.value !== null
-  const seen = waits
-    ? await untilReady(request, options, context, settings)
-    : await checkOnce(request, context, settings)
-  const report = isGiven ? doubtGivenValue(seen) : seen
-  return end === undefined ? report : endedReport(report, end)
-}
-
-function checkOnce(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
   return withProgress(
     `querying the name servers of ${request.name}`,
     () => checkDns(request, dnsEffects(context)),

@@ -104,11 +104,13 @@ export async function runForAll(
       '--from - reads standard input, which is a terminal',
       'pipe the domains into it, or name a file',
     )
-  const [{ runMany }, { countLines, readSubjects }, { CREATE_OPTIONS }] = await Promise.all([
+  const [{ runMany }, { countLines, readArgument, readSubjects }, { CREATE_OPTIONS }] = await Promise.all([
     import('../../claims/many/run-many.ts'),
     import('../../claims/many/subjects.ts'),
     import('./create-options.ts'),
   ])
+  // A mistake in a list doesn't stop the others; one on the command line may mean that the whole line means something else.
+  for (const domain of domains) readArgument(domain, work.takesIds)
   const typed = all ? await openClaims(context, settings) : domains
   const listed = from === undefined ? 0 : from === '-' ? undefined : await countLines(from)
   if (all && typed.length === 0) await note('no open claim is known on this machine', context, settings)

@@ -1,14 +1,14 @@
-import { claimWithRecord } from '../../claims/known-claim.ts'
-import { asArgument, endOf, nameOf, stateOf } from '../../claims/lifecycle.ts'
+import { type ClaimReader, createClaimReader } from '../../claims/current-claim.ts'
+import { claimToUse, outdatedWarning } from '../../claims/known-claim.ts'
+import { asArgument, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import type { ManyWork } from '../../claims/many/run-many.ts'
 import { recordOf } from '../../claims/record.ts'
-import { resolveClaim } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { hint, note, withWaitingNote } from '../../terminal/notices.ts'
+import { hint, note, warn, withWaitingNote } from '../../terminal/notices.ts'
 import { writeObject } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
 import {
@@ -34,7 +34,8 @@ const COLUMNS: readonly Column[] = [
 export const command = defineCommand<Flags>({
   description: `Adds the TXT record of a claim to DNS with a program of yours, which gets the record in MAILCLAIM_RECORD_… variables
 and none of the program's secrets. No shell reads the command. What the program prints goes to standard error. It isn't run
-if the record is in DNS already, nor if the TXT values to keep, such as SPF, can't be seen (exit 8). docs/publish.md has
+if the record is in DNS already, nor if the TXT values to keep, such as SPF, can't be seen (exit 8), nor for a claim that
+has ended (exit 9), which the service is asked about if this machine last saw it more than a minute ago. docs/publish.md has
 programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
   arguments: [CLAIM_ARGUMENTS],
   options: [
@@ -69,19 +70,27 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
       publisher('publish', { option: '--with', command }, options, context, settings)
     const publish = publishWith(context)
     if (isMany(domains, options)) {
+      let latest: ClaimReader | undefined
       const work: ManyWork['perform'] = async ({ domain }, { context, settings, inTurn }) => {
+        latest ??= createClaimReader(context, settings)
         const program = publishWith(labeledOutput(domain, context))
+        const seen = await claimToUse(domain, latest, context, settings)
         const { item } = await publishOne(
-          domain,
+          seen.claim,
           (record) => inTurn(() => program(record)),
           context,
           settings,
         )
-        return { label: item.ran ? 'published' : 'nothing to do', item }
+        const warning = outdatedWarning(seen, context)
+        return { label: item.ran ? 'published' : 'nothing to do', item, warning }
       }
       return runForAll(domains, options, { ...PUBLISH_MANY, perform: work }, context, settings)
     }
-    const { claim, item, message } = await publishOne(domains[0], publish, context, settings)
+    const seen = await claimToUse(domains[0], createClaimReader(context, settings), context, settings)
+    const { claim } = seen
+    const outdated = outdatedWarning(seen, context)
+    if (outdated !== undefined) await warn(outdated, context, settings)
+    const { item, message } = await publishOne(claim, publish, context, settings)
     await note(message, context, settings)
     await writeObject(context, settings, item, COLUMNS)
     if (stateOf(claim).phase !== 'completed')
@@ -104,24 +113,17 @@ const PUBLISH_MANY = {
   notDone: "aren't published",
 } as const
 
-/**
- * Publishes the record of a claim, unless the claim is completed.
- *
- * @throws CliError exit 9 if nobody checks the record any more; what `publish` throws
- */
+/** Publishes the record of a claim, unless the claim is completed. @throws CliError what `publish` throws */
 async function publishOne(
-  argument: string | undefined,
+  claim: DomainClaim,
   publish: Publish,
   context: Context,
   settings: Settings,
-): Promise<{ readonly claim: DomainClaim; readonly item: PublishedRecord; readonly message: string }> {
-  const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
-  const end = endOf(claim, context.clock.now())
-  if (end !== undefined) throw end
+): Promise<{ readonly item: PublishedRecord; readonly message: string }> {
   if (stateOf(claim).phase === 'completed') {
     const { name = null, value = null } = claim.record ?? {}
     const message = `the claim is completed: ${nameOf(claim)} no longer needs its record`
-    return { claim, item: { name, zone: null, value, ran: false }, message }
+    return { item: { name, zone: null, value, ran: false }, message }
   }
   const record = recordOf(claim)
   const { ran, zone, message } = await withWaitingNote(
@@ -130,7 +132,7 @@ async function publishOne(
     settings,
     publish(record),
   )
-  return { claim, item: { name: record.name, zone, value: record.value, ran }, message }
+  return { item: { name: record.name, zone, value: record.value, ran }, message }
 }
 
 interface PublishedRecord {

@@ -1,5 +1,6 @@
-import { claimWithRecord, warnIfCompleted } from '../../claims/known-claim.ts'
-import { asArgument, endOf } from '../../claims/lifecycle.ts'
+import { type ClaimReader, createClaimReader } from '../../claims/current-claim.ts'
+import { claimToUse, outdatedWarning, warnIfCompleted } from '../../claims/known-claim.ts'
+import { asArgument } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
@@ -9,7 +10,6 @@ import {
   providerSnippet,
   replacesRecordSet,
 } from '../../claims/record-providers.ts'
-import { resolveClaim } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { observeTxtSet, type TxtSet } from '../../dns/observation/observe-txt-set.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
@@ -53,7 +53,10 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
 replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.
 
 Of a claim that has ended (expired, superseded, canceled or failed), it prints nothing and ends with exit 9: nobody checks that
-record any more. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.`,
+record any more. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.
+
+If this machine last saw the claim more than a minute ago, the service is asked first. Where that isn't possible, such as
+without an account, the record is printed as last seen, with a warning.`,
   arguments: [CLAIM_ARGUMENTS],
   options: [
     {
@@ -88,7 +91,10 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return recordMany(domains, options, context, settings)
     const [argument] = domains
-    const claim = await claimToRecord(argument, context, settings)
+    const seen = await claimToUse(argument, createClaimReader(context, settings), context, settings)
+    const { claim } = seen
+    const outdated = outdatedWarning(seen, context)
+    if (outdated !== undefined) await warn(outdated, context, settings)
     await warnIfCompleted(claim, context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
@@ -109,18 +115,6 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
   },
 })
 
-/** The claim whose record is asked for. @throws CliError exit 9 if nobody checks that record any more */
-async function claimToRecord(
-  argument: string | undefined,
-  context: Context,
-  settings: Settings,
-): Promise<DomainClaim> {
-  const claim = await claimWithRecord(await resolveClaim(argument, context, settings), context, settings)
-  const end = endOf(claim, context.clock.now())
-  if (end !== undefined) throw end
-  return claim
-}
-
 /** Prints the records of several claims. */
 async function recordMany(
   domains: readonly string[],
@@ -132,6 +126,7 @@ async function recordMany(
     options.zone === undefined ? (settings.format === 'value' ? '--format value' : undefined) : '--zone'
   if (alone !== undefined)
     throw usageError(`${alone} is for one claim`, 'for several: --format tsv, zone or jsonl')
+  let latest: ClaimReader | undefined
   await runForAll(
     domains,
     options,
@@ -145,15 +140,19 @@ async function recordMany(
       takesIds: true,
       notDone: 'have no record to print',
       async perform({ domain }, { context, settings }) {
-        const claim = await claimToRecord(domain, context, settings)
+        latest ??= createClaimReader(context, settings)
+        const seen = await claimToUse(domain, latest, context, settings)
+        const { claim } = seen
         const deletes =
           options.onlyNew && options.provider !== undefined && replacesRecordSet(options.provider)
         const done = {
           label: claim.status ?? 'no status',
           item: { ...claim.record },
-          warning: deletes
-            ? 'applying this may delete the other TXT values at these names, such as SPF: add them first'
-            : undefined,
+          warning:
+            outdatedWarning(seen, context) ??
+            (deletes
+              ? 'applying this may delete the other TXT values at these names, such as SPF: add them first'
+              : undefined),
         }
         const text = await textOf(claim, options, true, context, settings)
         if (text !== undefined) return { ...done, text }

@@ -80,7 +80,7 @@ export function checkName(input: string): NameCheck {
       'Use letters, digits, underscores, and hyphens (not at the start or end of a label)',
     )
   if (labels.length < 2)
-    return refuse(`"${text}" is a single label`, 'Give the whole name, such as example.com')
+    return refuse(`"${text}" is not a whole domain name`, 'Give the whole name, such as example.com')
   return { ok: true, ascii, unicode: unicode || ascii }
 }
 

@@ -92,7 +92,7 @@ test.each([
   ['a web address', 'https://a.com/x', /is a web address, not a domain name; use the name alone: a\.com$/],
   ['an e-mail address', 'me@a.com', /is an e-mail address/],
   ['an IP address', '192.0.2.1', /is an IP address/],
-  ['a single word', 'localhost', /is a single label/],
+  ['a single word', 'localhost', /is not a whole domain name/],
   ['a wildcard', '*.a.com', /is a wildcard/],
   ['a space in it', 'a .com', /has a space in it/],
   ['an empty label', 'a..com', /has an empty label/],

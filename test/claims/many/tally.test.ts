@@ -46,7 +46,7 @@ function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns
 function exitAfter(exits: readonly ExitCode[]): ExitCode {
   const tally = new RunTally()
   for (const exit of exits) {
-    if (exit === Exit.usage) tally.problem('list.txt:1: odd')
+    if (exit === Exit.usage) tally.problem({ where: 'list.txt:1', why: 'odd' })
     else tally.add('example.com', { label: 'failed', item: {}, error: failure(exit) })
   }
   return tally.exit
@@ -137,7 +137,7 @@ test('what a tally keeps does not grow with the number of domains', () => {
     JSON.stringify([tally.causes(), tally.needy, [...tally.counts], tally.firstProblems]).length
   const few = tallyOf(10, 200)
   const many = tallyOf(10, 20_000)
-  for (let n = 0; n < 10_000; n++) many.problem(`list.txt:${n}: odd`)
+  for (let n = 0; n < 10_000; n++) many.problem({ where: `list.txt:${n}`, why: 'odd' })
   expect(size(many)).toBeLessThan(size(few) * 1.5)
 })
 
@@ -186,7 +186,7 @@ describe('reports', () => {
         hosts: ['ns1.<script>.example'],
       },
     })
-    tally.problem('list.txt:3: "<b>|`"')
+    tally.problem({ where: 'list.txt:3', why: '"<b>|`"' })
     return tally
   }
   const facts = { at: Date.parse('2026-11-22T03:00:00Z'), version: '1.2.3', command: 'claims check' }

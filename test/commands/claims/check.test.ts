@@ -365,14 +365,14 @@ describe('a domain without a claim on this machine', () => {
 
   test('a word that is not a domain is refused if a value is given, as by claims create', async () => {
     const { failure } = await check(right, { value: 'prefix=token' }, { arguments: ['none'] })
-    expect(failure).toMatchObject({ exit: 2, message: '"none" is a single label' })
+    expect(failure).toMatchObject({ exit: 2, message: '"none" is not a whole domain name' })
   })
 
   test('with nothing configured, a single label is a mistyped domain, not an id to ask the service about', async () => {
     const context = createFakeContext({})
     expect(await run(['claims', 'check', 'Example'], context)).toBe(2)
     expect(context.stderr.text).toBe(
-      'error: "Example" is a single label\nhint: Give the whole name, such as example.com\n',
+      'error: "Example" is not a whole domain name\nhint: Give the whole name, such as example.com\n',
     )
   })
 

@@ -34,7 +34,7 @@ describe('a name that people type', () => {
     ['*.example.com', 'wildcard'],
     ['example..com', 'empty label'],
     ['.example.com', 'empty label'],
-    ['localhost', 'single label'],
+    ['localhost', 'not a whole domain name'],
     [`${'a'.repeat(64)}.com`, '63'],
     [`${'a.'.repeat(130)}com`, '253'],
     ['ex!ample.com', 'characters'],
