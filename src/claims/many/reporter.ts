@@ -6,7 +6,7 @@ import { note, warn } from '../../terminal/notices.ts'
 import { renderContext } from '../../terminal/output.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
-import { CAUSE_COLUMNS, headline, summaryLines } from './summary.ts'
+import { CAUSE_COLUMNS, causeBlocks, headline, summaryLines } from './summary.ts'
 import type { Done, RunTally } from './tally.ts'
 
 /** How the domains of a run are reported. */
@@ -44,6 +44,8 @@ export interface Reporter {
 
 /** Some CI systems end a job that is silent for long. */
 const HEARTBEAT_MS = 60_000
+/** Columns of a terminal that is too narrow for the table of causes. */
+const NARROW = 90
 /** Different warnings that are shown. */
 const MAX_WARNINGS = 10
 
@@ -62,7 +64,8 @@ export async function createReporter(
   const isDocument = settings.format === 'markdown' || settings.format === 'html'
   const isForPeople = settings.format === 'table' && stdout.isTTY
   const hasRows = !isDocument && report.isText !== true && (!isForPeople || report.rowsForPeople)
-  const rows = createListWriter({ context, settings, columns: report.columns, nothing: 'no domains' })
+  const { columns } = report
+  const rows = createListWriter({ context, settings, columns, nothing: 'no domains', isOneByOne: true })
   const envelope = { object: 'list', has_more: false, data: [] }
   const live =
     settings.quiet || !canAnimate(context)
@@ -74,9 +77,13 @@ export async function createReporter(
   const write = (work: () => Promise<void>) => inTurn(() => live?.above(work) ?? work())
   const warnings = new Set<string>()
   let stopHeartbeat = () => {}
+  let lastCauses = ''
   const beat = () => {
     stopHeartbeat = context.clock.alarm(HEARTBEAT_MS, () => {
-      void note(`${headline(tally)} so far`, context, settings)
+      const [counts, ...causes] = summaryLines(tally)
+      const isNews = causes.join() !== lastCauses
+      lastCauses = causes.join()
+      void note([`so far: ${counts}`, ...(isNews ? causes : [])].join('\n'), context, settings)
       beat()
     })
   }
@@ -87,8 +94,7 @@ export async function createReporter(
   }
 
   async function summarize(isCut: boolean): Promise<void> {
-    if (isCut && tally.done + tally.problems === 0) return
-    const causes = tally.causes()
+    if (isCut && tally.done + tally.steps.size + tally.problems === 0) return
     if (isDocument) {
       const facts = { at: context.clock.now(), version: context.program.version, command: report.command }
       if (settings.format === 'html') {
@@ -103,10 +109,12 @@ export async function createReporter(
       import('../../terminal/table.ts'),
       renderContext(context, settings),
     ])
-    const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(causes)
-    await stdout.write(
-      `${report.rowsForPeople && tally.done > 0 ? '\n' : ''}${headline(tally)}\n${table === '' ? '' : `\n${table}`}`,
-    )
+    const causes =
+      rendering.width < NARROW
+        ? causeBlocks(tally, rendering)
+        : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
+    const start = report.rowsForPeople && tally.done > 0 ? '\n' : ''
+    await stdout.write(`${start}${headline(tally)}\n${causes === '' ? '' : `\n${causes}\n`}`)
   }
 
   return {

@@ -1,5 +1,5 @@
-import { causeIn } from '../../claims/many/done-claim.ts'
-import type { Done } from '../../claims/many/tally.ts'
+import { causeIn, dnsProgress } from '../../claims/many/done-claim.ts'
+import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
 import { checkRequest, endedReport } from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
@@ -192,9 +192,12 @@ async function checkMany(
       waits: options.wait === true,
       takesIds: true,
       notDone: "aren't ready",
-      async perform({ domain, value }, { context, settings }) {
+      async perform({ domain, value }, { context, settings, progress }) {
+        if (options.wait) progress({ step: WAITING_FOR_DNS })
         const target = await findTarget(domain, value ?? null, context, settings)
-        const report = await checkTarget(target, options, context, settings)
+        const report = await checkTarget(target, options, context, settings, (seen) =>
+          progress(dnsProgress(seen)),
+        )
         return doneCheck(report, target.end ?? exitErrorOf(report))
       },
     },
@@ -229,11 +232,12 @@ async function checkTarget(
   options: Options,
   context: Context,
   settings: Settings,
+  onCheck?: (report: CheckReport) => void,
 ): Promise<CheckReport> {
   const request = checkRequest(record, settings, options.publicResolvers)
   const waits = options.wait && end === undefined && record.value !== null
   const seen = waits
-    ? await untilReady(request, options, context, settings)
+    ? await untilReady(request, options, context, settings, onCheck)
     : await checkOnce(request, context, settings)
   const report = isGiven ? doubtGivenValue(seen) : seen
   return end === undefined ? report : endedReport(report, end)
@@ -254,6 +258,7 @@ async function untilReady(
   { timeout = WAIT_MS / 1000, interval }: Options,
   context: Context,
   settings: Settings,
+  onCheck?: (report: CheckReport) => void,
 ): Promise<CheckReport> {
   await note(
     `waiting for the TXT record at ${request.name} for up to ${formatDuration(timeout)}`,
@@ -265,6 +270,7 @@ async function untilReady(
     const checks = waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000)
     return await drain(checks, ({ report, nextInMs, leftMs }) => {
       if (nextInMs === null) return undefined
+      onCheck?.(report)
       const reason = plainText(report.findings[0]?.message ?? 'not ready yet')
       return progress.update(
         `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,
