@@ -89,8 +89,8 @@ export function liveLines(
     const [first = '', ...rest] = wrap(sanitizeLine(firstLine(cause.fix) ?? ''), columns - 6)
     lines.push(...[first, rest.join(' ')].filter(Boolean).map((line) => palette.faint(indent(line, 6))))
   }
-  if (causes.length > MAX_CAUSES)
-    lines.push(palette.faint(indent(`and ${causes.length - MAX_CAUSES} more causes`, 4)))
+  const rest = causes.length - MAX_CAUSES
+  if (rest > 0) lines.push(palette.faint(indent(`and ${rest} more ${rest === 1 ? 'cause' : 'causes'}`, 4)))
   for (const { domain, title } of tally.needy) lines.push(palette.faint(indent(`${domain}: ${title}`, 4)))
   return lines
 }

@@ -102,7 +102,6 @@ export async function runMany(
       await reporter.problem(reading.where, reading.why)
       if (failFast) throw new FirstFailure()
     } else {
-      tally.begun += 1
       const { domain } = reading.subject
       const progress = (now: Progress) => tally.progress(domain, now)
       const done = await work.perform(reading.subject, { ...run, progress }).catch((error: unknown) => {

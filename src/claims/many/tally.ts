@@ -60,8 +60,6 @@ export interface CauseCount {
 
 /** What is known of a run while it goes on; its size doesn't grow with the number of domains. */
 export interface Tally {
-  /** Whose work has begun. */
-  readonly begun: number
   readonly done: number
   readonly failed: number
   /** Of those: which can still end well, without anything but another try. */
@@ -102,7 +100,6 @@ const MAX_NEEDY = 3
 const MAX_PROBLEMS = 3
 
 export class RunTally implements Tally {
-  begun = 0
   done = 0
   failed = 0
   unfinished = 0

@@ -48,7 +48,6 @@ function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns
       cause: missingAt(domain, hosts),
     })
   }
-  tally.begun = tally.done
   return tally
 }
 
@@ -171,7 +170,6 @@ describe('domains in progress', () => {
   test('are counted by step, with the causes so far', () => {
     const tally = new RunTally()
     for (const domain of ['a.com', 'b.com', 'c.com', 'd.com']) {
-      tally.begun += 1
       tally.progress(domain, { step: 'creating' })
     }
     for (const domain of ['a.com', 'b.com']) tally.progress(domain, quoted)
@@ -210,7 +208,6 @@ describe('the live view', () => {
 
   test('shows counts, a bar, the causes, and the latest domains in 80 columns', async () => {
     const tally = tallyOf(380, 22)
-    tally.begun += 10
     expect(liveLines(tally, { total: 1000, waits: false }, 40, 77, await palette)).toEqual([
       '402 of 1,000 domains  ████████████░░░░░░░░░░░░░░░░░░   40%  60 s left',
       '  ready 380   fix 22',
@@ -221,6 +218,21 @@ describe('the live view', () => {
       '    d20.example.com: record missing',
       '    d21.example.com: record missing',
     ])
+  })
+
+  test('fits 24 lines however many causes there are', async () => {
+    const tally = tallyOf(3, 4)
+    for (let n = 0; n < 6; n++)
+      tally.progress(`p${n}.example.com`, {
+        step: 'waiting for DNS',
+        cause: { code: 'quoted', message: '', fix: `fix ${n} ${'and more of it '.repeat(20)}` },
+        needsPerson: true,
+      })
+    const lines = liveLines(tally, { total: 20, waits: true }, 40, 57, await palette)
+    expect(lines.length).toBeLessThanOrEqual(24)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(57)
+    expect(lines).toContain('  10 need a person:')
+    expect(lines).toContain('    and 2 more causes')
   })
 
   test('fits a narrow terminal, and says how many are in progress if they wait', async () => {
