@@ -1,5 +1,5 @@
 // Measures every figure of docs/benchmarks.md: `npm run bench`. About twelve minutes; `--node PATH` measures another Node,
-// `--quick` makes fewer runs; `--many` measures only the commands with several domains.
+// `--quick` makes fewer runs; `--many` measures only the commands with several domains, `--fleet` only etcd.
 import { execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { buildBareScripts } from './bare.mjs'
+import { sharedToken } from './fleet.mjs'
 import { many } from './many.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
@@ -75,8 +76,8 @@ async function startSandbox(words) {
 }
 
 /** Signs in; following redirects stands in for the browser. */
-async function login(service, env) {
-  const words = ['login', '--client-id', service.client_id, '--store', 'file', '--no-browser']
+async function login(service, env, store = 'file') {
+  const words = ['login', '--client-id', service.client_id, '--store', store, '--no-browser']
   const child = spawn(process.execPath, [program, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let visited = false
   for (const stream of [child.stdout, child.stderr]) {
@@ -412,12 +413,7 @@ async function install() {
   show(row('production install: size', process.versions.node, [bytes / 1e6], 6, '', 'MB'))
 }
 
-try {
-  execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'inherit' })
-  if (process.argv.includes('--many')) {
-    await many({ program, startSandbox, show, directory })
-    process.exit()
-  }
+async function everything() {
   const bare = await buildBareScripts(directory)
   const nodes = nodesToMeasure(process.argv)
   const service = await startSandbox(['--imports', '100000'])
@@ -427,6 +423,7 @@ try {
   await refreshes(service)
   await checks(service)
   await watching(service)
+  await sharedToken({ program, directory, service, login, show, runs: RUNS })
   const waiting = { program, directory, service, show, runs: RUNS }
   for (const measure of [publishedToCompleted, deadServices, unreadPipe, hardLists, largeLedger])
     await measure(waiting)
@@ -438,6 +435,18 @@ try {
   )
   console.log(`\n${table(rows)}`)
   if (rows.some(({ verdict }) => verdict === 'OVER')) process.exitCode = 1
+}
+
+async function etcdAlone() {
+  const service = await startSandbox([])
+  await sharedToken({ program, directory, service, login, show, runs: RUNS })
+}
+
+try {
+  execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'inherit' })
+  if (process.argv.includes('--many')) await many({ program, startSandbox, show, directory })
+  else if (process.argv.includes('--fleet')) await etcdAlone()
+  else await everything()
 } finally {
   for (const child of started) child.stdin.end()
   await rm(directory, { recursive: true, force: true })

@@ -48,6 +48,7 @@ export async function largeLedger({ program, directory, service, show, runs }) {
     ['a claim by name', () => ['claims', 'record', 'customer-5.example', '--format', 'value'], 1.5],
     ['`claims create`', () => ['claims', 'create', `new-${created++}.example`], 1.5],
     ['completion of a domain', () => ['__complete', '--', 'claims', 'get', 'customer-5'], 2],
+    ['completion with nothing typed', () => ['__complete', '--', 'claims', 'get', ''], 2],
   ]) {
     const ratios = []
     const times = []
@@ -61,6 +62,12 @@ export async function largeLedger({ program, directory, service, show, runs }) {
     const detail = `${median(times).toFixed(0)} ms`
     show(row(`ledger of 100,000 claims over 10: ${what}`, version, ratios, budget, detail))
   }
+  await fillLedger(join(directory, 'thousand'), 1000, new URL(service.base_url).origin)
+  const from = join(directory, 'thousand.txt')
+  await writeFile(from, Array.from({ length: 1000 }, (_, at) => `customer-${at}.example\n`).join(''))
+  const named = (state) => command(state, ['claims', 'record', '--from', from, '--format', 'zone'])
+  const { ratios } = await compare(named('large'), named('thousand'), runs)
+  show(row('ledger of 100,000 claims over 1,000: 1,000 of them by name in one run', version, ratios, 2))
   const list = await run({ ...command('large', ['claims', 'list', '--format', 'jsonl']), peak: true })
   if (list.lines < 100_000) throw new Error(`${list.lines} of 100,000 claims are listed`)
   const detail = `${list.peak.toFixed(0)} MiB`

@@ -1,6 +1,6 @@
 // What esbuild doesn't do by itself.
 import { isBuiltin } from 'node:module'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 
 /** Node's modules that are used as a function, class or object themselves, not only for their members. */
 const AS_THEY_ARE = new Set(['events', 'module', 'process', 'stream'])
@@ -143,13 +143,14 @@ export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
 }
 
 /**
- * Puts the modules that every command needs into one chunk: 5 to 13 ms of a start. Left to itself, esbuild makes a chunk
- * for each set of commands that share a module, and Node takes time to find and load each file. Here every module that is
- * imported dynamically, a package too, also imports the core, so that all of them form one set.
+ * Puts the modules that every command needs into one chunk, and what nearly every one adds into two more: 5 to 13 ms of a
+ * start. Left to itself, esbuild makes a chunk for each set of commands that share a module, and Node takes time to find
+ * and load each file. Here every module that is imported dynamically, a package too, also imports these modules, so that
+ * all of them form one set; or two, because the lean ones import only the core.
  *
  * @param core modules, as one imports them from the root
  */
-export function coreChunk(root, core) {
+export function coreChunk(root, { core, common, lean }) {
   return {
     name: 'core-chunk',
     setup(build) {
@@ -160,7 +161,7 @@ export function coreChunk(root, core) {
       })
       build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
         contents: [
-          ...core.map((one) => `import ${JSON.stringify(one)}`),
+          ...[...core, ...(lean.includes(path) ? [] : common)].map((one) => `import ${JSON.stringify(one)}`),
           `export * from ${JSON.stringify(path)}`,
           // A package; `export *` leaves out its default.
           ...(path.startsWith('.') ? [] : [`export { default } from ${JSON.stringify(path)}`]),
@@ -168,6 +169,66 @@ export function coreChunk(root, core) {
         resolveDir: root,
       }))
     },
+  }
+}
+
+/**
+ * Turns the ES modules of a build with `splitting` into CommonJS modules that each export one plain object. esbuild's own
+ * conversion makes two objects and three functions for each export: 1 ms of every start, and memory that makes V8 collect
+ * garbage before a short command ends. `main.js` and the chunk that it only passes on become one file.
+ *
+ * @param modules the directory of the ES modules
+ * @param outputs of esbuild's metafile
+ * @returns options of the build that converts them
+ */
+export function chunksAsCommonJs(modules, outputs) {
+  const chunks = new Map(Object.entries(outputs).map(([path, output]) => [basename(path), output]))
+  const names = [...chunks.keys()].filter((name) => name.endsWith('.js'))
+  const main = chunks.get('main.js')
+  const [passedOn, ...others] = main.imports
+    .filter(({ kind }) => kind === 'import-statement')
+    .map(({ path }) => basename(path))
+  if (passedOn === undefined || others.length > 0) throw new Error('main.js does not pass on one chunk')
+  // esbuild gives the exports of chunks new names if it minifies them.
+  const same = main.exports.filter((member) => chunks.get(passedOn).exports.includes(member))
+  if (same.length > 0) throw new Error(`main.js and ${passedOn} both export ${same}`)
+  // Exports are getters, because a variable may change. Chunks don't import each other in a circle, in which one would need
+  // such an object before it exists: what a chunk imports is needed wherever the chunk is, and elsewhere.
+  const exportsOf = (name) => {
+    const parts = name === 'main.js' ? [passedOn, name] : [name]
+    const members = parts.flatMap((part, at) =>
+      chunks.get(part).exports.map((member) => `get ${member}() { return part${at}.${member} }`),
+    )
+    return [
+      ...parts.map((part, at) => `import * as part${at} from './${part}'`),
+      `module.exports = { __proto__: null, __esModule: true, ${members} }`,
+    ].join('\n')
+  }
+  return {
+    entryPoints: names
+      .filter((name) => name !== passedOn)
+      .map((name) => ({ in: name, out: name.slice(0, -'.js'.length) })),
+    bundle: true,
+    // As in ES modules.
+    banner: { js: '"use strict";' },
+    plugins: [
+      {
+        name: 'chunks-as-commonjs',
+        setup(build) {
+          build.onResolve({ filter: /.*/ }, ({ path, kind, namespace, importer }) => {
+            const name = basename(path)
+            if (kind === 'entry-point') return { path: name, namespace: 'exports' }
+            if (namespace === 'exports' || (name === passedOn && basename(importer) === 'main.js'))
+              return { path: join(modules, name) }
+            return { path: name === passedOn ? './main.js' : path, external: true }
+          })
+          build.onLoad({ filter: /.*/, namespace: 'exports' }, ({ path }) => ({
+            contents: exportsOf(path),
+            resolveDir: modules,
+          }))
+        },
+      },
+    ],
   }
 }
 

@@ -1,9 +1,16 @@
 // Bundles the program into dist/. What a command doesn't need is in a chunk of its own and isn't loaded.
-import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { coreChunk, currentStringWidth, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
+import {
+  chunksAsCommonJs,
+  coreChunk,
+  currentStringWidth,
+  leanUndici,
+  nativeLocks,
+  nodeBuiltins,
+} from './build-plugins.mjs'
 import { billOfMaterials, bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -11,23 +18,28 @@ const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const dist = join(root, 'dist')
 const modules = join(dist, 'modules')
 
-/** What every command needs, what nearly every one adds, and what is too small for a file of its own. */
-const CORE = [
-  './src/main.ts',
-  './src/commands/definition.ts',
-  './src/session/authorizer.ts',
-  './src/session/connect.ts',
-  './src/service/claims.ts',
-  './src/service/grants.ts',
-  './src/service/imports.ts',
-  './src/service/types.ts',
-  './src/imports/columns.ts',
-  './src/commands/lists.ts',
-  'node:async_hooks',
-  'node:buffer',
-  'node:url',
-  'node:util',
-]
+/** Which modules share a file. */
+const SHARED = {
+  /** What every command needs. */
+  core: ['./src/main.ts', './src/commands/definition.ts'],
+  /** What nearly every one adds, and what is too small for a file of its own. */
+  common: [
+    './src/session/authorizer.ts',
+    './src/session/connect.ts',
+    './src/service/claims.ts',
+    './src/service/grants.ts',
+    './src/service/imports.ts',
+    './src/service/types.ts',
+    './src/imports/columns.ts',
+    './src/commands/lists.ts',
+    'node:async_hooks',
+    'node:buffer',
+    'node:url',
+    'node:util',
+  ],
+  /** Scripts call it in loops, so it loads only what it needs of these. */
+  lean: ['./src/commands/auth/token.ts'],
+}
 
 /** Takes its own xdg-open if it has an address, else the system's. */
 const COPES_WITHOUT_URL = ['node_modules/open/index.js']
@@ -56,7 +68,7 @@ const { metafile } = await build({
   // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
   chunkNames: '[name]-[hash]',
   define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version) },
-  plugins: [leanUndici(), currentStringWidth(root), nodeBuiltins(), nativeLocks(), coreChunk(root, CORE)],
+  plugins: [leanUndici(), currentStringWidth(root), nodeBuiltins(), nativeLocks(), coreChunk(root, SHARED)],
   metafile: true,
 })
 
@@ -81,15 +93,10 @@ const commonjs = {
     'import.meta.filename': '__filename',
     'import.meta.url': 'undefined',
   },
-  // Any other member of import.meta.
-  logOverride: { 'empty-import-meta': 'error' },
+  // Any other member of import.meta is an error.
+  logOverride: { 'empty-import-meta': 'error', 'commonjs-variable-in-esm': 'silent' },
 }
-await build({
-  ...commonjs,
-  entryPoints: (await readdir(modules))
-    .filter((name) => name.endsWith('.js'))
-    .map((name) => join(modules, name)),
-})
+await build({ ...commonjs, ...chunksAsCommonJs(modules, metafile.outputs) })
 // A program of its own: a file that it shared with the main one would be one more at every start.
 await build({
   ...commonjs,

@@ -5,12 +5,13 @@ import {
   type CommandDefinition,
   exitCodesOf,
   fieldLists,
+  listSchemaOf,
   type OptionDefinition,
 } from '../src/commands/definition.ts'
 import {
   argumentText,
   EVENTS_TITLE,
-  EXIT_MEANINGS,
+  EXIT_CODES,
   GLOBAL_OPTIONS,
   optionText,
   PROGRAM,
@@ -69,7 +70,9 @@ function schemas({ definition }: Documented): string {
   const { schema, lineSchema = schema } = definition.output
   const link = (name: string) => `[${name}.json](schemas/${name}.json)`
   const lines = lineSchema === schema ? '' : `, and of a line of \`--format jsonl\`: ${link(lineSchema)}`
-  return `JSON Schema: ${link(schema)}${lines}.`
+  const list = listSchemaOf(definition)
+  const several = list === undefined ? '' : `; with several domains, of the document: ${link(list)}`
+  return `JSON Schema: ${link(schema)}${lines}${several}.`
 }
 
 /** docs/commands.md. */
@@ -147,7 +150,7 @@ export async function commandsPage(): Promise<string> {
     '',
     '| | |',
     '|---|---|',
-    ...Object.values(Exit).map((code) => `| ${code} | ${EXIT_MEANINGS[code]} |`),
+    ...Object.values(Exit).map((code) => `| ${code} | ${EXIT_CODES[code].meaning} |`),
     '',
     '## Settings of a profile',
     '',
@@ -228,7 +231,7 @@ export async function manualPage(version: string): Promise<string> {
     roff('Settings of a profile, for mailclaim config.'),
     ...settings().flatMap(([name, description]) => item(name, description)),
     '.SH EXIT STATUS',
-    ...Object.values(Exit).flatMap((code) => item(String(code), EXIT_MEANINGS[code])),
+    ...Object.values(Exit).flatMap((code) => item(String(code), EXIT_CODES[code].meaning)),
     '.SH FILES',
     roff(
       'mailclaim config path prints where the settings are stored; with --json also the directory of sessions.',

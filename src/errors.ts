@@ -16,6 +16,19 @@ export const Exit = {
 
 export type ExitCode = (typeof Exit)[keyof typeof Exit]
 
+/** Which exit code several domains end with: the first of these that any of them has. */
+export const EXIT_ORDER: readonly ExitCode[] = [
+  Exit.bug,
+  Exit.notSignedIn,
+  Exit.notConfigured,
+  Exit.unavailable,
+  Exit.refused,
+  Exit.notFound,
+  Exit.negativeEnd,
+  Exit.notYet,
+  Exit.usage,
+]
+
 export interface CliErrorOptions {
   /** What the person can do next, in one sentence or one command. */
   hint?: string | undefined

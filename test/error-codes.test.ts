@@ -31,6 +31,14 @@ const constructed = [...source.matchAll(/new CliError\(\s*([^,]+),\s*([^,]+),/g)
   }),
 )
 
+test('every exit code is in the table of exit codes, in order', () => {
+  const table = page.slice(0, page.indexOf('\n## '))
+  const rows = [...table.matchAll(/^\| (\d[\d, ]*\d|\d) +\|/gm)].flatMap(([, codes = '']) =>
+    codes.split(', '),
+  )
+  expect(rows.map(Number)).toEqual(Object.values(Exit))
+})
+
 test('every code of an error is documented beside its exit code', () => {
   const all = [...documented.values()].flat()
   expect(constructed.flatMap(({ codes }) => codes).length).toBeGreaterThan(50)

@@ -20,6 +20,7 @@ import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { needs } from './requirements.ts'
+import { createProcessSession } from './session/processes.ts'
 
 /** The program as it was built, on this machine's Node. */
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -51,7 +52,7 @@ it('only the topics of help load their texts', () => {
 
 describe('a start', () => {
   /** What a command has loaded when it ends: files of the program, and Node's own modules. */
-  function loaded(words: readonly string[], stdin: 'ignore' | 'pipe') {
+  function loaded(words: readonly string[], stdin: 'ignore' | 'pipe', env: NodeJS.ProcessEnv = {}) {
     const [spy, list] = [join(directory, 'spy.cjs'), join(directory, 'loaded.json')]
     writeFileSync(
       spy,
@@ -61,17 +62,31 @@ describe('a start', () => {
       })))`,
     )
     const args = ['--require', spy, join(root, 'bin/mailclaim.js'), ...words]
-    spawnSync(process.execPath, args, { stdio: [stdin, 'pipe', 'pipe'], env: {} })
+    spawnSync(process.execPath, args, { stdio: [stdin, 'pipe', 'pipe'], env })
     return JSON.parse(readFileSync(list, 'utf8')) as { files: string[]; modules: string[] }
   }
 
-  it('reads the same three files, whatever it is for', () => {
+  it('reads the same two files, whatever it is for', () => {
     for (const words of [['--version'], ['--help'], ['imports', 'lst']])
-      expect(loaded(words, 'ignore').files.filter((name) => name !== 'spy.cjs')).toEqual([
-        'mailclaim.js',
-        'main.js',
-        expect.stringMatching(/^chunk-/),
-      ])
+      expect(loaded(words, 'ignore').files).toEqual(['spy.cjs', 'mailclaim.js', 'main.js'])
+  })
+
+  it('reads two more files for a good access token, and only one more module of Node', async () => {
+    const { env } = await createProcessSession({ store: 'file' })
+    const { files, modules } = loaded(['auth', 'token'], 'ignore', env)
+    expect(files.slice(3)).toEqual([expect.stringMatching(/^token-/), expect.stringMatching(/^chunk-/)])
+    const usual = loaded(['--version'], 'ignore', env).modules
+    expect(modules.filter((name) => name.startsWith('Native') && !usual.includes(name))).toEqual([
+      'NativeModule os',
+    ])
+  })
+
+  it('ends before V8 collects garbage, which takes longer than reading the files', async () => {
+    const { env } = await createProcessSession({ store: 'file' })
+    for (const words of [['--version'], ['--help'], ['imports', 'lst'], ['auth', 'token']]) {
+      const args = ['--trace-gc', join(root, 'bin/mailclaim.js'), ...words]
+      expect(spawnSync(process.execPath, args, { encoding: 'utf8', env }).stdout).not.toMatch(/ ms: /)
+    }
   })
 
   it('a DNS check loads what lays out a report only for a person', () => {

@@ -18,6 +18,12 @@ const commands = await Promise.all(
 /** The files that describe what the service sends, which may grow at any time. */
 const OPEN = ['claim.json', 'record.json', 'grant.json', 'grant-list.json', 'import.json', 'import-list.json']
 
+/** The commands that take several domains. */
+const SEVERAL = [
+  'claim',
+  ...['check', 'create', 'publish', 'record', 'verify', 'watch'].map((word) => `claims ${word}`),
+]
+
 async function described() {
   const context = createFakeContext()
   expect(await run(['commands', '--json'], context)).toBe(0)
@@ -50,10 +56,21 @@ describe('the JSON Schemas', () => {
     },
   )
 
+  test('those that take several domains, and no others, have one of the list of what they print', async () => {
+    const { data } = await described()
+    const lists = data.filter(({ list_schema }: { list_schema: string | null }) => list_schema !== null)
+    expect(lists.map(({ command }: { command: string }) => command).toSorted()).toEqual(SEVERAL)
+    for (const { schema, list_schema } of lists)
+      expect(schemas.get(list_schema).properties?.['data']?.items).toEqual({ $ref: schema })
+  })
+
   test('each of them describes something that a command prints', async () => {
     const { data, schemas: others } = await described()
     const used = new Set<string>([others.error, others.field_list])
-    for (const { schema, line_schema } of data) used.add(schema).add(line_schema)
+    for (const { schema, line_schema, list_schema } of data) {
+      used.add(schema).add(line_schema)
+      if (list_schema !== null) used.add(list_schema)
+    }
     for (const file of used) {
       const references = JSON.stringify(schemas.get(file)).matchAll(/"\$ref":"([\w-]+\.json)/g)
       for (const [, target = ''] of references) used.add(target)

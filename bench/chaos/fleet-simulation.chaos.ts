@@ -3,6 +3,7 @@ import type { Clock, Context, HttpRequest, HttpResponse } from '../../src/contex
 import { CliError } from '../../src/errors.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { replaceShared } from '../../src/session/shared/replace.ts'
+import { createMemoryEtcd } from '../../test/etcd/memory-etcd.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../../test/fake-context.ts'
 import { seeded } from '../../test/session/processes.ts'
 import { withEffects } from '../../test/session/sandbox-session.ts'
@@ -113,47 +114,26 @@ it(`${MACHINES} machines share one sign-in for a virtual day`, async () => {
     alarm: () => () => {},
   }
   const asked: Record<string, number> = {}
-  let stored: { value: string; revision: number; version: number } | undefined
-  let revision = 1
+  const etcd = createMemoryEtcd()
   let current = 'refresh-1'
   let refreshes = 0
   let reuse = 0
 
-  function answer({ url, body = '' }: HttpRequest): HttpResponse {
-    const header = { cluster_id: '1', revision: String(revision) }
-    if (url.pathname === '/oauth/token') {
-      const token = new URLSearchParams(body).get('refresh_token')
-      if (token !== current) {
-        reuse++
-        return jsonResponse(400, { error: 'invalid_grant' })
-      }
-      refreshes++
-      current = `refresh-${refreshes + 1}`
-      return jsonResponse(200, {
-        access_token: `access-${refreshes + 1}`,
-        token_type: 'Bearer',
-        expires_in: 900,
-        refresh_token: current,
-      })
+  function answer(request: HttpRequest): HttpResponse {
+    const stored = etcd(request)
+    if (stored !== undefined) return stored
+    if (new URLSearchParams(request.body).get('refresh_token') !== current) {
+      reuse++
+      return jsonResponse(400, { error: 'invalid_grant' })
     }
-    const pair = () =>
-      stored && {
-        value: stored.value,
-        mod_revision: String(stored.revision),
-        version: String(stored.version),
-      }
-    const range = () => ({ kvs: [pair()].filter((found) => found !== undefined) })
-    if (url.pathname === '/v3/auth/authenticate') return jsonResponse(200, { header, token: 'token' })
-    if (url.pathname === '/v3/kv/range') return jsonResponse(200, { header, ...range() })
-    const { compare, success } = JSON.parse(body) as {
-      compare: [{ mod_revision: string }]
-      success: [{ request_put: { value: string } }]
-    }
-    if (compare[0].mod_revision !== String(stored?.revision ?? 0))
-      return jsonResponse(200, { header, responses: [{ response_range: range() }] })
-    revision++
-    stored = { value: success[0].request_put.value, revision, version: (stored?.version ?? 0) + 1 }
-    return jsonResponse(200, { header: { ...header, revision: String(revision) }, succeeded: true })
+    refreshes++
+    current = `refresh-${refreshes + 1}`
+    return jsonResponse(200, {
+      access_token: `access-${refreshes + 1}`,
+      token_type: 'Bearer',
+      expires_in: 900,
+      refresh_token: current,
+    })
   }
 
   const http: Context['http'] = {
@@ -221,8 +201,9 @@ it(`${MACHINES} machines share one sign-in for a virtual day`, async () => {
   }
   await time.run(Promise.all(Array.from({ length: MACHINES }, machine)))
   took.sort((one, other) => one - other)
-  const etcd = Object.entries(asked).filter(([path]) => path.startsWith('/v3/'))
-  const requests = etcd.reduce((sum, [, count]) => sum + count, 0)
+  const requests = Object.entries(asked)
+    .filter(([path]) => path.startsWith('/v3/'))
+    .reduce((sum, [, count]) => sum + count, 0)
   const commands = took.length
   const counts = {
     scenario: `${MACHINES} machines, a virtual day`,

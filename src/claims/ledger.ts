@@ -27,7 +27,7 @@ import {
   markComplete,
   type NewLine,
   readIndex,
-  textOf,
+  withLines,
 } from './ledger-index.ts'
 import { isOpen } from './lifecycle.ts'
 
@@ -245,8 +245,9 @@ async function completeIndex(
   } catch (error) {
     // The next command tries again.
     if (!(error instanceof CliError)) throw error
+    return withLines(index, lines)
   }
-  return { text: index.text + textOf(lines), isComplete: true }
+  return readIndex(directory)
 }
 
 async function readEntries(

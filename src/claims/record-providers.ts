@@ -18,20 +18,27 @@ interface RecordSet {
 
 export type ExistingTxtSet = Pick<Extract<TxtSet, { kind: 'seen' }>, 'values' | 'ttl'>
 
+/** Where a snippet adds its record. */
+interface Target {
+  /** The zone that contains the name, without trailing dot. */
+  readonly zone: string
+  /** Whether it is printed among snippets that may be for other zones. */
+  readonly isOneOfSeveral: boolean
+}
+
 /**
  * Makes what to run or send; ends without a line break. Applying a snippet of `replace` deletes every value of the name that
  * isn't in it, such as SPF and the proofs of other services; one of `add` leaves them alone.
- *
- * `zone` contains the name and has no trailing dot.
  */
 type Provider =
-  | { readonly add: (record: TxtRecord, zone: string) => string }
-  | { readonly replace: (set: RecordSet, zone: string) => string }
+  | { readonly add: (record: TxtRecord, target: Target) => string }
+  | { readonly replace: (set: RecordSet, target: Target) => string }
 
 /** The values of `--provider`. To add one, add an entry. */
 const PROVIDERS = {
   cloudflare: {
-    add: (record) => {
+    add: (record, target) => {
+      const id = zoneVariable('CLOUDFLARE_ZONE_ID', target)
       const body = {
         type: 'TXT',
         name: record.name,
@@ -40,10 +47,10 @@ const PROVIDERS = {
         content: quoteValue(record.value),
       }
       return [
-        '# CLOUDFLARE_ZONE_ID is on the overview page of the zone. The token needs the permission DNS Edit.',
+        `# ${id} is on the overview page of the zone ${target.zone}. The token needs the permission DNS Edit.`,
         // Arguments can be read by other users.
         `printf 'Authorization: Bearer %s' "$CLOUDFLARE_API_TOKEN" |`,
-        'curl --fail-with-body -X POST "https://api.cloudflare.com/client/v4/zones/$CLOUDFLARE_ZONE_ID/dns_records" \\',
+        `curl --fail-with-body -X POST "https://api.cloudflare.com/client/v4/zones/$${id}/dns_records" \\`,
         '  -H @- -H "Content-Type: application/json" \\',
         `  --data ${posixQuote(JSON.stringify(body))}`,
       ].join('\n')
@@ -51,7 +58,7 @@ const PROVIDERS = {
   },
 
   route53: {
-    replace: (set) => {
+    replace: (set, { isOneOfSeveral }) => {
       const batch = {
         // At most 256 characters.
         Comment: completeness(set),
@@ -67,27 +74,29 @@ const PROVIDERS = {
           },
         ],
       }
-      return JSON.stringify(batch, null, 2)
+      // Each change goes to its own hosted zone, so of several each is a line.
+      return isOneOfSeveral ? JSON.stringify(batch) : JSON.stringify(batch, null, 2)
     },
   },
 
   'google-cloud-dns': {
     // To create a set that exists, or update one that doesn't, is an error.
-    replace: (set, zone) => {
+    replace: (set, target) => {
+      const managedZone = zoneVariable('MANAGED_ZONE', target)
       const verb = set.existing?.values.length ? 'update' : 'create'
       return [
-        `# MANAGED_ZONE is the name of the managed zone for ${zone}.`,
+        `# ${managedZone} is the name of the managed zone for ${target.zone}.`,
         set.existing === undefined
           ? '# If the record set exists, use update instead of create, and list its other values too: gcloud topic escaping.'
           : `# ${completeness(set)}`,
-        `gcloud dns record-sets ${verb} ${posixQuote(`${set.name}.`)} --zone="$MANAGED_ZONE" --type=TXT --ttl=${set.ttl} \\`,
+        `gcloud dns record-sets ${verb} ${posixQuote(`${set.name}.`)} --zone="$${managedZone}" --type=TXT --ttl=${set.ttl} \\`,
         `  --rrdatas=${posixQuote(gcloudList(set.values.map((strings) => quoteStrings(strings))))}`,
       ].join('\n')
     },
   },
 
   'azure-dns': {
-    add: (record, zone) =>
+    add: (record, { zone }) =>
       [
         '# Adds to the record set: existing TXT records stay.',
         `az network dns record-set txt add-record --resource-group "$RESOURCE_GROUP" --zone-name=${posixQuote(zone)} \\`,
@@ -99,7 +108,7 @@ const PROVIDERS = {
 
   // RFC 2136
   nsupdate: {
-    add: (record, zone) =>
+    add: (record, { zone }) =>
       [
         `zone ${zone}.`,
         `update add ${record.name}. ${record.ttl ?? DEFAULT_TTL} IN TXT ${quoteValue(record.value)}`,
@@ -109,12 +118,12 @@ const PROVIDERS = {
 
   // With the provider hashicorp/dns, which puts the text between quotation marks.
   terraform: {
-    replace: (set, zone) => {
+    replace: (set, { zone }) => {
       const host = relativeName(set.name, zone)
       const texts = set.values.map((strings) => terraformString(quoteStrings(strings).slice(1, -1)))
       return [
         `# ${completeness(set)}`,
-        'resource "dns_txt_record_set" "domain_claim" {',
+        `resource "dns_txt_record_set" "domain_claim_${set.name.replaceAll('.', '_')}" {`,
         `  zone = ${terraformString(`${zone}.`)}`,
         ...(host === '@' ? [] : [`  name = ${terraformString(host)}`]),
         `  txt  = [${texts.join(', ')}]`,
@@ -138,20 +147,28 @@ export function replacesRecordSet(provider: ProviderName): boolean {
  * What to run or send to add the record, ready to paste: quoted, and split if longer than 255 bytes, as the provider
  * requires. Nothing in it acts on a terminal, and no tool takes part of the record for an option, a file or an expression.
  *
- * @param zone the zone that contains the name, without trailing dot
+ * @param target the zone that contains the name
  * @param existing the TXT set in DNS, which snippets that replace the set keep, with its TTL; undefined if it isn't known
  * @throws CliError `value_unusable`, exit 7, if the tool can't express the value
  */
 export function providerSnippet(
   name: ProviderName,
   record: TxtRecord,
-  zone: string,
+  target: Target,
   existing?: ExistingTxtSet,
 ): string {
   const provider: Provider = PROVIDERS[name]
   return 'add' in provider
-    ? provider.add(record, zone)
-    : provider.replace(recordSetWith(record, existing), zone)
+    ? provider.add(record, target)
+    : provider.replace(recordSetWith(record, existing), target)
+}
+
+/**
+ * The environment variable that identifies the zone at its provider. Among several snippets each zone has its own, so that
+ * no record goes to another's zone: host names have no underscore, and no hyphen at the end of a label.
+ */
+function zoneVariable(name: string, { zone, isOneOfSeveral }: Target): string {
+  return isOneOfSeveral ? `${name}_${zone.replaceAll('-', '__').replaceAll('.', '_').toUpperCase()}` : name
 }
 
 /** The existing values exactly as they are, and the new one unless it is among them. */

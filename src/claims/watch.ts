@@ -44,8 +44,8 @@ export interface WatchResult {
   readonly error: CliError | undefined
 }
 
-/** Milliseconds between polls. */
-const DELAYS = { first: 2000, max: 30_000 } as const
+/** Milliseconds between polls: the first, and what it grows to. */
+export const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 /** The same right after a verification request, which often takes no longer than a second or two. */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 
@@ -75,7 +75,7 @@ export async function* watchClaim(
     claim,
   })
 
-  const delays = options.isVerifying ? VERIFYING_DELAYS : DELAYS
+  const delays = options.isVerifying ? VERIFYING_DELAYS : WATCH_DELAYS
   for await (const polled of poll(fetch, { ...options, delays }, context)) {
     if (polled.kind === 'timeout') break
     if (polled.kind === 'failure') {

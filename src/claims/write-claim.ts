@@ -8,7 +8,7 @@ import { CLAIM_COLUMNS } from './columns.ts'
 import { stateOf } from './lifecycle.ts'
 import type { DnsSettings } from './precheck.ts'
 import { recordOf } from './record.ts'
-import { findPlace, hostText, type PlaceContext } from './record-place.ts'
+import type { PlaceContext } from './record-place.ts'
 
 /**
  * Writes a claim to stdout. People see the record as long as it's needed, with the host to type at a DNS provider, for which
@@ -31,6 +31,8 @@ export async function writeClaim(
     await warn(`the claim's record isn't shown: ${problem}`, context, settings)
     return writeObject(context, settings, claim, withoutRecord)
   }
+  // Most of what searches DNS is loaded for this alone.
+  const { findPlace, hostText } = await import('./record-place.ts')
   const place = await findPlace(name, context, settings)
   const where = [
     { field: 'record_host', title: 'Host', value: () => hostText(place) },

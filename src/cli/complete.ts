@@ -184,7 +184,7 @@ async function profiles(context: Pick<Context, 'directories'>): Promise<Candidat
 }
 
 /** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
-const MOST_DOMAINS = 1000
+const MOST_DOMAINS = 500
 
 /** The domains that the active profile knows. */
 async function domains(partial: string, before: readonly string[], context: Context): Promise<Candidate[]> {

@@ -1,6 +1,6 @@
 import { Command, Help } from 'commander'
 import { type CommandDefinition, exitCodesOf, fieldLists, objectsOf } from '../commands/definition.ts'
-import { EVENTS_TITLE, EXIT_MEANINGS } from '../commands/program.ts'
+import { EVENTS_TITLE, EXIT_CODES } from '../commands/program.ts'
 import type { Output } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
 
@@ -93,7 +93,7 @@ export function helpAfter({ examples, output, ...definition }: CommandDefinition
     return enumeration(`${title}:`, brief, command)
   })
   const meanings = exitCodesOf(definition).map(
-    (code) => `${code}${TIE}${EXIT_MEANINGS[code].split(/[,:]/)[0]}`,
+    (code) => `${code}${TIE}${EXIT_CODES[code].meaning.split(/[,:]/)[0]}`,
   )
   return [
     globalOptionsLine(command),

@@ -173,7 +173,6 @@ function buildProgram(
   function define(command: Command, definition: CommandDefinition): void {
     command.description(reflow(definition.description))
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
-    const { output } = definition
     const own = shownOptions(definition)
     const globals = globalOptions(definition).filter(({ flags }) =>
       own.every((option) => option.flags !== flags),
@@ -183,28 +182,39 @@ function buildProgram(
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
     command.addHelpText('after', () => helpAfter(definition, command))
-    command.action(async () => {
+    command.action(() => {
       const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
       checkRelations([...own, ...globals], options)
-      const { toleratesDamagedConfig: tolerates } = definition
-      const tolerance = typeof tolerates === 'function' ? tolerates(options) : tolerates
-      const settings = await resolveSettings(options, argv, context, tolerance !== undefined, {
-        ...output,
-        fieldsIn: (format) => fieldsIn(output, format),
-      })
-      if (options.fields === true) return listFields(settings, output, context)
-      requireArguments(command.args, line, definition)
-      checkFields(settings, output)
-      if (settings.configProblem !== undefined && tolerance === 'with a warning') {
-        await warn(`${settings.configProblem.message}; going on without it`, context, settings)
-      }
-      const run = (...where: [Context, Settings]) =>
-        definition.run({ arguments: command.args, options }, ...where)
-      if (!output.paged || !context.stdout.isTTY) return run(context, settings)
-      const { withPager } = await import('../terminal/pager.ts')
-      await withPager(run, context, settings)
+      return runCommand(definition, command.args, options, line, argv, context)
     })
   }
+}
+
+/** Runs a command with what was typed, after checking everything that can be checked before it does anything. */
+async function runCommand(
+  definition: CommandDefinition,
+  words: readonly string[],
+  options: GlobalOptions & Record<string, unknown>,
+  line: CommandLine,
+  argv: readonly string[],
+  context: Context,
+): Promise<void> {
+  const { output, toleratesDamagedConfig: tolerates } = definition
+  const tolerance = typeof tolerates === 'function' ? tolerates(options) : tolerates
+  const settings = await resolveSettings(options, argv, context, tolerance !== undefined, {
+    ...output,
+    fieldsIn: (format) => fieldsIn(output, format),
+  })
+  if (options.fields === true) return listFields(settings, output, context)
+  requireArguments(words, line, definition)
+  checkFields(settings, output)
+  if (settings.configProblem !== undefined && tolerance === 'with a warning') {
+    await warn(`${settings.configProblem.message}; going on without it`, context, settings)
+  }
+  const run = (...where: [Context, Settings]) => definition.run({ arguments: words, options }, ...where)
+  if (!output.paged || !context.stdout.isTTY) return run(context, settings)
+  const { withPager } = await import('../terminal/pager.ts')
+  await withPager(run, context, settings)
 }
 
 /** What a group holds, in one line of the program's help: its commands, and what they are for if there is space. */

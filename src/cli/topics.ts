@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
-import { EXIT_MEANINGS, GLOBAL_OPTIONS, optionText, PROGRAM, type Topic } from '../commands/program.ts'
+import { EXIT_CODES, GLOBAL_OPTIONS, optionText, PROGRAM, type Topic } from '../commands/program.ts'
 import { ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from '../commands/reference.ts'
-import { Exit } from '../errors.ts'
+import { EXIT_ORDER, Exit } from '../errors.ts'
 import { FORMATS } from '../settings/settings.ts'
 import { exampleList, GLOBAL_OPTIONS_TITLE, itemList, wrapped } from './help.ts'
 
@@ -32,9 +32,10 @@ const TOPIC_TEXTS: Readonly<Record<Topic, readonly Block[]>> = {
   'exit-codes': [
     {
       title: 'Exit codes:',
-      items: Object.values(Exit).map((code) => [String(code), EXIT_MEANINGS[code]]),
+      items: Object.values(Exit).map((code) => [String(code), EXIT_CODES[code].meaning]),
     },
     'After 7 a script can try again later, after 8 it waits; any other code but 0 is a reason to stop. The help of a command names the codes that it can end with. With --json or --format jsonl the error is a line of JSON on standard error, with a more specific code.',
+    `A command that works on several domains goes on after one that fails, and ends with the most severe exit code of all, in the order ${EXIT_ORDER.join(', ')}. An interrupted one ends with 130 or 143.`,
   ],
   formats: [
     { title: 'Formats:', items: FORMATS.map((format) => [format, FORMAT_MEANINGS[format]]) },

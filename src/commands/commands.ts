@@ -10,11 +10,12 @@ import {
   defineCommand,
   exitCodesOf,
   fieldsIn,
+  listSchemaOf,
   longFlag,
   type OptionDefinition,
 } from './definition.ts'
-import { EXIT_MEANINGS, GLOBAL_OPTIONS } from './program.ts'
-import { AFTER_EXIT, ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from './reference.ts'
+import { EXIT_CODES, GLOBAL_OPTIONS } from './program.ts'
+import { ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from './reference.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'command', kind: 'id' },
@@ -22,6 +23,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'account', only: 'programs' },
   { field: 'schema', only: 'programs' },
   { field: 'line_schema', only: 'programs' },
+  { field: 'list_schema', only: 'programs' },
 ]
 
 const OPTION_FIELDS = [
@@ -47,7 +49,7 @@ const FIELDS = [
   ...['code', 'meaning', 'advice'].map((field) => `exits.${field}`),
   ...['formats', 'usual_format', 'fields', 'column_fields', 'event_fields'],
   ...['event', 'meaning'].map((field) => `events.${field}`),
-  ...['examples.line', 'examples.description', 'schema', 'line_schema'],
+  ...['examples.line', 'examples.description', 'schema', 'line_schema', 'list_schema'],
 ]
 
 /** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
@@ -116,6 +118,7 @@ function leavesOf(tree: CommandTree): NamedLeaf[] {
 async function describe([command, leaf]: NamedLeaf) {
   const definition = await leaf.load()
   const { description, output, events, examples, options = [], account = 'none' } = definition
+  const listSchema = listSchemaOf(definition)
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
     command,
@@ -134,6 +137,7 @@ async function describe([command, leaf]: NamedLeaf) {
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),
     schema: schemaFile(schema),
     line_schema: schemaFile(lineSchema),
+    list_schema: listSchema === undefined ? null : schemaFile(listSchema),
   }
 }
 
@@ -171,7 +175,7 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 }
 
 function describeExit(code: ExitCode) {
-  return { code, meaning: EXIT_MEANINGS[code], advice: AFTER_EXIT[code] }
+  return { code, ...EXIT_CODES[code] }
 }
 
 function schemaFile(name: string): string {

@@ -124,6 +124,11 @@ export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCo
   return [...all].sort((one, other) => one - other)
 }
 
+/** The file in docs/schemas, without `.json`, that describes the document of `--json` about several domains, if it takes them. */
+export function listSchemaOf({ options = [], output }: CommandDefinition): string | undefined {
+  return options.some(({ flags }) => longFlag(flags) === '--from') ? `${output.schema}-list` : undefined
+}
+
 /** The formats that are made of fields; every command has them. */
 const FIELD_FORMATS: readonly string[] = FORMATS
 
@@ -185,6 +190,11 @@ export function intervalOption(own: Partial<OptionDefinition>): OptionDefinition
     parse: (text) => parseSeconds(text, '--interval'),
     ...own,
   }
+}
+
+/** "grows from 2 to 30": delays between polls, given in milliseconds, as the default of `--interval`. */
+export function growing({ first, max }: { readonly first: number; readonly max: number }): string {
+  return `grows from ${first / 1000} to ${max / 1000}`
 }
 
 /** `--timeout` of every command that waits, with its own default. */

@@ -3,20 +3,37 @@ import { FORMATS } from '../settings/settings.ts'
 import { NO_INPUT, PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
 import type { ArgumentDefinition, CommandDefinition, OptionDefinition } from './definition.ts'
 
-/** What the exit codes mean to a script. */
-export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
-  [Exit.done]: 'done',
-  [Exit.bug]: 'a bug, or an unexpected local failure',
-  [Exit.usage]: 'usage: bad flag, argument or value',
-  [Exit.notConfigured]: 'not configured: base URL or client id missing or unusable',
-  [Exit.notSignedIn]: 'not signed in, or the credential was refused or is unavailable',
-  [Exit.notFound]: 'not found',
-  [Exit.refused]: 'the service refused the request',
-  [Exit.unavailable]: 'network, timeout, rate limit, or an unexpected response',
-  [Exit.notYet]: 'not yet: record not visible, or still in progress at the timeout',
-  [Exit.negativeEnd]: 'ended unsuccessfully: blocked, expired, superseded, canceled or failed',
-  [Exit.interrupted]: 'interrupted',
-  [Exit.terminated]: 'terminated',
+/** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
+interface ExitMeaning {
+  readonly meaning: string
+  readonly advice: 'continue' | 'stop' | 'retry' | 'wait'
+}
+
+export const EXIT_CODES: Readonly<Record<ExitCode, ExitMeaning>> = {
+  [Exit.done]: { meaning: 'done', advice: 'continue' },
+  [Exit.bug]: { meaning: 'a bug, or an unexpected local failure', advice: 'stop' },
+  [Exit.usage]: { meaning: 'usage: bad flag, argument or value', advice: 'stop' },
+  [Exit.notConfigured]: {
+    meaning: 'not configured: base URL or client id missing or unusable',
+    advice: 'stop',
+  },
+  [Exit.notSignedIn]: {
+    meaning: 'not signed in, or the credential was refused or is unavailable',
+    advice: 'stop',
+  },
+  [Exit.notFound]: { meaning: 'not found', advice: 'stop' },
+  [Exit.refused]: { meaning: 'the service refused the request', advice: 'stop' },
+  [Exit.unavailable]: { meaning: 'network, timeout, rate limit, or an unexpected response', advice: 'retry' },
+  [Exit.notYet]: {
+    meaning: 'not yet: record not visible, or still in progress at the timeout',
+    advice: 'wait',
+  },
+  [Exit.negativeEnd]: {
+    meaning: 'ended unsuccessfully: blocked, expired, superseded, canceled or failed',
+    advice: 'stop',
+  },
+  [Exit.interrupted]: { meaning: 'interrupted', advice: 'stop' },
+  [Exit.terminated]: { meaning: 'terminated', advice: 'stop' },
 }
 
 /** Above the events of a command. */

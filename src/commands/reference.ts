@@ -1,4 +1,3 @@
-import { Exit, type ExitCode } from '../errors.ts'
 import type { FORMATS } from '../settings/settings.ts'
 import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
 
@@ -36,20 +35,4 @@ export const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>>
   jsonl: 'an object per line, as it arrives; of a command that waits, an event per line',
   csv: 'commas and quotation marks, as in RFC 4180',
   tsv: 'a header and a line per item, tab-separated',
-}
-
-/** What a script does after an exit code: `retry` the same command later, or `wait` and then repeat it. */
-export const AFTER_EXIT: Readonly<Record<ExitCode, 'continue' | 'stop' | 'retry' | 'wait'>> = {
-  [Exit.done]: 'continue',
-  [Exit.bug]: 'stop',
-  [Exit.usage]: 'stop',
-  [Exit.notConfigured]: 'stop',
-  [Exit.notSignedIn]: 'stop',
-  [Exit.notFound]: 'stop',
-  [Exit.refused]: 'stop',
-  [Exit.unavailable]: 'retry',
-  [Exit.notYet]: 'wait',
-  [Exit.negativeEnd]: 'stop',
-  [Exit.interrupted]: 'stop',
-  [Exit.terminated]: 'stop',
 }

@@ -70,17 +70,8 @@ export function secretFiles(
   }
   add(from.directory, namesIn(from.directory), 'secret.')
   for (const directory of from.fallbackDirectories)
-    add(directory, readableNames(directory), `secret.${from.profile}.`)
+    add(directory, namesIn(directory, 'skip'), `secret.${from.profile}.`)
   return found
-}
-
-/** A fallback directory rarely holds a secret, so one that can't be read is not an error. */
-function readableNames(directory: string): string[] {
-  try {
-    return namesIn(directory)
-  } catch {
-    return []
-  }
 }
 
 /** Every location of the secret and its copies, starting with where it belongs. @throws CliError `directory_unusable`, exit 1. */

@@ -45,13 +45,24 @@ export async function* waitForRecord(
     const nextInMs = isOver ? null : Math.min(delay, leftMs)
     yield { report, nextInMs, leftMs }
     if (nextInMs === null) return report
-    const next = clock.monotonic() + nextInMs
-    const until = intervalMs === undefined ? () => glance(report) : undefined
-    for (let left = nextInMs; left > 0; left = next - clock.monotonic()) {
-      await clock.sleep(until === undefined ? left : Math.min(GLANCE_MS, left), signal)
-      if (left > GLANCE_MS && (await until?.())) break
-    }
+    if (intervalMs === undefined) await pause(nextInMs, () => glance(report), effects)
+    else await clock.sleep(nextInMs, signal)
   }
+}
+
+/** Waits for this long, or until there is news. */
+async function pause(
+  ms: number,
+  hasNews: () => Promise<boolean>,
+  { clock, signal }: DnsEffects,
+): Promise<void> {
+  const end = clock.monotonic() + ms
+  const left = () => Math.max(0, end - clock.monotonic())
+  while (left() > GLANCE_MS) {
+    await clock.sleep(GLANCE_MS, signal)
+    if (await hasNews()) return
+  }
+  await clock.sleep(left(), signal)
 }
 
 /** How long one server may take to answer, in milliseconds: only servers that answered are asked. */

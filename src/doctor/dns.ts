@@ -20,7 +20,10 @@ const KNOWN_NAMES = [ROOT_QUESTION, { name: 'com', type: 'NS' }] as const
 
 type DnsContext = Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>
 
-/** Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a warning. */
+/**
+ * Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a
+ * warning.
+ */
 export async function examineResolvers(
   context: DnsContext,
   settings: Pick<Settings, 'resolvers'>,

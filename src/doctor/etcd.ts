@@ -14,7 +14,7 @@ function noMajority(): never {
   )
 }
 
-/** Which members of etcd answer, and whether the session can be read: majority, TLS, user, rights, and key. */
+/** Which members of etcd answer, and whether the session can be read: majority, TLS, user, permissions, and key. */
 export async function examineShared(
   check: string,
   context: SharedContext,
@@ -34,7 +34,9 @@ export async function examineShared(
         })
         .finally(() => over.abort()),
     ])
-    const silent = members.filter(({ version, problem: why }) => version === undefined && !isRights(why))
+    const silent = members.filter(
+      ({ version, problem: why }) => version === undefined && !lacksPermission(why),
+    )
     const diagnoses = silent.map(({ url, problem: why }) =>
       warning('etcd', `${url} doesn't answer: ${why}`, 'the session works as long as a majority answers'),
     )
@@ -51,7 +53,7 @@ export async function examineShared(
   }
 }
 
-/** Some versions tell their status only to users with more rights: they do answer. */
-function isRights(why: string | undefined): boolean {
+/** Some versions tell their status only to users with more permissions: they do answer. */
+function lacksPermission(why: string | undefined): boolean {
   return why !== undefined && /permission denied|user name is empty|invalid auth token/.test(why)
 }

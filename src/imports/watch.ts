@@ -4,8 +4,8 @@ import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
-/** Milliseconds between polls: an import changes faster than a claim. */
-const DELAYS = { first: 1000, max: 10_000 } as const
+/** As for a claim, in milliseconds; an import changes faster. */
+export const WATCH_DELAYS = { first: 1000, max: 10_000 } as const
 
 /** Characters of a status in a message: far more than a real one has. */
 const MAX_STATUS_LENGTH = 80
@@ -63,7 +63,7 @@ export async function* watchImport(
     import: seen,
   })
 
-  for await (const polled of poll(fetch, { ...times, delays: DELAYS }, context)) {
+  for await (const polled of poll(fetch, { ...times, delays: WATCH_DELAYS }, context)) {
     if (polled.kind === 'timeout') break
     if (polled.kind === 'failure') {
       const text = retryMessage(polled)

@@ -83,12 +83,31 @@ const VERIFIABLE = new Set(['pending', 'verified', 'blocked', 'completed'])
 /** In any other status, known or not, a claim can still proceed. */
 const OVER = new Set(['completed', 'expired', 'superseded', 'canceled', 'failed'])
 
+const STATUS = {
+  complete: 'completed',
+  verify: 'verified',
+  block: 'blocked',
+  fail: 'failed',
+  expire: 'expired',
+  supersede: 'superseded',
+  cancel: 'canceled',
+} as const
+
+function statusAfter(claim: Claim, scenario: ClaimScenario, now: number): string {
+  if (scenario.outcome === 'status') return scenario.status
+  if (scenario.outcome !== 'unblock') return STATUS[scenario.outcome]
+  if (claim.recordSeen) return 'verified'
+  return now < claim.expiresAt ? 'pending' : 'expired'
+}
+
 /** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
 export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: ClaimsOptions): Claims {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of a domain. */
   const byName = new Map<string, Claim>()
   const presets = new Map<string, ClaimScenario>()
+
+  const named = (key: string) => byDomainId.get(key) ?? byName.get(key)
 
   function later(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
     claim.cancelNext()
@@ -116,44 +135,20 @@ export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: Cla
     })
   }
 
-  function apply(claim: Claim, outcome: ClaimScenario): void {
+  function apply(claim: Claim, scenario: ClaimScenario): void {
+    const { outcome } = scenario
     claim.cancelNext()
-    claim.blockedReason = outcome.outcome === 'block' ? outcome.reason : null
-    claim.failureReason = outcome.outcome === 'fail' ? outcome.reason : null
-    switch (outcome.outcome) {
-      case 'complete':
-        claim.status = 'completed'
-        break
-      case 'verify':
-        claim.status = 'verified'
-        claim.recordSeen = true
-        runSteps(claim, clock.now(), [{ outcome: 'complete' }])
-        break
-      case 'block':
-        claim.status = 'blocked'
-        break
-      case 'unblock':
-        claim.status = claim.recordSeen ? 'verified' : clock.now() < claim.expiresAt ? 'pending' : 'expired'
-        if (claim.recordSeen) runSteps(claim, clock.now(), [{ outcome: 'complete' }])
-        else if (claim.status === 'pending' && claim.verifyAsked)
-          later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
-        break
-      case 'fail':
-        claim.status = 'failed'
-        break
-      case 'expire':
-        claim.status = 'expired'
-        break
-      case 'supersede':
-        claim.status = 'superseded'
-        break
-      case 'cancel':
-        claim.status = 'canceled'
-        break
-      case 'status':
-        claim.status = outcome.status
-        break
-    }
+    claim.blockedReason = outcome === 'block' ? scenario.reason : null
+    claim.failureReason = outcome === 'fail' ? scenario.reason : null
+    claim.status = statusAfter(claim, scenario, clock.now())
+    if (outcome === 'verify') claim.recordSeen = true
+    if (outcome === 'verify' || outcome === 'unblock') resume(claim)
+  }
+
+  function resume(claim: Claim): void {
+    if (claim.recordSeen) runSteps(claim, clock.now(), [{ outcome: 'complete' }])
+    else if (claim.status === 'pending' && claim.verifyAsked)
+      later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
   }
 
   function find(domainId: string): Claim {
@@ -212,7 +207,7 @@ export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: Cla
     },
     get: (domainId) => shown(find(domainId)),
     settle(key, outcome) {
-      const claim = byDomainId.get(key) ?? byName.get(key)
+      const claim = named(key)
       if (claim === undefined) {
         presets.set(key, outcome)
         return undefined
@@ -221,7 +216,7 @@ export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: Cla
       return shown(claim)
     },
     find(key) {
-      const claim = byDomainId.get(key) ?? byName.get(key)
+      const claim = named(key)
       return claim === undefined ? undefined : shown(claim)
     },
     list: () => [...byDomainId.values()].map(shown),

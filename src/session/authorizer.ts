@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import { readNewest } from '../credentials/secret-copies.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Authorizer, type Credential, isBearerToken } from '../service/authorizer.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -7,8 +6,8 @@ import { isShared } from '../settings/shared-store.ts'
 import { isThere } from '../storage/durable-file.ts'
 import { type AccessToken, isFresh, readAccessToken } from './access-token.ts'
 import { notSignedIn } from './messages.ts'
-import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
-import { type ApiKeyRecord, readRecord } from './record.ts'
+import { sessionPaths } from './paths.ts'
+import { readRecord } from './record.ts'
 import type { RefreshContext, RefreshSettings } from './refresh-task.ts'
 import { requireSameService } from './same-service.ts'
 
@@ -53,8 +52,8 @@ export function createAuthorizer(context: CredentialContext, settings: RefreshSe
 }
 
 /**
- * The hot path of scripts: an API key from the environment, or one read of one file. The code of a refresh is loaded
- * only for a refresh.
+ * The hot path of scripts: an API key from the environment, or one read of one file. The code of a refresh and
+ * of a stored key is loaded only for these.
  *
  * @throws CliError `api_key_unusable`, exit 4; as `renew`.
  */
@@ -75,7 +74,10 @@ export async function currentCredential(
   if (token === undefined && !isShared(settings)) {
     const record = await readRecord(paths)
     if (record === undefined) throw notSignedIn(settings)
-    if (record.kind === 'api_key') return storedKey(context, settings, paths, record)
+    if (record.kind === 'api_key') {
+      const { storedKey } = await import('./stored-key.ts')
+      return storedKey(context, settings, paths, record)
+    }
   }
   const { renew } = await import('./refresh.ts')
   const renewed = await renew(context, settings, {
@@ -113,23 +115,6 @@ export function environmentKey(context: Pick<Context, 'environment'>): Credentia
     )
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
-}
-
-/** The API key that `login --with-api-key` stored. */
-async function storedKey(
-  context: Pick<Context, 'keychain' | 'stdin' | 'stderr'>,
-  settings: Pick<Settings, 'baseUrl' | 'clientId' | 'profile'>,
-  paths: SessionPaths,
-  record: ApiKeyRecord,
-): Promise<Credential> {
-  requireSameService(record, settings)
-  const { value } = await readNewest(context, secretStorage(paths, record))
-  return {
-    kind: 'api_key',
-    value,
-    description: `the stored API key of profile ${record.profile}`,
-    store: record.store,
-  }
 }
 
 function asCredential(token: AccessToken, settings: Pick<Settings, 'profile'>): Credential {

@@ -10,10 +10,11 @@ import { dates, describeToken, type SessionDescription, STATE_BY_CODE, UNKNOWN }
 import { journalDirectory, type SessionContext, withGuard } from './guard.ts'
 import { fingerprint, isBeingSent, isJournaled, journaled, journaledAt } from './journal.ts'
 import { interrupted, mayHaveExpired, notSignedIn, sessionOver } from './messages.ts'
-import { type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
+import { type SessionPaths, sessionPaths } from './paths.ts'
 import { type OAuthRecord, readRecord, type SessionRecord } from './record.ts'
 import { hasExpired } from './refresh-token.ts'
 import { requireSameService } from './same-service.ts'
+import { secretStorage } from './secret-storage.ts'
 
 type DescribeContext = SessionContext & Pick<Context, 'environment' | 'http' | 'program' | 'stderr'>
 

@@ -6,8 +6,9 @@ import { ensurePrivateDirectory, namesIn } from '../storage/private-directory.ts
 import { note } from '../terminal/notices.ts'
 import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
-import { secretStorage, sessionPaths } from './paths.ts'
+import { sessionPaths } from './paths.ts'
 import { readOrMoveAway, type SessionRecord } from './record.ts'
+import { secretStorage } from './secret-storage.ts'
 import { readSuperseded, removeSuperseded } from './superseded.ts'
 
 export interface Forgotten {

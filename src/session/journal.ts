@@ -36,7 +36,7 @@ export function journaled(directory: string): ReadonlySet<string> {
  *
  * @returns the open entry, to be closed once the outcome is known; undefined if there is an entry already: another process
  *   is sending the token, or did.
- * @throws CliError `cannot_write`, exit 1. Even then there may be an entry: see `isJournaled`.
+ * @throws CliError `cannot_write`, exit 1. Even then there may be an entry, of this process: see `isJournaled`.
  */
 export function openJournal(
   directory: string,
@@ -44,8 +44,17 @@ export function openJournal(
   now: number,
   locks: FileLocks,
 ): number | undefined {
-  const text = journalFormat.text({ sentAt: now })
-  return createDurable(pathOf(directory, sha256), text, (fd) => void isFree(fd, locks))
+  const path = pathOf(directory, sha256)
+  let isOurs = false
+  try {
+    return createDurable(path, journalFormat.text({ sentAt: now }), (fd) => {
+      isOurs = true
+      isFree(fd, locks)
+    })
+  } catch (error) {
+    if (!isOurs && isThere(path)) return undefined
+    throw error
+  }
 }
 
 /**

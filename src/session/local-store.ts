@@ -6,8 +6,9 @@ import { readAccessToken } from './access-token.ts'
 import { type SessionContext, withGuard } from './guard.ts'
 import { LocalSession } from './local-session.ts'
 import { lockReplaced, notSignedIn } from './messages.ts'
-import { secretStorage, sessionPaths } from './paths.ts'
+import { sessionPaths } from './paths.ts'
 import { readRecord, type SessionRecord } from './record.ts'
+import { secretStorage } from './secret-storage.ts'
 import type { OpenSession, SessionStore } from './session-store.ts'
 
 /** The session in the profile's directory, with its secret there or in the keychain. */
@@ -19,6 +20,8 @@ export function localStore(
   return {
     // The lock can't be deleted more often than that by accident.
     tries: 5,
+    // Others wait for the lock.
+    refreshLimitMs: Number.POSITIVE_INFINITY,
     overtaken: () => lockReplaced(paths.profile, paths.lock),
     accessToken: () => readAccessToken(paths),
     async open<T>(

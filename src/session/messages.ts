@@ -77,7 +77,7 @@ export function sessionOver(record: SignIn): CliError {
   const why = {
     expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
-      'its refresh token had been used by a refresh whose answer was lost, so the service ended it',
+      'the service refused its refresh token (invalid_grant). It was sent before, in a refresh whose answer was lost: if the service took it then, the second use ended the session. Or it was revoked, or used elsewhere',
     refused: `the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere${
       ended && ended.at > expiryOf(ended.renewedAt) ? `, or it expired: ${lastRenewed(ended.renewedAt)}` : ''
     }`,
@@ -116,6 +116,16 @@ export function signedOutMeanwhile(session: SignedIn): CliError {
     Exit.notSignedIn,
     `profile ${session.profile} was signed out while this command renewed its session, so its new tokens are not used`,
     { hint: `to sign in again, run ${signInAgain(session)}` },
+  )
+}
+
+/** A session that this machine has used is no longer in the store of the fleet. */
+export function removedForAll(profile: string): CliError {
+  return new CliError(
+    'not_signed_in',
+    Exit.notSignedIn,
+    `profile ${profile} was signed out for every machine: somebody has removed its session from etcd`,
+    { hint: `to sign in again, for the whole fleet, run ${loginCommand({ profile })}` },
   )
 }
 

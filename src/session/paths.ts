@@ -1,8 +1,6 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { type SecretStorage, secretFile } from '../credentials/secret-copies.ts'
 import { parseProfileName } from '../settings/profiles.ts'
-import type { LocalStoreKind } from '../settings/table.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 
 /** The files of one profile's session: 0600, in directories of 0700. */
@@ -15,8 +13,6 @@ export interface SessionPaths {
   readonly accessToken: string
   /** The profile's keychain items, so that those of earlier sign-ins can be removed. */
   readonly superseded: string
-  /** What this machine knows about a session in etcd. */
-  readonly shared: string
   /** Locked while the files of the session change. */
   readonly lock: string
   /** Directories for a new refresh token that can't be stored in the profile's. */
@@ -32,24 +28,9 @@ export function sessionPaths(context: Pick<Context, 'directories'>, profile: str
     session: join(directory, 'session.json'),
     accessToken: join(directory, 'access-token.json'),
     superseded: join(directory, 'superseded.json'),
-    shared: join(directory, 'shared.json'),
     lock: join(directory, 'lock'),
     fallbackDirectories: [context.directories.state, context.directories.config],
   }
-}
-
-/** Where the secret of a sign-in belongs. A keychain item names the sign-in, because state directories share one keychain. */
-export function secretStorage(
-  { profile, directory, fallbackDirectories }: SessionPaths,
-  {
-    id: session,
-    issuer,
-    store,
-  }: { readonly id: string; readonly issuer: string | null; readonly store: LocalStoreKind },
-): SecretStorage {
-  const name =
-    store === 'keychain' ? `${profile} ${issuer ?? 'api-key'} ${session}` : secretFile(directory, session)
-  return { profile, session, location: { store, name }, directory, fallbackDirectories }
 }
 
 /** It has a directory for each profile that ever had a session. */

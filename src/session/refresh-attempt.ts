@@ -35,8 +35,10 @@ type AttemptResult =
  * @throws CliError if the refresh failed and waiting won't help.
  */
 export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> {
-  const { context, settings, options, session, seen } = attempt
+  const { context, options, store, session, seen } = attempt
   const { record, secret } = seen
+  const httpTimeoutMs = Math.min(attempt.settings.httpTimeoutMs, store.refreshLimitMs)
+  const settings = { ...attempt.settings, httpTimeoutMs }
   // Step 5.
   session.prepare()
   try {
@@ -121,6 +123,7 @@ async function settle(
     case 'retry_after': {
       const unused = journaled && (await withdraw(attempt, journaled, outcome.error))
       if (outcome.kind === 'not_consumed') throw outcome.error
+      if (unused === 'lost') return { kind: 'lost' }
       return { kind: 'again', afterMs: outcome.afterMs, error: outcome.error, seen: unused ?? seen }
     }
   }
@@ -130,21 +133,21 @@ async function settle(
  * Removes the journal entry of a token that is unused. An earlier use with no known outcome stays in the journal.
  *
  * @param error why the token is unused.
+ * @returns `lost`: somebody else may have used it since.
  * @throws CliError to report instead if the entry can't be removed.
  */
 async function withdraw(
   { session, seen }: RefreshAttempt,
   journaled: Snapshot,
   error: CliError,
-): Promise<Snapshot> {
+): Promise<Snapshot | 'lost'> {
   if (seen.journal !== undefined) return journaled
   try {
     const stored = await session.compareAndSwap(journaled, { ...journaled, journal: undefined })
-    if (stored !== 'lost') return stored.value
+    return stored === 'lost' ? stored : stored.value
   } catch (failure) {
     throw journalStays(seen.record.profile, error, failure)
   }
-  throw replacedMeanwhile(seen.record)
 }
 
 /**
@@ -220,7 +223,7 @@ async function endSession(
 ): Promise<CliError> {
   const { record, secret, token, journal } = seen
   const expired = hasExpired(record.id, secret, token, context.clock) === true
-  const cause = journal !== undefined ? 'interrupted' : expired ? 'expired' : 'refused'
+  const cause = expired ? 'expired' : journal !== undefined ? 'interrupted' : 'refused'
   const at = context.clock.now()
   const ended = {
     ...record,

@@ -15,7 +15,7 @@ import { requireApiKey } from './api-key.ts'
 import { forgetSession } from './forget.ts'
 import { lockDeadline, type SessionContext } from './guard.ts'
 import { removeJournals } from './journal.ts'
-import { ensureProfileDirectory, type SessionPaths, secretStorage, sessionPaths } from './paths.ts'
+import { ensureProfileDirectory, type SessionPaths, sessionPaths } from './paths.ts'
 import {
   type ApiKeyRecord,
   newSessionId,
@@ -25,6 +25,7 @@ import {
   type SignIn,
   writeRecord,
 } from './record.ts'
+import { secretStorage } from './secret-storage.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
 type SessionSettings = Pick<Settings, 'profile' | 'chosen' | 'httpTimeoutMs' | 'quiet' | 'colorOption'>

@@ -74,6 +74,8 @@ export interface SessionStore {
     usable: (record: SessionRecord | SignIn | undefined) => void,
     work: (session: OpenSession) => Promise<T | typeof STILL_HELD>,
   ): Promise<T>
+  /** Milliseconds that the answer to a refresh may take: others must not give it up for interrupted meanwhile. */
+  readonly refreshLimitMs: number
   /** How often the work is begun again if another process keeps getting ahead of it. */
   readonly tries: number
   /** The error after that. */

@@ -24,7 +24,8 @@ interface GivenOption {
 
 /**
  * Adds to each command that a text suggests the settings that were given as options, such as `--profile ci`, so that it
- * continues with the same session, ledger and name servers, and a sign-in with the same scopes. Everything that suggests a command is printed through this.
+ * continues with the same session, ledger and name servers, and a sign-in with the same scopes. Everything that suggests a
+ * command is printed through this.
  *
  * An option that the command has already, or that means nothing to it, isn't added. Nor is a value that the setting refuses: it
  * may be anything, such as an address with a password.

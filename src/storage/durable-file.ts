@@ -108,9 +108,8 @@ export function createDurable(path: string, text: string, onOpen?: (fd: number) 
     syncDirectory(dirname(path))
     return fd
   } catch (error) {
-    if (fd !== undefined) closeQuietly(fd)
     if (codeOf(error) === 'EEXIST') return undefined
-    removeQuietly(path)
+    if (fd !== undefined) abandon(fd, path)
     throw cannotWrite(path, error)
   }
 }
@@ -201,9 +200,15 @@ function createFile(path: string, text: string, onOpen?: (fd: number) => void): 
     fsyncSync(fd)
     return fd
   } catch (error) {
-    closeQuietly(fd)
+    abandon(fd, path)
     throw error
   }
+}
+
+/** Closes and removes a file that this process created, and only that one: another may have taken its place. Never throws. */
+function abandon(fd: number, path: string): void {
+  if (isAt(fd, path)) removeQuietly(path)
+  closeQuietly(fd)
 }
 
 function writeAll(fd: number, text: string): void {

@@ -153,20 +153,26 @@ export const sharedSessionFormat = file(
   }),
 )
 
-/** `shared.json`: the newest session that this machine has seen in etcd. */
+/** `shared.….json`: the newest session that this machine has seen at one key of one cluster of etcd. */
 export const sharedMemoryFormat = file(
   1,
-  object({ session: text, generation: number, cluster: text, revision: text }),
+  object({ session: sessionId, generation: number, revision: text }),
   2,
 )
 
-/** `pending.….json`: a session, encrypted, that could not be put into etcd. */
+/**
+ * `pending.….json`: a session, encrypted, that could not be put into etcd. The rest says, without the key, whether it is still
+ * of use, and is authenticated with it.
+ */
 export const pendingFormat = file(
   1,
   object({
     key: text,
-    /** The id of the cluster that it is for; null in a file that doesn't say. */
-    cluster: nullable(text),
+    /** The id of the cluster that it is for. */
+    cluster: text,
+    session: sessionId,
+    /** Of the refresh token in it. */
+    generation: number,
     /** The journal entry that it settles. */
     writer: text,
     /** The revision that the entry was written over. */

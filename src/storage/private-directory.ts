@@ -69,13 +69,14 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
 /**
  * The names in a directory; none if it doesn't exist.
  *
+ * @param unreadable `skip` for one of several directories that rarely hold what is looked for.
  * @throws CliError `directory_unusable`, exit 1.
  */
-export function namesIn(directory: string): string[] {
+export function namesIn(directory: string, unreadable: 'throw' | 'skip' = 'throw'): string[] {
   try {
     return readdirSync(directory)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
+    if (codeOf(error) === 'ENOENT' || unreadable === 'skip') return []
     throw directoryUnusable(directory, `it cannot be read (${reason(error)})`, error)
   }
 }

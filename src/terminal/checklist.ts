@@ -28,8 +28,10 @@ const FRAME_MS = 120
 const WARNING = 'warning:'
 
 /**
- * A checklist on stderr, with a text next to the step in progress, which is read again whenever the list is drawn. On a terminal it is redrawn in place by the spinner; elsewhere, and if the terminal can't move
- * its cursor, it is plain lines, each written once, without that text.
+ * A checklist on stderr. On a terminal it is redrawn in place by the spinner; elsewhere, and if the terminal can't move its
+ * cursor, it is plain lines, each written once.
+ *
+ * @param progress the text next to the step in progress, read whenever the list is drawn; plain lines don't have it
  */
 export async function createChecklist(
   items: readonly ChecklistItem[],

@@ -5,7 +5,8 @@ export type ColorLevel = 0 | 1 | 2 | 3
 
 /**
  * Whether and how to color what is written to `output`; only decided here. `--no-color` beats `FORCE_COLOR`, which beats
- * `NO_COLOR` (https://no-color.org), as https://force-color.org and Node itself have it. Otherwise a terminal gets color unless `TERM` is `dumb`.
+ * `NO_COLOR` (https://no-color.org), as https://force-color.org and Node itself have it. Otherwise a terminal gets color
+ * unless `TERM` is `dumb`.
  */
 export function colorLevel(
   environment: Pick<Context['environment'], 'forceColor' | 'noColor' | 'term' | 'colorterm'>,

@@ -88,8 +88,8 @@ const PASTED = /^\(?(?:mailclaim |https?:)/
 const INDENT = '  '
 
 /**
- * The lines of a text, each wrapped at words, but never inside a command or an address: what doesn't fit beside other words gets a
- * line of its own, which can be copied. What is indented is a line already.
+ * The lines of a text, each wrapped at words, but never inside a command or an address: what doesn't fit beside other words
+ * gets a line of its own, which can be copied. What is indented is a line already.
  */
 export async function fitted(text: string, width?: number): Promise<string> {
   const lines: string[] = []

@@ -18,7 +18,8 @@ function pagerCommand(context: Context, settings: Settings): string | undefined 
 
 /**
  * Runs work whose standard output a pager shows, from its first line on, if a person at a terminal reads it. Messages wait
- * until the pager has ended, and nothing is asked meanwhile. To quit it ends the work; Ctrl-C ends the work and leaves the pager with what it has.
+ * until the pager has ended, and nothing is asked meanwhile. Quitting the pager ends the work; Ctrl-C ends the work and leaves
+ * the pager with what it has.
  *
  * @throws OutputClosedError if the person quit before the work was done, which ends the program quietly
  */

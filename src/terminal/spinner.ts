@@ -20,7 +20,7 @@ export async function startSpinner(
   return { spinner: spinner.start(), stream }
 }
 
-/** Our stderr as the kind of stream that the spinner draws on (ECMA-48: CUU, ED). */
+/** Our stderr as the kind of stream that the spinner draws on (ECMA-48: CUU, EL). */
 function asStream(output: Output): NodeJS.WritableStream {
   let drawn = ''
   const write = (text: string) => {
@@ -43,7 +43,8 @@ function asStream(output: Output): NodeJS.WritableStream {
         (sum, line) => sum + Math.max(1, Math.ceil(widthOf(line) / stream.columns)),
         0,
       )
-      write(`\r${rows > 1 ? `\x1b[${rows - 1}A` : ''}\x1b[J`)
+      // Row by row: tmux keeps in its history what is erased from the top of the screen to its end.
+      write(`\r\x1b[K${'\x1b[A\x1b[K'.repeat(rows - 1)}`)
       drawn = ''
     },
     clearLine() {},

@@ -10,13 +10,21 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { forgetClaims, keyOf, knownDomains, readLedger, recordClaim } from '../../src/claims/ledger.ts'
+import { describe, expect, it, vi } from 'vitest'
+import * as ledger from '../../src/claims/ledger.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const claim = (name: string, domain_id: string, more: object = {}) =>
   ({ object: 'domain_claim', name, domain_id, status: 'pending', ...more }) as DomainClaim
+
+/** The ledger as another process has it, which hasn't read anything yet. */
+async function anotherProcess(): Promise<Ledger> {
+  vi.resetModules()
+  return import('../../src/claims/ledger.ts')
+}
+
+type Ledger = typeof import('../../src/claims/ledger.ts')
 
 async function createLedger(baseUrl?: string) {
   const context = createFakeContext()
@@ -24,12 +32,7 @@ async function createLedger(baseUrl?: string) {
   const directory = join(context.directories.state, 'claims', 'default')
   const damaged: string[] = []
   const onDamaged = async (error: Error) => void damaged.push(error.message)
-  return {
-    context,
-    settings,
-    directory,
-    damaged,
-    index: join(directory, 'index'),
+  const within = ({ forgetClaims, keyOf, knownDomains, readLedger, recordClaim }: Ledger) => ({
     record: async (...claims: DomainClaim[]) => {
       for (const each of claims) expect(await recordClaim(each, context, settings)).toBe(true)
     },
@@ -40,7 +43,25 @@ async function createLedger(baseUrl?: string) {
       (await knownDomains(prefix, most, context, settings)).map(([name]) => name),
     forget: async (about: string) =>
       forgetClaims((await readLedger(context, settings, onDamaged, about)).map(keyOf), context, settings),
+  })
+  const index = join(directory, 'index')
+  return {
+    ...within(ledger),
+    context,
+    directory,
+    damaged,
+    index,
+    within,
+    months: () => readdirSync(index).filter((name) => name.endsWith('.tsv')),
   }
+}
+
+/** What all of these begin with. */
+function sharedBy(names: readonly string[]): string {
+  const [first = ''] = names
+  let length = first.length
+  while (!names.every((name) => name.startsWith(first.slice(0, length)))) length--
+  return first.slice(0, length)
 }
 
 /** Damages the file of every claim, so that opening it is noticed. */
@@ -94,10 +115,10 @@ describe('finding a claim in a large ledger', () => {
   })
 
   it('a line that was cut off and one of a claim that was never written do no harm', async () => {
-    const { record, ids, domains, index } = await createLedger()
+    const { record, ids, domains, index, months } = await createLedger()
     await record(claim('one.example', 'd1'))
     await ids('one.example')
-    const [month = ''] = readdirSync(index).filter((name) => name.endsWith('.tsv'))
+    const [month = ''] = months()
     const text = readFileSync(join(index, month), 'utf8').trim()
     const other = `${'0'.repeat(32)}${text.slice(32).replace('one.', 'two.')}`
     appendFileSync(join(index, month), `${other}\n${other.slice(0, -4)}`)
@@ -123,12 +144,11 @@ describe('finding a claim in a large ledger', () => {
   })
 
   it('a past month is removed once all of its claims are forgotten', async () => {
-    const { context, record, ids, forget, index } = await createLedger()
+    const { context, record, ids, forget, index, months } = await createLedger()
     await record(claim('one.example', 'd1'), claim('two.example', 'd2'))
     context.clock.advance(40 * 24 * 3600 * 1000)
     await record(claim('three.example', 'd3'))
     await ids('three.example')
-    const months = () => readdirSync(index).filter((name) => name.endsWith('.tsv'))
     await forget('one.example')
     expect(months()).toEqual(['2026-11.tsv', '2026-12.tsv'])
     await forget('two.example')
@@ -149,19 +169,90 @@ describe('finding a claim in a large ledger', () => {
   })
 })
 
+describe('a process that asks for many domains', () => {
+  it('reads each line of the index once', async () => {
+    const { record, ids, index, months } = await createLedger()
+    for (let at = 0; at < 20; at++) await record(claim(`n${at}.example`, `d${at}`))
+    expect(await ids('n0.example')).toEqual(['d0'])
+    const path = join(index, months()[0] ?? '')
+    writeFileSync(path, ' '.repeat(statSync(path).size), { flag: 'r+' })
+    for (let at = 0; at < 20; at++) expect(await ids(`n${at}.example`)).toEqual([`d${at}`])
+    expect(await ids('other.example')).toEqual([])
+  })
+
+  it.each([1, 20])('finds what another one has added, after %i questions', async (questions) => {
+    const { record, ids, domains, within } = await createLedger()
+    const other = within(await anotherProcess())
+    await record(claim('one.example', 'd1'))
+    for (let at = 0; at < questions; at++) expect(await ids('one.example')).toEqual(['d1'])
+    await other.record(claim('two.example', 'd2'), claim('one.example', 'd3'))
+    expect(await ids('two.example')).toEqual(['d2'])
+    expect((await ids('one.example')).sort()).toEqual(['d1', 'd3'])
+    expect(await domains('t')).toEqual(['two.example'])
+    expect(await other.ids('one.example')).toHaveLength(2)
+  })
+
+  it('finds a claim whose line was half written when it looked', async () => {
+    const { record, ids, index, months } = await createLedger()
+    await record(claim('one.example', 'd1'), claim('two.example', 'd2'))
+    const path = join(index, months()[0] ?? '')
+    const text = readFileSync(path, 'latin1')
+    const half = text.indexOf('two.')
+    writeFileSync(path, text.slice(0, half))
+    expect(await ids('one.example')).toEqual(['d1'])
+    appendFileSync(path, text.slice(half))
+    expect(await ids('two.example')).toEqual(['d2'])
+  })
+
+  it('reads an index again that something has replaced', async () => {
+    const { record, ids, index, months } = await createLedger()
+    await record(claim('one.example', 'd1'), claim('two.example', 'd2'))
+    expect(await ids('one.example')).toEqual(['d1'])
+    const path = join(index, months()[0] ?? '')
+    const text = readFileSync(path, 'latin1')
+    writeFileSync(`${path}.new`, `${text.replaceAll('"one.', '"won.')}${text.replaceAll('"two.', '"own.')}`)
+    renameSync(`${path}.new`, path)
+    expect(await ids('one.example')).toEqual(['d1'])
+    renameSync(path, `${path}.old`)
+    expect(await ids('one.example')).toEqual([])
+  })
+
+  it('leaves to others what it found, if the index is gone', async () => {
+    const { record, ids, index, within } = await createLedger()
+    await record(claim('one.example', 'd1'))
+    expect(await ids('one.example')).toEqual(['d1'])
+    rmSync(index, { recursive: true })
+    expect(await ids('one.example')).toEqual(['d1'])
+    expect(await within(await anotherProcess()).ids('one.example')).toEqual(['d1'])
+  })
+})
+
 describe('the domains that a shell completes', () => {
+  it('of any number of domains, the ones that are offered begin with no more than what all share', async () => {
+    const label = fc.stringMatching(/^[ab]{1,4}$/)
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(label, { minLength: 1, maxLength: 8 }), async (labels) => {
+        const { record, domains, forget } = await createLedger()
+        for (const one of [...labels, 'b-forgotten']) await record(claim(`${one}.example`, one))
+        await forget('b-forgotten')
+        for (const prefix of ['', 'a', 'b', 'ab']) {
+          const all = labels.map((one) => `${one}.example`).filter((name) => name.startsWith(prefix))
+          const offered = await domains(prefix, 2)
+          expect(all).toEqual(expect.arrayContaining(offered))
+          expect(offered.slice(0, 2)).toEqual(all.slice(-2).reverse())
+          expect(sharedBy(offered)).toBe(sharedBy(all))
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+
   it('of too many domains there are the newest, and those that keep the common beginning right', async () => {
     const { record, domains } = await createLedger()
     const names = ['b1', 'a', 'c', 'b2', 'b3', 'b4'].map((name) => `x${name}.example`)
     for (const name of names) await record(claim(name, name))
-    expect(await domains('x', 3)).toEqual([
-      'xb4.example',
-      'xb3.example',
-      'xb2.example',
-      'xa.example',
-      'xc.example',
-    ])
-    expect(await domains('xb', 3)).toEqual(['xb4.example', 'xb3.example', 'xb2.example', 'xb1.example'])
+    expect(await domains('x', 3)).toEqual(['xb4.example', 'xb3.example', 'xb2.example', 'xa.example'])
+    expect(await domains('xb', 3)).toEqual(['xb4.example', 'xb3.example', 'xb2.example'])
   })
 
   it('a hundred domains and more are offered without opening their claims', async () => {
@@ -186,12 +277,16 @@ describe('whatever happens to a ledger', () => {
     fc.record({ kind: fc.constant('list' as const) }),
   )
 
-  it('its claims are found by id, by name, by the beginning of a name, and in a list', async () => {
+  it('its claims are found by id, by name, by the beginning of a name, and in a list, by any process', async () => {
+    const other = await anotherProcess()
+    const steps = fc.array(fc.tuple(operation, fc.boolean()), { maxLength: 12 })
     await fc.assert(
-      fc.asyncProperty(fc.array(operation, { maxLength: 12 }), async (operations) => {
-        const { context, record, ids, domains, forget, index } = await createLedger()
+      fc.asyncProperty(steps, fc.boolean(), async (operations, looker) => {
+        const { context, index, within } = await createLedger()
+        const processes = [within(ledger), within(other)] as const
         const expected = new Map<string, string>()
-        for (const each of operations) {
+        for (const [each, second] of operations) {
+          const { record, ids, forget } = processes[second ? 1 : 0]
           if (each.kind === 'record') {
             // The service never changes the name of a claim.
             const known = expected.get(each.id) ?? each.name
@@ -209,6 +304,7 @@ describe('whatever happens to a ledger', () => {
             appendFileSync(join(index, '2026-11.tsv'), line.slice(0, each.length))
           }
         }
+        const { ids, domains } = processes[looker ? 1 : 0]
         const names = new Set(expected.values())
         for (const one of ['a.example', 'ab.example', 'b.example', 'xn--bcher-kva.example']) {
           if (expected.has(one)) continue

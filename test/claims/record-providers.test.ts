@@ -47,12 +47,13 @@ const values = fc.oneof(
   fc.constantFrom('@/etc/passwd', 'prefix=@/etc/passwd', '--subscription=evil', `p=${'x'.repeat(600)}`),
 )
 
+const ZONE = { zone: 'example.com', isOneOfSeveral: false }
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
 
 /** The snippet, or undefined if the provider's tool can't take the value. */
 function snippetOf(provider: ProviderName, value: string): string | undefined {
   try {
-    return providerSnippet(provider, { ...record, value }, 'example.com')
+    return providerSnippet(provider, { ...record, value }, ZONE)
   } catch (error) {
     expect(error).toMatchObject({ code: 'value_unusable', exit: 7 })
     expect(provider).toBe('azure-dns')
@@ -278,7 +279,7 @@ describe.each(PROVIDER_NAMES.filter(replacesRecordSet))('a snippet for %s', (pro
     () => {
       fc.assert(
         fc.property(before, ({ value, existing, after, ttl }) => {
-          const snippet = providerSnippet(provider, { ...record, value }, 'example.com', existing)
+          const snippet = providerSnippet(provider, { ...record, value }, ZONE, existing)
           expect(harmfulIn(snippet)).toEqual([])
           expect(read?.(snippet)).toEqual({ values: after, ttl })
         }),
@@ -289,7 +290,7 @@ describe.each(PROVIDER_NAMES.filter(replacesRecordSet))('a snippet for %s', (pro
 
   test('says which values it has', () => {
     const snippet = (...existing: Parameters<typeof providerSnippet>[3][]) =>
-      providerSnippet(provider, record, 'example.com', ...existing)
+      providerSnippet(provider, record, ZONE, ...existing)
     expect(snippet()).toContain('other')
     expect(snippet({ values: [], ttl: null })).toContain('Keeps the TXT records that were in DNS')
   })
@@ -298,7 +299,7 @@ describe.each(PROVIDER_NAMES.filter(replacesRecordSet))('a snippet for %s', (pro
 test('gcloud creates a record set only if DNS has none, and updates it otherwise', () => {
   const spf = Buffer.from('v=spf1 -all')
   const verb = (existing?: Parameters<typeof providerSnippet>[3]) =>
-    /record-sets (\w+)/.exec(providerSnippet('google-cloud-dns', record, 'example.com', existing))?.[1]
+    /record-sets (\w+)/.exec(providerSnippet('google-cloud-dns', record, ZONE, existing))?.[1]
   expect(verb()).toBe('create')
   expect(verb({ values: [], ttl: null })).toBe('create')
   expect(verb({ values: [{ bytes: spf, strings: [spf] }], ttl: 60 })).toBe('update')
@@ -309,13 +310,50 @@ test.each([
   ['prefix=\u001b[2J', 'cannot be typed'],
   ['prefix=\u202e', 'reorders the line'],
 ])('the value %j is refused for az: it %s', (value) => {
-  expect(() => providerSnippet('azure-dns', { ...record, value }, 'example.com')).toThrow(
+  expect(() => providerSnippet('azure-dns', { ...record, value }, ZONE)).toThrow(
     expect.objectContaining({ code: 'value_unusable', exit: 7 }),
   )
 })
 
 test('a value whose token begins with "@" reaches az, which looks for no file after a second "="', () => {
-  expect(
-    providerSnippet('azure-dns', { ...record, value: 'prefix=@~/.ssh/id_rsa' }, 'example.com'),
-  ).toContain(`--value='prefix=@~/.ssh/id_rsa'`)
+  expect(providerSnippet('azure-dns', { ...record, value: 'prefix=@~/.ssh/id_rsa' }, ZONE)).toContain(
+    `--value='prefix=@~/.ssh/id_rsa'`,
+  )
+})
+
+const label = fc
+  .array(fc.constantFrom('a', 'b', '1', '-'), { minLength: 1, maxLength: 5 })
+  .map((characters) => characters.join(''))
+  .filter((text) => /^[^-](?:.*[^-])?$/.test(text))
+const zoneName = fc.array(label, { minLength: 1, maxLength: 3 }).map((labels) => labels.join('.'))
+
+test('snippets of several zones identify each zone at its provider by a variable of its own', () => {
+  const variable = (provider: ProviderName, zone: string) =>
+    /\$((?:CLOUDFLARE_ZONE|MANAGED)\w+)/.exec(
+      providerSnippet(provider, { ...record, name: zone }, { zone, isOneOfSeveral: true }),
+    )?.[1]
+  expect(variable('cloudflare', 'a-b.com')).toBe('CLOUDFLARE_ZONE_ID_A__B_COM')
+  fc.assert(
+    fc.property(zoneName, zoneName, (one, other) => {
+      for (const provider of ['cloudflare', 'google-cloud-dns'] as const)
+        expect(variable(provider, one) === variable(provider, other)).toBe(one === other)
+    }),
+  )
+})
+
+test('Terraform resources of several names, or of several runs, have different names', () => {
+  const resource = (name: string) =>
+    /"dns_txt_record_set" "([\w-]+)"/.exec(providerSnippet('terraform', { ...record, name }, ZONE))?.[1]
+  expect(resource('a-b.com')).toBe('domain_claim_a-b_com')
+  fc.assert(
+    fc.property(zoneName, zoneName, (one, other) => {
+      expect(resource(one) === resource(other)).toBe(one === other)
+    }),
+  )
+})
+
+test('of several changes for Route 53 each is a line', () => {
+  const several = providerSnippet('route53', record, { ...ZONE, isOneOfSeveral: true })
+  expect(several).not.toContain('\n')
+  expect(JSON.parse(several)).toEqual(JSON.parse(providerSnippet('route53', record, ZONE)))
 })

@@ -4,6 +4,7 @@ import { octal, quoteValue, recordOf, splitValue, type TxtRecord, zoneLine } fro
 import { PROVIDER_NAMES, providerSnippet } from '../../src/claims/record-providers.ts'
 
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
+const ZONE = { zone: 'example.com', isOneOfSeveral: false }
 const long = `prefix=${'0123456789'.repeat(50)}`
 
 /** Parses the strings of a zone file, as a DNS server does (RFC 1035 section 5.1). */
@@ -89,20 +90,20 @@ test('the zone file line has the TTL and the quoted value', () => {
 
 describe('snippets', () => {
   test.each(PROVIDER_NAMES)('the snippet for %s adds the record', (provider) => {
-    expect(providerSnippet(provider, record, 'example.com')).toMatchSnapshot()
+    expect(providerSnippet(provider, record, ZONE)).toMatchSnapshot()
   })
 
   test.each(PROVIDER_NAMES.filter((provider) => provider !== 'azure-dns'))(
     'the snippet for %s splits a value of more than 255 bytes into two strings',
     (provider) => {
-      const snippet = providerSnippet(provider, { ...record, value: long }, 'example.com')
+      const snippet = providerSnippet(provider, { ...record, value: long }, ZONE)
       expect(snippet).toContain(long.slice(0, 255))
       expect(snippet).not.toContain(long.slice(0, 256))
     },
   )
 
   test('the Route 53 batch is JSON with the quoted value', () => {
-    const batch = JSON.parse(providerSnippet('route53', { ...record, value: 'a"b' }, 'example.com'))
+    const batch = JSON.parse(providerSnippet('route53', { ...record, value: 'a"b' }, ZONE))
     expect(batch.Changes[0].ResourceRecordSet).toMatchObject({
       Name: 'app.example.com.',
       TTL: 300,
@@ -111,14 +112,12 @@ describe('snippets', () => {
   })
 
   test('the snippets for Azure and Terraform contain the relative name', () => {
-    expect(providerSnippet('azure-dns', record, 'example.com')).toContain('--record-set-name=app ')
-    expect(providerSnippet('azure-dns', { ...record, name: 'example.com' }, 'example.com')).toContain(
+    expect(providerSnippet('azure-dns', record, ZONE)).toContain('--record-set-name=app ')
+    expect(providerSnippet('azure-dns', { ...record, name: 'example.com' }, ZONE)).toContain(
       '--record-set-name=@ ',
     )
-    expect(providerSnippet('terraform', record, 'example.com')).toContain('name = "app"')
-    expect(providerSnippet('terraform', { ...record, name: 'example.com' }, 'example.com')).not.toContain(
-      'name =',
-    )
+    expect(providerSnippet('terraform', record, ZONE)).toContain('name = "app"')
+    expect(providerSnippet('terraform', { ...record, name: 'example.com' }, ZONE)).not.toContain('name =')
   })
 })
 

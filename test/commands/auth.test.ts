@@ -438,6 +438,18 @@ describe('logout', () => {
   )
 })
 
+describe('auth rekey', () => {
+  it('auth rekey fails if the profile keeps its session elsewhere, so that no script takes an old key for replaced', async () => {
+    const { exit, stdout, stderr } = await mailclaim(await signedIn(), 'auth', 'rekey', '--json')
+    expect({ exit, stdout }).toEqual({ exit: 3, stdout: '' })
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: 'store_not_configured',
+      message: expect.stringContaining('profile default'),
+      hint: expect.stringContaining('MAILCLAIM_STORE=etcd'),
+    })
+  })
+})
+
 describe('auth list and auth switch', () => {
   it('auth list shows the profiles that are signed in, and auth switch chooses the current one', async () => {
     const world = await signedIn()

@@ -21,6 +21,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../../src/c
 import { CliError } from '../../src/errors.ts'
 import { FORMATS } from '../../src/settings/settings.ts'
 import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
+import { createMemoryEtcd } from '../etcd/memory-etcd.ts'
 import {
   createFakeClock,
   createFakeContext,
@@ -49,6 +50,8 @@ interface RunOptions {
   /** Someone who has never used the program. */
   stranger?: true
   interrupted?: true
+  /** Where the session is, if it isn't in a file. */
+  etcd?: ReturnType<typeof createMemoryEtcd>
 }
 
 const BASE = 'http://127.0.0.1:1'
@@ -93,10 +96,11 @@ async function createRunner(): Promise<(words: readonly string[], options?: RunO
   }
   for (const home of Object.values(homes)) mkdirSync(home, { mode: 0o700 })
   let files: readonly Entry[] | undefined
+  const etcd = createMemoryEtcd()
 
   async function type(words: readonly string[], options: RunOptions = {}): Promise<Ran> {
     const home = options.stranger ? homes.stranger : homes.own
-    const context = createPerson(home, options)
+    const context = createPerson(home, words[1] === 'rekey' ? { ...options, etcd } : options)
     // The sandbox runs until someone ends it.
     const stdout: FakeOutput = {
       ...context.stdout,
@@ -115,14 +119,16 @@ async function createRunner(): Promise<(words: readonly string[], options?: RunO
     return { words, code, stdout: printed(context.stdout), stderr: printed(context.stderr) }
   }
 
-  for (const words of [
-    ['login', '--quiet'],
-    ['claims', 'create', 'example.com', '--quiet'],
-    ['config', 'set', 'http-timeout', '20', '--quiet'],
-  ]) {
-    const { code, stderr } = await type(words)
+  for (const [words, options] of [
+    [['login', '--quiet'], { stranger: true, etcd }],
+    [['login', '--quiet']],
+    [['claims', 'create', 'example.com', '--quiet']],
+    [['config', 'set', 'http-timeout', '20', '--quiet']],
+  ] as const) {
+    const { code, stderr } = await type(words, options)
     expect(code, stderr).toBe(0)
   }
+  restore(homes.stranger, [])
   files = readEntries(homes.own)
   return type
 }
@@ -153,22 +159,25 @@ function restore(home: string, entries: readonly Entry[]): void {
   }
 }
 
-function createPerson(
-  home: string,
-  { terminal, respond = createFakeService(), interrupted }: RunOptions,
-): FakeContext {
+function createPerson(home: string, { terminal, respond, interrupted, etcd }: RunOptions): FakeContext {
   const clock = createPatientClock()
+  const service = createFakeService()
+  const shared = { store: 'etcd', store_url: 'https://etcd.example:2379' }
   const context = createFakeContext({
     home,
     clock,
-    respond,
+    respond: respond ?? ((request) => etcd?.(request) ?? service(request)),
     programs: { run: async () => ({ kind: 'exited', code: 0 }) },
     dns: createFakeDns(
       smallWorld(() => ['prefix=token']),
       clock,
     ),
     environment: {
-      settings: { base_url: BASE, client_id: 'client-1', store: 'file', resolver: '192.0.2.53' },
+      settings: {
+        ...{ base_url: BASE, client_id: 'client-1', store: 'file', resolver: '192.0.2.53' },
+        ...(etcd && shared),
+      },
+      storeKey: Buffer.alloc(32, 7).toString('base64'),
     },
     ...(terminal && { terminal }),
   })

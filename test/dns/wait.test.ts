@@ -1,24 +1,27 @@
 import { describe, expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
 import { createFakeClock } from '../fake-context.ts'
-import { AA, createFakeDns, smallWorld } from './fake-dns.ts'
+import { AA, type Asked, createFakeDns, type FakeReply, smallWorld } from './fake-dns.ts'
 
 const resolver = { address: '192.0.2.53', port: 53 }
+const request = {
+  name: 'example.com',
+  expected: 'prefix=token',
+  resolvers: [resolver],
+  authoritativePort: 53,
+  publicResolvers: false,
+}
+
+function fakeEffects(respond: (asked: Asked) => FakeReply, clock = createFakeClock()) {
+  const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
+  return { clock, dns: createFakeDns(respond, clock), random, signal: new AbortController().signal }
+}
 
 /** Waits for a record that appears after some time. */
 async function waiting(appearsAfterMs: number, timeoutMs: number, intervalMs?: number) {
   const clock = createFakeClock()
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
-  const dns = createFakeDns(smallWorld(txt), clock)
-  const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
-  const effects = { clock, dns, random, signal: new AbortController().signal }
-  const request = {
-    name: 'example.com',
-    expected: 'prefix=token',
-    resolvers: [resolver],
-    authoritativePort: 53,
-    publicResolvers: false,
-  }
+  const effects = fakeEffects(smallWorld(txt), clock)
   const delays: (number | null)[] = []
   const checks = waitForRecord(request, timeoutMs, effects, intervalMs)
   let next = await checks.next()
@@ -26,7 +29,7 @@ async function waiting(appearsAfterMs: number, timeoutMs: number, intervalMs?: n
     delays.push(next.value.nextInMs)
     next = await checks.next()
   }
-  return { report: next.value, delays, asked: dns.asked, clock }
+  return { report: next.value, delays, asked: effects.dns.asked, clock }
 }
 
 describe('waiting for a record', () => {
@@ -59,25 +62,15 @@ describe('waiting for a record', () => {
   })
 
   test('an alias, which leads elsewhere, is not taken for news', async () => {
-    const clock = createFakeClock()
     const world = smallWorld(() => [])
-    const dns = createFakeDns((asked) => {
+    const effects = fakeEffects((asked) => {
       if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
         return {
           flags: AA,
           answers: [{ name: 'example.com', type: 'CNAME', ttl: 60, data: 'x.example.com' }],
         }
       return world(asked)
-    }, clock)
-    const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
-    const effects = { clock, dns, random, signal: new AbortController().signal }
-    const request = {
-      name: 'example.com',
-      expected: 'prefix=token',
-      resolvers: [resolver],
-      authoritativePort: 53,
-      publicResolvers: false,
-    }
+    })
     let checks = 0
     for await (const _ of waitForRecord(request, 35_000, effects)) checks++
     expect(checks).toBe(4)

@@ -327,6 +327,15 @@ describe('an interrupted session', () => {
     expect((await describeSession(world.context, world.settings)).state).toBe('ended')
   })
 
+  it('an interrupted session whose refresh token has expired since is over for that reason', async () => {
+    const world = await interruptedWorld({ kind: 'reset' })
+    const seconds = 61 * 24 * 3600
+    world.context.clock.advance(seconds * 1000)
+    const body = JSON.stringify({ advance_seconds: seconds })
+    await fetch(new URL('/_sandbox/clock', world.base), { method: 'POST', body })
+    expect(await messageOf(() => retry(world))).toContain('more than 60 days ago')
+  })
+
   it('an interrupted session stays interrupted if a retry is refused before the token is checked', async () => {
     const world = await interruptedWorld({ kind: 'drop' })
     await world.fault(oauthError(401, 'invalid_client'))

@@ -3,10 +3,10 @@ import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readNewest } from '../../src/credentials/secret-copies.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
-import { secretStorage } from '../../src/session/paths.ts'
 import { type OAuthRecord, readRecord } from '../../src/session/record.ts'
 import { renew } from '../../src/session/refresh.ts'
-import { createSandboxSession, filesOf } from './sandbox-session.ts'
+import { secretStorage } from '../../src/session/secret-storage.ts'
+import { createSandboxSession, filesOf, withEffects } from './sandbox-session.ts'
 
 describe('a session', () => {
   it('a session is stored in files that only their owner can read, with no secret in its record', async () => {
@@ -28,6 +28,21 @@ describe('a session', () => {
     context.clock.advance(2_000)
     expect((await currentCredential(context, settings)).value).not.toBe(first.value)
     expect(await counts()).toMatchObject({ refreshes: 1, reuse_detections: 0, grants_revoked: 0 })
+  })
+
+  it('a refresh waits for its answer as long as --http-timeout says, because others wait for the lock', async () => {
+    const { signIn, context, settings } = await createSandboxSession()
+    await signIn()
+    const { http } = context
+    const limits: number[] = []
+    const send: typeof http.send = (request) => {
+      limits.push(request.timeoutMs)
+      return http.send(request)
+    }
+    const watched = withEffects(context, { http: { ...http, send } })
+    await renew(watched, { ...settings, httpTimeoutMs: 600_000 }, { reason: 'asked' })
+    await renew(watched, { ...settings, httpTimeoutMs: 1_000 }, { reason: 'asked' })
+    expect(limits).toEqual([600_000, 30_000])
   })
 
   it('a session survives many refreshes, one generation at a time, which leave its record as the login wrote it', async () => {

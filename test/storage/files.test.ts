@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
+import fs, {
   chmodSync,
   chownSync,
   closeSync,
@@ -9,15 +9,18 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { openJournal } from '../../src/session/journal.ts'
 import {
   createDurable,
   moveDurable,
@@ -27,6 +30,7 @@ import {
   writeDurable,
 } from '../../src/storage/durable-file.ts'
 import { readJson } from '../../src/storage/json-file.ts'
+import type { FileLocks } from '../../src/storage/lock.ts'
 import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
 import { needs } from '../requirements.ts'
 
@@ -330,6 +334,37 @@ describe.runIf(needs('posix'))('a file that is created once', () => {
     expect(createDurable(path, '2')).toBeUndefined()
     expect(readFileSync(path, 'utf8')).toBe('1')
     expect(mode(path)).toBe('600')
+  })
+
+  it('a file that another process put in its place meanwhile is left alone if the rest fails', () => {
+    const path = join(newDirectory(), 'a.json')
+    const replace = () => {
+      rmSync(path)
+      writeFileSync(path, 'of another process')
+    }
+    const unwritable = undefined as unknown as string
+    expect(() => createDurable(path, unwritable, replace)).toThrow('cannot be written')
+    expect(readFileSync(path, 'utf8')).toBe('of another process')
+  })
+
+  it('an entry of the journal that another process created while the system had no file descriptor left stays, and nothing is sent', () => {
+    const directory = newDirectory()
+    const entry = join(directory, `journal.${'a'.repeat(64)}.json`)
+    const { openSync } = fs
+    fs.openSync = ((path, ...options) => {
+      if (path !== entry) return openSync(path, ...options)
+      writeFileSync(`${entry}.new`, 'of another process')
+      renameSync(`${entry}.new`, entry)
+      throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
+    }) as typeof openSync
+    syncBuiltinESMExports()
+    onTestFinished(() => {
+      fs.openSync = openSync
+      syncBuiltinESMExports()
+    })
+    const locks = { tryLock: () => true } as unknown as FileLocks
+    expect(openJournal(directory, 'a'.repeat(64), 0, locks)).toBeUndefined()
+    expect(readFileSync(entry, 'utf8')).toBe('of another process')
   })
 
   it('a file that can be created once is not created through a link', () => {

@@ -13,6 +13,7 @@ interface Described {
   readonly command: string
   readonly schema: string
   readonly line_schema: string
+  readonly list_schema: string | null
   readonly arguments: readonly { readonly name: string }[]
   readonly options: readonly { readonly name: string }[]
 }
@@ -50,13 +51,18 @@ async function sample(world: ServedWorld, name: string): Promise<string[]> {
 }
 
 /** Checks all that a command printed in a format against its schemas. @returns what it printed on stdout, parsed. */
-function expectDescribed(command: Described, format: ProgramFormat, ended: Ended): unknown[] {
+function expectDescribed(
+  command: Described,
+  format: ProgramFormat,
+  ended: Ended,
+  documentSchema = command.schema,
+): unknown[] {
   const where = `${command.command} ${ended.stdout}\n${ended.stderr}`
   // A sign-in prints lines in both formats.
   const isDocument = format === 'json' && command.command !== 'login'
   const texts = isDocument ? [ended.stdout] : ended.stdout.split('\n')
   const printed = texts.filter((text) => text !== '').map((text): unknown => JSON.parse(text))
-  const file = isDocument ? command.schema : command.line_schema
+  const file = isDocument ? documentSchema : command.line_schema
   expect(
     printed.flatMap((value) => schemas.problems(file, value)),
     where,
@@ -213,6 +219,47 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     } finally {
       await world.control('DELETE', 'faults')
     }
+  })
+
+  describe('several domains, done and not', () => {
+    test.each([
+      'claim',
+      ...['create', 'record', 'publish', 'check', 'verify', 'watch'].map((word) => `claims ${word}`),
+    ])('mailclaim %s', async (name) => {
+      const world = withKey()
+      const command = find(name)
+      // One that is done or can be, one with a mistake, one that is refused, and one without a claim.
+      await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
+      await publish(world, 'done.example')
+      await publish(world, 'mistaken.example', { mistake: 'quotes' })
+      const domains = ['done.example', 'mistaken.example', 'own.example', 'unknown.example', 'not a name']
+      const takes = (option: string) => command.options.some((one) => one.name === option)
+      const more = [
+        ...(takes('--timeout') && !takes('--wait') ? ['--timeout', '1'] : []),
+        ...(name === 'claims publish' ? ['--with', 'true'] : []),
+      ]
+      const run = async (format: ProgramFormat) => {
+        const ended = await world.run([...name.split(' '), ...domains, ...more, '--format', format])
+        expect(ended.code, ended.stderr).toBeGreaterThan(0)
+        return expectDescribed(command, format, ended, command.list_schema ?? '')
+      }
+      const [document] = (await run('json')) as { data: object[] }[]
+      expect(document?.data).toHaveLength(4)
+      const failed = document?.data.filter((item) => 'error' in item).length
+      const lines = (await run('jsonl')) as object[]
+      expect(failed).toBeGreaterThan(0)
+      expect(lines.filter((line) => 'error' in line)).toHaveLength(failed ?? 0)
+    })
+
+    test('a list without any usable line', async () => {
+      const world = withKey()
+      const command = find('claims check')
+      const ended = await world.run(['claims', 'check', 'not a name', 'nor this', '--json'])
+      expect(ended.code).toBe(2)
+      expect(expectDescribed(command, 'json', ended, command.list_schema ?? '')).toEqual([
+        { object: 'list', has_more: false, data: [] },
+      ])
+    })
   })
 
   test('the settings of every type, profiles in every state, and a setup with problems', async () => {

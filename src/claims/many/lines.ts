@@ -30,15 +30,18 @@ export async function* readLines(
     if (isTooLong) return { kind: 'unreadable', number, why: `the line is longer than ${MAX_LINE} bytes` }
     if (number === 1 && (bytes[0] === 0xff || bytes[0] === 0xfe) && (bytes[1] === 0xfe || bytes[1] === 0xff))
       throw usageError('--from: the list is in UTF-16', 'save it as UTF-8')
-    if (bytes.includes(0))
+    if (bytes.includes(0)) {
+      // So is the first line of a spreadsheet or an archive; anywhere else it's only this line.
+      if (number > 1) return { kind: 'unreadable', number, why: 'the line has a zero byte' }
       throw usageError(
-        '--from: the list is not a text',
+        "--from: the list isn't text",
         'give a list with a domain on each line, CSV, or JSON lines',
       )
+    }
     try {
       return { kind: 'text', number, text: decoder.decode(bytes).replace(/\r$/, '') }
     } catch {
-      return { kind: 'unreadable', number, why: 'the line is not UTF-8' }
+      return { kind: 'unreadable', number, why: "the line isn't UTF-8" }
     }
   }
   for await (const chunk of stream) {

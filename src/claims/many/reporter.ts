@@ -62,8 +62,8 @@ export async function createReporter(
 ): Promise<Reporter> {
   const { stdout } = context
   const isDocument = settings.format === 'markdown' || settings.format === 'html'
-  const isForPeople = settings.format === 'table' && stdout.isTTY
-  const hasRows = !isDocument && report.isText !== true && (!isForPeople || report.rowsForPeople)
+  const forPeople = isForPeople(context, settings)
+  const hasRows = !isDocument && report.isText !== true && (!forPeople || report.rowsForPeople)
   const { columns } = report
   const rows = createListWriter({ context, settings, columns, nothing: 'no domains', isOneByOne: true })
   const envelope = { object: 'list', has_more: false, data: [] }
@@ -93,37 +93,13 @@ export async function createReporter(
     stopHeartbeat()
   }
 
-  async function summarize(isCut: boolean): Promise<void> {
-    if (isCut && tally.done + tally.steps.size + tally.problems === 0) return
-    if (isDocument) {
-      const facts = { at: context.clock.now(), version: context.program.version, command: report.command }
-      if (settings.format === 'html') {
-        const { renderRunHtml } = await import('./report-html.ts')
-        return stdout.write(renderRunHtml(tally, facts))
-      }
-      const { renderRunMarkdown } = await import('./report-markdown.ts')
-      return stdout.write(renderRunMarkdown(tally, facts))
-    }
-    if (!isForPeople) return note(summaryLines(tally).join('\n'), context, settings)
-    const [{ TableRenderer }, rendering] = await Promise.all([
-      import('../../terminal/table.ts'),
-      renderContext(context, settings),
-    ])
-    const causes =
-      rendering.width < NARROW
-        ? causeBlocks(tally, rendering)
-        : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
-    const start = report.rowsForPeople && tally.done > 0 ? '\n' : ''
-    await stdout.write(`${start}${headline(tally)}\n${causes === '' ? '' : `\n${causes}\n`}`)
-  }
-
   return {
     async done(domain, done) {
       tally.add(domain, done)
       const { text, warning } = done
       if (report.isText && text !== undefined) await write(() => stdout.write(text))
       // People read in the summary what went wrong.
-      if (hasRows && !(isForPeople && done.error !== undefined)) {
+      if (hasRows && !(forPeople && done.error !== undefined)) {
         const item = done.error === undefined ? done.item : { ...done.item, ...done.error.toJSON() }
         await write(() =>
           rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: false }),
@@ -146,8 +122,42 @@ export async function createReporter(
       stopMoving()
       // An unfinished JSON document must not be taken for a complete one.
       if (hasRows && !(isCut && settings.format === 'json')) await rows.end(false)
-      await summarize(isCut)
+      if (!isCut || tally.done + tally.steps.size + tally.problems > 0)
+        await summarize(report, tally, context, settings)
     },
     abandon: stopMoving,
   }
+}
+
+async function summarize(
+  { command, rowsForPeople }: Report,
+  tally: RunTally,
+  context: Context,
+  settings: Settings,
+): Promise<void> {
+  const { stdout } = context
+  const facts = { at: context.clock.now(), version: context.program.version, command }
+  if (settings.format === 'html') {
+    const { renderRunHtml } = await import('./report-html.ts')
+    return stdout.write(renderRunHtml(tally, facts))
+  }
+  if (settings.format === 'markdown') {
+    const { renderRunMarkdown } = await import('./report-markdown.ts')
+    return stdout.write(renderRunMarkdown(tally, facts))
+  }
+  if (!isForPeople(context, settings)) return note(summaryLines(tally).join('\n'), context, settings)
+  const [{ TableRenderer }, rendering] = await Promise.all([
+    import('../../terminal/table.ts'),
+    renderContext(context, settings),
+  ])
+  const causes =
+    rendering.width < NARROW
+      ? causeBlocks(tally, rendering)
+      : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
+  const start = rowsForPeople && tally.done > 0 ? '\n' : ''
+  await stdout.write(`${start}${headline(tally)}\n${causes === '' ? '' : `\n${causes}\n`}`)
+}
+
+function isForPeople({ stdout }: Pick<Context, 'stdout'>, { format }: Pick<Settings, 'format'>): boolean {
+  return format === 'table' && stdout.isTTY
 }

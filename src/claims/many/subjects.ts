@@ -242,7 +242,7 @@ function subjectOf(fields: ReadonlyMap<string, unknown>, { columns, takesIds }: 
 function textOf(given: unknown, name: string): string {
   if (given === undefined || given === null) return ''
   if (typeof given === 'boolean') return String(given)
-  if (typeof given !== 'string') throw usageError(`"${name}" is not a text`)
+  if (typeof given !== 'string') throw usageError(`"${name}" isn't a string`)
   return given.trim()
 }
 

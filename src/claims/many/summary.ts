@@ -51,11 +51,21 @@ export function headline(tally: Tally): string {
 /** The table of causes for people. */
 export const CAUSE_COLUMNS: readonly Column[] = [
   { field: 'count', title: 'Domains', kind: 'number', value: (cause) => (cause as CauseCount).count },
-  { field: 'title', title: 'Cause', paint: (_value, palette) => palette.strong },
-  { field: 'host', title: 'DNS host' },
+  {
+    field: 'title',
+    title: 'Cause',
+    // A column of its own would leave no room for the names of domains at 80 columns.
+    value: (cause) => causeText(cause as CauseCount),
+    paint: (_value, palette) => palette.strong,
+  },
   { field: 'fix', title: 'Fix', value: (cause) => firstLine((cause as CauseCount).fix) },
   { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, 2) },
 ]
+
+/** "record missing at ns*.example-dns.net" */
+function causeText({ title, host }: CauseCount): string {
+  return host === undefined ? title : `${title} at ${host}`
+}
 
 /** "and 998 more": the domains of a cause beyond those that are named; undefined if there are none. */
 export function restText({ names, count }: CauseCount, named = names.length): string | undefined {

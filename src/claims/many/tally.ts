@@ -1,6 +1,6 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
-import { type CliError, Exit, type ExitCode } from '../../errors.ts'
+import { type CliError, EXIT_ORDER, Exit, type ExitCode } from '../../errors.ts'
 import { generalize, type Particulars } from './general-text.ts'
 
 /** How the work on one domain ended. */
@@ -82,18 +82,6 @@ export interface Tally {
   causes(): readonly CauseCount[]
 }
 
-/** The most severe first: what a person has to know before everything else. */
-const SEVERITY: readonly ExitCode[] = [
-  Exit.bug,
-  Exit.notSignedIn,
-  Exit.notConfigured,
-  Exit.unavailable,
-  Exit.refused,
-  Exit.notFound,
-  Exit.negativeEnd,
-  Exit.notYet,
-  Exit.usage,
-]
 const MAX_CAUSES = 500
 const MAX_NAMES = 100
 const MAX_NEEDY = 3
@@ -168,8 +156,7 @@ export class RunTally implements Tally {
   }
 
   #raise(exit: ExitCode): void {
-    const rank = (code: ExitCode) => (SEVERITY.includes(code) ? SEVERITY.indexOf(code) : SEVERITY.length)
-    if (this.exit === Exit.done || rank(exit) < rank(this.exit)) this.exit = exit
+    this.exit = EXIT_ORDER.find((code) => code === exit || code === this.exit) ?? exit
   }
 }
 

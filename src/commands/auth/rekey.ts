@@ -1,11 +1,11 @@
 import { keyName } from '../../credentials/etcd/sealed.ts'
-import { Exit } from '../../errors.ts'
+import { CliError, Exit } from '../../errors.ts'
 import { notSignedIn } from '../../session/messages.ts'
 import { sealAgain } from '../../session/shared/replace.ts'
 import { SharedVault } from '../../session/shared/vault.ts'
 import { isShared } from '../../settings/shared-store.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { note, warn } from '../../terminal/notices.ts'
+import { note } from '../../terminal/notices.ts'
 import { writeOutcome } from '../../terminal/output.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
 
@@ -21,12 +21,18 @@ once, and remove the old one.`,
   },
   output: ownOutput(COLUMNS, { schema: 'rekey' }),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
+  account: 'signed_in',
   async run(_input, context, settings) {
     const profile = settings.profile.value
     if (!isShared(settings)) {
-      const what = `the session of profile ${profile} is not in etcd, so there is nothing to encrypt`
-      await warn(what, context, settings)
-      return writeOutcome(context, settings, { profile, key_id: null }, COLUMNS)
+      throw new CliError(
+        'store_not_configured',
+        Exit.notConfigured,
+        `profile ${profile} doesn't keep its session in etcd, so there is nothing to encrypt again`,
+        {
+          hint: 'choose the profile that does with --profile, or set MAILCLAIM_STORE=etcd and MAILCLAIM_STORE_URL',
+        },
+      )
     }
     const vault = new SharedVault(context, settings)
     if (!(await sealAgain(vault))) throw notSignedIn(settings)

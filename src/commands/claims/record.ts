@@ -3,6 +3,7 @@ import { asArgument, endOf } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
+  type ExistingTxtSet,
   PROVIDER_NAMES,
   type ProviderName,
   providerSnippet,
@@ -92,7 +93,7 @@ record any more. "mailclaim claims get" still shows it. A blocked claim can go o
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
-    const text = await textOf(claim, options, context, settings)
+    const text = await textOf(claim, options, false, context, settings)
     if (text !== undefined) return context.stdout.write(text)
     if (settings.format === 'value') return context.stdout.write(`${printable(record.value)}\n`)
     if (settings.format !== 'table') return writeObject(context, settings, own, COLUMNS)
@@ -154,7 +155,7 @@ async function recordMany(
             ? 'applying this may delete the other TXT values at these names, such as SPF: add them first'
             : undefined,
         }
-        const text = await textOf(claim, options, context, settings)
+        const text = await textOf(claim, options, true, context, settings)
         if (text !== undefined) return { ...done, text }
         if (settings.format !== 'table') return done
         const place = await findPlace(recordOf(claim).name, context, settings)
@@ -170,45 +171,53 @@ async function recordMany(
 async function textOf(
   claim: DomainClaim,
   options: Flags,
+  isOneOfSeveral: boolean,
   context: Context,
   settings: Settings,
 ): Promise<string | undefined> {
   const record = recordOf(claim)
   const given = options.zone === undefined ? undefined : parseZone(options.zone, record)
   if (options.provider === undefined) return settings.format === 'zone' ? `${zoneLine(record)}\n` : undefined
-  const write =
-    replacesRecordSet(options.provider) && !options.onlyNew ? snippetWithExistingValues : snippetWithoutLookup
-  return `${await write(options.provider, claim, given, context, settings)}\n`
-}
-
-/** @throws CliError `zone_unknown`, exit 7 */
-async function snippetWithoutLookup(
-  provider: ProviderName,
-  claim: DomainClaim,
-  given: string | undefined,
-  context: Context,
-  settings: Settings,
-): Promise<string> {
-  const record = recordOf(claim)
-  const place = await findPlace(record.name, context, settings, given)
-  if (place === undefined) throw zoneUnknown(record)
-  if (replacesRecordSet(provider))
+  const { provider, onlyNew } = options
+  const replaces = replacesRecordSet(provider)
+  const find = replaces && !onlyNew ? zoneWithValues : zoneAlone
+  const { zone, existing } = await find(claim, given, context, settings)
+  if (replaces && existing === undefined)
     await warn(
       `applying this may delete the other TXT values at ${record.name}, such as SPF: add them first`,
       context,
       settings,
     )
-  return providerSnippet(provider, record, place.zone)
+  return `${providerSnippet(provider, record, { zone, isOneOfSeveral }, existing)}\n`
 }
 
-/** @throws CliError `values_unknown`, exit 8; `usage`, exit 2, for another zone than in DNS */
-async function snippetWithExistingValues(
-  provider: ProviderName,
+interface FoundZone {
+  /** The zone that contains the record's name. */
+  readonly zone: string
+  /** What is at that name; undefined if nobody looked. */
+  readonly existing: ExistingTxtSet | undefined
+}
+
+/** @throws CliError `zone_unknown`, exit 7 */
+async function zoneAlone(
   claim: DomainClaim,
   given: string | undefined,
   context: Context,
   settings: Settings,
-): Promise<string> {
+): Promise<FoundZone> {
+  const record = recordOf(claim)
+  const place = await findPlace(record.name, context, settings, given)
+  if (place === undefined) throw zoneUnknown(record)
+  return { zone: place.zone, existing: undefined }
+}
+
+/** @throws CliError `values_unknown`, exit 8; `usage`, exit 2, for another zone than in DNS */
+async function zoneWithValues(
+  claim: DomainClaim,
+  given: string | undefined,
+  context: Context,
+  settings: Settings,
+): Promise<FoundZone> {
   const record = recordOf(claim)
   const seen = await queryTxtSet(record, context, settings)
   if (seen.kind === 'unseen') throw valuesUnknown(claim, seen.reason, given ?? seen.zone)
@@ -218,7 +227,7 @@ async function snippetWithExistingValues(
       `--zone: ${JSON.stringify(given)} is not the zone of ${record.name}: in DNS, it is in ${seen.zone}`,
       'leave --zone out; or to print the new value alone, for the zone that you named, add --only-new',
     )
-  return providerSnippet(provider, record, seen.zone, seen)
+  return { zone: seen.zone, existing: seen }
 }
 
 function queryTxtSet({ name }: TxtRecord, context: Context, settings: Settings): Promise<TxtSet> {

@@ -5,7 +5,7 @@ import { claimProgress, doneClaim } from '../../claims/many/done-claim.ts'
 import type { ManyWork, OneRun } from '../../claims/many/run-many.ts'
 import { type Done, VERIFYING } from '../../claims/many/tally.ts'
 import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
-import { WATCH_EVENTS } from '../../claims/watch.ts'
+import { WATCH_DELAYS, WATCH_EVENTS } from '../../claims/watch.ts'
 import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
@@ -13,6 +13,7 @@ import {
   CLAIM_ARGUMENTS,
   defineCommand,
   eventFields,
+  growing,
   intervalOption,
   type OptionDefinition,
   type OutputDefinition,
@@ -29,7 +30,7 @@ export interface WatchFlags extends ManyFlags {
 
 /** The options of `claims watch`; `claims verify --wait` takes them too. */
 export const WATCH_OPTIONS: readonly OptionDefinition[] = [
-  intervalOption({ default: 'grows from 2 to 30' }),
+  intervalOption({ default: growing(WATCH_DELAYS) }),
   timeoutOption({ default: 'when the claim expires' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ]

@@ -21,30 +21,36 @@ export async function seal(text: string, place: string, [key]: SealingKeys): Pro
 /**
  * Decrypts what `seal` made for this place.
  *
+ * @param what names it in messages.
  * @throws CliError `store_key_wrong` or `store_value_unusable`, exit 4.
  */
-export async function unseal(sealed: string, place: string, keys: SealingKeys): Promise<string> {
+export async function unseal(
+  sealed: string,
+  place: string,
+  keys: SealingKeys,
+  what = inEtcd(place),
+): Promise<string> {
   const header = headerOf(sealed)
-  if (header?.enc !== 'A256GCM') throw unusable(place, 'it is not what mailclaim has written there')
+  if (header?.enc !== 'A256GCM') throw unusable(what, 'it is not what mailclaim has written there')
   const key = keys.find((candidate) => keyName(candidate) === header.kid)
   if (key === undefined) {
     throw new CliError(
       'store_key_wrong',
       Exit.notSignedIn,
-      `the session in etcd (${place}) is encrypted with another key: ${String(header.kid)}, not ${keys.map(keyName).join(' or ')}`,
+      `${what} is encrypted with another key: ${String(header.kid)}, not ${keys.map(keyName).join(' or ')}`,
       {
         hint: 'check MAILCLAIM_STORE_KEY or the file of --store-key-file; if the key was rotated, add the new one',
       },
     )
   }
   if (header['place'] !== place)
-    throw unusable(place, `it was moved here from ${JSON.stringify(header['place'])}`)
+    throw unusable(what, `it was moved here from ${JSON.stringify(header['place'])}`)
   try {
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
     const { plaintext } = await compactDecrypt(sealed, key, options)
     return Buffer.from(plaintext).toString('utf8')
   } catch {
-    throw unusable(place, 'it was changed after mailclaim had written it')
+    throw unusable(what, 'it was changed after mailclaim had written it')
   }
 }
 
@@ -61,12 +67,15 @@ export function keyName(key: Uint8Array): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 16)
 }
 
+/** Names the value at a key in messages. */
+export const inEtcd = (key: string) => `the session in etcd (${key})`
+
 /** The value must not be used, whatever it says. */
-export function unusable(place: string, why: string): CliError {
+export function unusable(what: string, why: string): CliError {
   return new CliError(
     'store_value_unusable',
     Exit.notSignedIn,
-    `the session in etcd (${place}) is not used: ${why}. Nothing was sent`,
+    `${what} is not used: ${why}. Nothing was sent`,
     { hint: 'find out who can write to that key, then sign in again for the whole fleet: mailclaim login' },
   )
 }

@@ -24,7 +24,7 @@ export function aliasCause(observations: ZoneObservations): Finding | undefined 
     end: alias.end,
     values: decodeValues(alias.values),
   }
-  if (expected !== null && phrases.dname === undefined && targetsValue(expected, target))
+  if (expected !== null && phrases.dname === undefined && isValueAsName(expected, target))
     return cnameInsteadOfTxt({ name, zone, expected }, name, target)
   const plain = expected === null ? 'TXT records' : 'the TXT record'
   const record = expected === null ? plain : text`${plain} ${quote(expected)}`
@@ -124,10 +124,14 @@ export function aliasUnknown(observations: ZoneObservations, targets: readonly s
   }
 }
 
-/** Whether the target of an alias is the TXT value, perhaps with the domain appended. The target is in lowercase. */
-export function targetsValue(expected: string, target: string): boolean {
+/**
+ * Whether a name, such as the target of an alias, is the TXT value or its part after the first `=`, perhaps with the domain
+ * appended. The name is in lowercase.
+ */
+export function isValueAsName(expected: string, name: string): boolean {
   const value = expected.toLowerCase()
-  return value.length >= 8 && (target === value || target.startsWith(`${value}.`))
+  const token = value.slice(value.indexOf('=') + 1)
+  return [value, token].some((part) => part.length >= 8 && (name === part || name.startsWith(`${part}.`)))
 }
 
 /** The right value in a record of the wrong type. */

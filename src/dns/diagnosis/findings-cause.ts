@@ -21,7 +21,7 @@ import {
   aliasUnknown,
   cnameBesideRecord,
   cnameInsteadOfTxt,
-  targetsValue,
+  isValueAsName,
 } from './findings-alias.ts'
 import { isSplitDelegation, zoneNotDelegated } from './findings-delegation.ts'
 import {
@@ -117,7 +117,7 @@ function recordCause(
   if (split !== undefined && isAbsent) return prefixAsHost(observations, split)
   const asHost = probes?.misplaced.find((place) => valueAsHost(expected, place, probes))
   if (asHost !== undefined && isAbsent) return hostForValue(observations, asHost)
-  const alias = probes?.misplaced.find((place) => targetsValue(expected, place.alias ?? ''))
+  const alias = probes?.misplaced.find((place) => isValueAsName(expected, place.alias ?? ''))
   if (alias?.alias !== undefined && isAbsent) return cnameInsteadOfTxt(observations, alias.name, alias.alias)
   const registry = best === undefined ? registryFinding(observations) : undefined
   if (registry !== undefined) return registry

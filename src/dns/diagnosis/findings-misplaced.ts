@@ -3,6 +3,7 @@ import type { MisplacedRecord, Observations, ProbeResult } from '../observation/
 import { relativeName } from '../wire/name.ts'
 import { hasText, haveSameValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
+import { isValueAsName } from './findings-alias.ts'
 import { quote, text, unquoted } from './text.ts'
 
 /** The right value at the wrong name. */
@@ -71,9 +72,7 @@ export function splitAtEquals(expected: string, place: MisplacedRecord): boolean
 
 /** Whether the value, or the part after its first `=`, was entered as the host, and no wildcard made the record there. */
 export function valueAsHost(expected: string, place: MisplacedRecord, probes: ProbeResult): boolean {
-  const value = expected.toLowerCase()
-  const token = value.slice(value.indexOf('=') + 1)
-  if (![value, token].some((host) => host.length >= 8 && place.name.startsWith(`${host}.`))) return false
+  if (!isValueAsName(expected, place.name)) return false
   const wildcards = [
     { alias: probes.wildcardAlias, values: probes.wildcard },
     ...probes.misplaced.filter(({ how }) => how === 'wildcard'),

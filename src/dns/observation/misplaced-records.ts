@@ -1,7 +1,6 @@
-import type { Random } from '../../context.ts'
 import type { ResolutionContext } from '../resolution/resolution-context.ts'
 import { ask } from '../wire/exchange.ts'
-import { isAskable, isWithin } from '../wire/name.ts'
+import { isAskable, isWithin, randomLabel } from '../wire/name.ts'
 import { hasText, haveSameValues, readTxt } from '../wire/txt-answer.ts'
 import type { Misplacement, Observation, ProbeResult } from './observations.ts'
 
@@ -153,8 +152,4 @@ function txtReader({ server }: Observation, context: ResolutionContext) {
     const reply = await ask(server, { name, type: 'TXT' }, { deadline }, context.effects)
     return reply.kind === 'answer' && reply.message.aa ? readTxt(reply.message, name) : undefined
   }
-}
-
-function randomLabel(random: Random): string {
-  return `mc-${Buffer.from(random.bytes(8)).toString('hex')}`
 }

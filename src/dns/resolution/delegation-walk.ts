@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
 import { ask } from '../wire/exchange.ts'
 import { type Message, type Soa, soaOf } from '../wire/message.ts'
-import { ancestors, isWithin } from '../wire/name.ts'
+import { ancestors, isAskable, isWithin, randomLabel } from '../wire/name.ts'
 import { type Delegation, delegationFrom, referralFrom } from './delegation.ts'
 import { askServersForHost, LEVEL_MS, uniqueAddresses } from './host-addresses.ts'
 import { bestOf, firstDefined } from './race.ts'
@@ -118,6 +118,8 @@ export async function walkDelegations(
     if (isFromAbove(soa, delegation.zone))
       return { kind: 'located', delegation, soa: undefined, parent, verified: false }
     const zone = soa !== undefined && isWithin(name, soa.zone) ? soa.zone : delegation.zone
+    if (zone !== delegation.zone && (await servesAnyZone(delegation.zone, server, context)))
+      return { kind: 'located', delegation, soa: undefined, parent, verified: true }
     if (!isAlias && message.rcode === 'NXDOMAIN' && isAboveDomains(zone) && name !== zone)
       return { kind: 'no-domain', domain: registeredDomain(name, zone), saidBy: zone, soa }
     // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
@@ -217,6 +219,19 @@ async function askAnyOf(
     isDenial(answer) || isAnswerFromAbove(answer) || isBare(answer) ? 1 : 0
   const best = await bestOf([...glued, ...lookups], rankOf, effects)
   return best ?? (hasAnswers ? 'dead-end' : undefined)
+}
+
+/** Whether a server claims every name below a domain to be a zone of its own, as those of parked domains do. */
+async function servesAnyZone(
+  domain: string,
+  server: DnsAddress,
+  context: ResolutionContext,
+): Promise<boolean> {
+  const name = `${randomLabel(context.effects.random)}.${domain}`
+  if (isAboveDomains(domain) || !isAskable(name)) return false
+  const deadline = Math.min(context.deadline, context.effects.clock.monotonic() + LEVEL_MS)
+  const reply = await ask(server, { name, type: 'SOA' }, { deadline }, context.effects)
+  return reply.kind === 'answer' && soaOf(reply.message)?.zone === name
 }
 
 /**

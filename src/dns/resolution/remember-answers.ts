@@ -6,7 +6,14 @@ import {
   type DnsNetwork,
   DnsTransportError,
 } from '../../context.ts'
-import { decodeAnswer, type Message, type Question, type QuestionType, soaOf } from '../wire/message.ts'
+import {
+  type DecodedQuery,
+  decodeAnswer,
+  decodeQuestion,
+  type Message,
+  type QuestionType,
+  soaOf,
+} from '../wire/message.ts'
 import { isAskable, isWithin } from '../wire/name.ts'
 import { isRegistry } from './registry.ts'
 
@@ -55,7 +62,7 @@ export function rememberAnswers(dns: DnsNetwork, clock: Pick<Clock, 'monotonic'>
 
   function recallFor(query: Query): Remembered | undefined {
     const exact = recall(query.key)
-    if (exact !== undefined || query.isRecursive || query.question.type === 'DS') return exact
+    if (exact !== undefined || query.recursionDesired || query.question.type === 'DS') return exact
     for (let zone = query.question.name; zone.includes('.'); zone = zone.slice(zone.indexOf('.') + 1)) {
       const referral = recall(`${query.sender} ${zone}`)
       if (referral !== undefined) return referral
@@ -64,10 +71,10 @@ export function rememberAnswers(dns: DnsNetwork, clock: Pick<Clock, 'monotonic'>
   }
 
   function learn(query: Query, wire: Uint8Array): void {
-    const { question, key, isRecursive } = query
+    const { question, key, recursionDesired } = query
     const message = decodeAnswer(wire, query.id, question)
     if (message === undefined || message.tc) return
-    const zone = isRecursive ? undefined : referredZone(message, question.name)
+    const zone = recursionDesired ? undefined : referredZone(message, question.name)
     if (zone !== undefined) {
       remember(`${query.sender} ${zone}`, { kind: 'referral', message }, lifetime(message))
     } else if (REMEMBERED.includes(question.type)) {
@@ -93,7 +100,7 @@ export function rememberAnswers(dns: DnsNetwork, clock: Pick<Clock, 'monotonic'>
       return wire
     } catch (error) {
       const isSilence = error instanceof DnsTransportError && error.kind === 'timeout'
-      if (isSilence && query.isRecursive && REMEMBERED.includes(query.question.type))
+      if (isSilence && query.recursionDesired && REMEMBERED.includes(query.question.type))
         if (clock.monotonic() - start >= MIN_SILENCE_MS) remember(query.key, { kind: 'silence' }, FAILURE_MS)
       throw error
     }
@@ -101,31 +108,22 @@ export function rememberAnswers(dns: DnsNetwork, clock: Pick<Clock, 'monotonic'>
   return { ...dns, udp: remembering('udp'), tcp: remembering('tcp') }
 }
 
-interface Query {
-  readonly id: number
-  readonly question: Question
-  readonly isRecursive: boolean
+interface Query extends DecodedQuery {
   /** The server, and all of the query but its id and question. */
   readonly sender: string
   /** That, and the question. */
   readonly key: string
 }
 
-/** The query in our own words; undefined if it has an unusual form. */
+/** Undefined if the query has an unusual form. */
 function readQuery({ address, port }: DnsAddress, message: Uint8Array): Query | undefined {
-  const buffer = Buffer.from(message.buffer, message.byteOffset, message.length)
-  const { name, type } = packet.question.decode(buffer, 12)
+  const query = decodeQuestion(message)
+  const { name, type } = query.question
   if (!isAskable(name)) return undefined
-  const end = 12 + packet.question.decode.bytes
-  const rest = buffer.toString('latin1', 2, 4) + buffer.toString('latin1', end)
+  const buffer = Buffer.from(message.buffer, message.byteOffset, message.length)
+  const rest = buffer.toString('latin1', 2, 4) + buffer.toString('latin1', query.end)
   const sender = `${address} ${port} ${rest}`
-  return {
-    id: buffer.readUInt16BE(0),
-    question: { name, type: type as QuestionType },
-    isRecursive: (buffer.readUInt8(2) & 1) === 1,
-    sender,
-    key: `${sender} ${name} ${type}`,
-  }
+  return { ...query, sender, key: `${sender} ${name} ${type}` }
 }
 
 /**

@@ -140,6 +140,27 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
   })
 }
 
+/** What a query that `encodeQuery` made asks. */
+export interface DecodedQuery {
+  readonly id: number
+  readonly question: Question
+  readonly recursionDesired: boolean
+  /** The offset after the question. */
+  readonly end: number
+}
+
+/** Reads the header and the question of a query. Throws a `RangeError` if it isn't one. */
+export function decodeQuestion(query: Uint8Array): DecodedQuery {
+  const buffer = Buffer.from(query.buffer, query.byteOffset, query.length)
+  const { name, type } = packet.question.decode(buffer, HEADER_SIZE)
+  return {
+    id: buffer.readUInt16BE(0),
+    question: { name: canonicalName(name), type: type as QuestionType },
+    recursionDesired: (buffer.readUInt8(2) & 1) === 1,
+    end: HEADER_SIZE + packet.question.decode.bytes,
+  }
+}
+
 /**
  * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk, far more
  * strings than real zones have. If the records of a truncated answer can't be read, it comes without records: its header is

@@ -1,6 +1,6 @@
-import packet from 'dns-packet'
 import { type Clock, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import { createTurns } from '../../turns.ts'
+import { decodeQuestion } from './message.ts'
 
 /** Sockets at once: fewer than systems with the smallest limit of open files allow (256), beside everything else. */
 const MAX_SOCKETS = 160
@@ -63,7 +63,8 @@ export function shareNetwork(
     }
     servers.set(key, state)
     const called = clock.monotonic()
-    const zone = zoneOf(nameIn(message))
+    const { question, recursionDesired } = decodeQuestion(message)
+    const zone = zoneOf(question.name)
     const isDead = () => clock.monotonic() < state.deadUntil
     const isSilent = () => clock.monotonic() < (state.silence.get(zone)?.until ?? 0)
     const leaveOut = () => {
@@ -100,7 +101,7 @@ export function shareNetwork(
           return answer
         } catch (error) {
           const isTimeout = error instanceof DnsTransportError && error.kind === 'timeout'
-          if (isTimeout && !desiresRecursion(message)) countSilence(state, zone, start)
+          if (isTimeout && !recursionDesired) countSilence(state, zone, start)
           throw error
         } finally {
           state.open -= 1
@@ -150,16 +151,4 @@ export function shareNetwork(
     inTurn,
     wasLeftOut: (name) => leftOut.delete(zoneOf(name)),
   }
-}
-
-/** The name in the question. */
-function nameIn(message: Uint8Array): string {
-  return packet.question
-    .decode(Buffer.from(message.buffer, message.byteOffset, message.length), 12)
-    .name.toLowerCase()
-}
-
-/** The RD bit (RFC 1035 section 4.1.1). */
-function desiresRecursion(message: Uint8Array): boolean {
-  return ((message[2] ?? 0) & 1) === 1
 }

@@ -3,7 +3,7 @@ import type { Settings } from '../../settings/settings.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { isFresh } from '../access-token.ts'
 import { dates, describeToken, type SessionDescription, STATE_BY_CODE, UNKNOWN } from '../description.ts'
-import { notSignedIn, sessionOver } from '../messages.ts'
+import { notSignedIn, removedForAll, sessionOver } from '../messages.ts'
 import { requireSameService } from '../same-service.ts'
 import { pendingFiles, readAndOffer } from './pending.ts'
 import { tokenOf } from './store.ts'
@@ -39,10 +39,12 @@ export async function describeShared(
     pending: pendingFiles(vault),
   })
   try {
-    const found = await readAndOffer(context, vault)
+    const { found, blocked } = await readAndOffer(context, vault)
     const shared = await describeMembers()
-    if (!isValue(found))
-      return { ...nothing, shared, location, state: 'none', problem: notSignedIn(settings) }
+    if (!isValue(found)) {
+      const problem = found.isRemoved ? removedForAll(settings.profile.value) : notSignedIn(settings)
+      return { ...nothing, shared, location, state: 'none', problem }
+    }
     const { record, secret, journal, host, writtenAt } = found.contents
     const token = tokenOf(found, context.clock)
     const described = {
@@ -63,6 +65,7 @@ export async function describeShared(
       if (!(error instanceof CliError)) throw error
       return { ...described, state: STATE_BY_CODE[error.code] ?? 'other_service', problem: error }
     }
+    if (blocked !== undefined) return { ...described, problem: blocked }
     if (journal !== null) {
       const doubt = `${host} has been renewing the session since ${formatTime(journal.sentAt)}, by its clock; if this stays so for more than a minute, that refresh was interrupted, and has no known outcome`
       return { ...described, state: 'refreshing', interruptedAt: journal.sentAt, doubt }

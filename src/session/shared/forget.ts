@@ -1,5 +1,5 @@
 import { CliError, Exit } from '../../errors.ts'
-import { isThere, removeDurable } from '../../storage/durable-file.ts'
+import { removeDurable } from '../../storage/durable-file.ts'
 import { pendingFiles } from './pending.ts'
 import { type SharedContext, type SharedSettings, SharedVault } from './vault.ts'
 
@@ -11,19 +11,16 @@ import { type SharedContext, type SharedSettings, SharedVault } from './vault.ts
  */
 export async function forgetShared(context: SharedContext, settings: SharedSettings): Promise<boolean> {
   const vault = new SharedVault(context, settings)
-  const { client, access, paths } = vault
-  const files = (cluster: string) => [
-    ...pendingFiles(vault, cluster),
-    ...(isThere(paths.shared) ? [paths.shared] : []),
-  ]
-  for (;;) {
+  const { client, access } = vault
+  for (let wasThere = false; ; ) {
     const { found, cluster } = await client.read(access.key)
-    if (found !== undefined && !(await client.replace(access.key, found.revision, undefined)).succeeded) {
-      // Either somebody else has changed it, or the answer to the first try was lost.
+    wasThere ||= found !== undefined
+    // Either somebody else has changed it, or the answer to the first try was lost.
+    if (found !== undefined && !(await client.replace(access.key, found.revision, undefined)).succeeded)
       continue
-    }
-    for (const path of files(cluster)) removeDurable(path)
-    return found !== undefined
+    for (const path of pendingFiles(vault, cluster)) removeDurable(path)
+    vault.forget(cluster)
+    return wasThere
   }
 }
 

@@ -1,18 +1,21 @@
-import { lstatSync, readdirSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { seal, unseal } from '../../credentials/etcd/sealed.ts'
-import { CliError } from '../../errors.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { loginCommand } from '../../settings/login-command.ts'
 import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
 import { POSIX } from '../../storage/file-errors.ts'
 import { pendingFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
-import { readJson, readJsonSync } from '../../storage/json-file.ts'
-import { ownUser } from '../../storage/private-directory.ts'
+import { moveAway, readJsonSync } from '../../storage/json-file.ts'
+import { namesIn, ownUser } from '../../storage/private-directory.ts'
+import type { Contents } from '../../storage/schema.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { ensureProfileDirectory } from '../paths.ts'
 import {
   isValue,
   type NewContents,
+  type NoValue,
   type SharedContents,
   type SharedContext,
   type SharedValue,
@@ -23,14 +26,22 @@ import {
 export interface Pending {
   /** The journal entry that it settles. */
   readonly writer: string
-  /** The revision that the entry was written over. */
+  /** The revision that the entry was written over, if the entry may still arrive. */
   readonly revision: string
-  /** The cluster that it is for; null if that isn't known. */
-  readonly cluster: string | null
+  readonly cluster: string
   readonly next: NewContents
 }
 
-const NAME = /^pending\.(?<profile>.+)\.[0-9a-f]{32}\.json$/
+/** A file of such a write. */
+interface PendingFile {
+  readonly path: string
+  /** As the file's name says. */
+  readonly writer: string
+  /** What it holds, or why it can't be read. */
+  readonly file: Contents<typeof pendingFormat> | CliError
+}
+
+const NAME = /^pending\.(?<profile>.+)\.(?<writer>[0-9a-f]{32})\.json$/
 
 /**
  * Keeps a write on this machine, encrypted, in a file that only its user can read.
@@ -52,12 +63,14 @@ export async function keepPending(
     cluster: 'none',
     writes: '0',
   }
-  const sealed = await seal(sharedSessionFormat.text(contents), placeOf(key), vault.keys)
+  const { generation } = next.secret
+  const about = { key, cluster, session: next.record.id, generation, writer, revision }
+  const sealed = await seal(sharedSessionFormat.text(contents), placeOf(about), vault.keys)
   await ensureProfileDirectory(context, vault.paths).catch(() => undefined)
   for (const directory of directoriesOf(vault)) {
     const path = join(directory, `pending.${vault.paths.profile}.${writer}.json`)
     try {
-      writeDurable(path, pendingFormat.text({ key, cluster, writer, revision, sealed }))
+      writeDurable(path, pendingFormat.text({ ...about, sealed }))
       return path
     } catch (error) {
       if (!(error instanceof CliError)) throw error
@@ -70,75 +83,132 @@ export async function keepPending(
  * The files of writes that this machine keeps for the key of a profile. Other prefixes and other clusters may have a profile
  * of the same name, and theirs may be the only copy of a refresh token.
  *
- * @param cluster only those for this cluster, and those that don't say.
+ * @param cluster only those for this cluster; without it also those that can't be read.
  */
 export function pendingFiles(vault: Pick<SharedVault, 'paths' | 'access'>, cluster?: string): string[] {
-  return directoriesOf(vault).flatMap((directory) =>
-    namesIn(directory)
-      .filter((name) => NAME.exec(name)?.groups?.['profile'] === vault.paths.profile)
-      .map((name) => join(directory, name))
-      .filter((path) => isOwn(path) && isFor(path, vault.access.key, cluster)),
+  return readPending(vault)
+    .filter(({ file }) => cluster === undefined || (!(file instanceof CliError) && file.cluster === cluster))
+    .map(({ path }) => path)
+}
+
+/** What is in etcd, once this machine has offered what it keeps. */
+export interface Offered {
+  readonly found: SharedValue | NoValue
+  /** Why the session must not be renewed: this machine keeps how the last renewal ended, and can't read it. */
+  readonly blocked: CliError | undefined
+}
+
+/**
+ * Reads the value, and puts into etcd what this machine keeps for it and still settles what it was made for. What is older than
+ * the value is removed, even without the key that it is encrypted with.
+ *
+ * @throws CliError as `SharedVault.read` and `SharedVault.replace`.
+ */
+export async function readAndOffer(context: SharedContext, vault: SharedVault): Promise<Offered> {
+  let found = await vault.read()
+  let blocked: CliError | undefined
+  if (!isValue(found)) return { found, blocked }
+  for (const pending of readPending(vault)) {
+    const { path } = pending
+    const use = useOf(pending, found)
+    if (use === 'none') removeQuietly(path)
+    if (use !== 'newer' && use !== 'settles') continue
+    const next = await unsealPending(vault, pending)
+    if (next instanceof CliError) {
+      blocked = next
+      continue
+    }
+    const replaced = await vault.replace(found, next, vault.newWriter())
+    // The next command tries again.
+    if (replaced.kind === 'lost') return { found: replaced.current ?? (await vault.read()), blocked }
+    found = replaced.value
+    removeQuietly(path)
+    if (use === 'newer')
+      await context.stderr.write(
+        `note: ${sanitizeLine(`the refresh token that was kept on this machine (${path}) is in etcd now`)}\n`,
+      )
+  }
+  return { found, blocked }
+}
+
+/**
+ * What a kept write is to the value in etcd: a `newer` refresh token; it `settles` the journal entry that is there; `later`,
+ * perhaps, because the entry may still arrive, as long as nothing else has been written, or because it is for another cluster;
+ * `none`.
+ */
+function useOf(
+  { writer, file }: PendingFile,
+  { contents, cluster, revision }: SharedValue,
+): 'newer' | 'settles' | 'later' | 'none' {
+  const settled = contents.journal?.writer
+  if (file instanceof CliError) return writer === settled ? 'settles' : 'later'
+  if (file.cluster !== cluster) return 'later'
+  const isSameSession = contents.record.id === file.session
+  if (isSameSession && file.generation > contents.secret.generation) return 'newer'
+  if (isSameSession && file.writer === settled) return 'settles'
+  return revision === file.revision ? 'later' : 'none'
+}
+
+/** Each file is read once. */
+function readPending({ paths, access }: Pick<SharedVault, 'paths' | 'access'>): PendingFile[] {
+  return directoriesOf({ paths }).flatMap((directory) =>
+    namesIn(directory, 'skip').flatMap((name) => {
+      const { profile, writer = '' } = NAME.exec(name)?.groups ?? {}
+      const path = join(directory, name)
+      if (profile !== paths.profile || !isOwn(path)) return []
+      const file = readFile(path)
+      const isElsewhere = !(file instanceof CliError) && file?.key !== access.key
+      return file === undefined || isElsewhere ? [] : [{ path, writer, file }]
+    }),
   )
 }
 
-/** What can't be read is listed, but neither offered nor removed. */
-function isFor(path: string, key: string, cluster: string | undefined): boolean {
+/** @returns undefined if it has just been removed. */
+function readFile(path: string): PendingFile['file'] | undefined {
   try {
-    const found = readJsonSync(path, pendingFormat.parse)
-    if (found?.key !== key) return false
-    return cluster === undefined || found.cluster === null || found.cluster === cluster
+    return readJsonSync(path, pendingFormat.parse)
   } catch (error) {
-    if (error instanceof CliError) return cluster === undefined
+    if (error instanceof CliError) return error
     throw error
   }
 }
 
-/**
- * Offers the writes that this machine keeps: each one that still settles what it was made for is put into etcd.
- *
- * @returns the value in etcd afterwards, or what was read.
- * @throws CliError as `SharedVault.replace`.
- */
-export async function offerPending(
-  context: SharedContext,
+async function unsealPending(
   vault: SharedVault,
-  found: SharedValue,
-): Promise<SharedValue> {
-  let current = found
-  for (const path of pendingFiles(vault, found.cluster)) {
-    const pending = await readPending(vault, path)
-    if (pending === undefined) continue
-    const { next, writer, revision } = pending
-    const isSameSession = current.contents.record.id === next.record.id
-    const isNewer = isSameSession && next.secret.generation > current.contents.secret.generation
-    const isSettling = isSameSession && current.contents.journal?.writer === writer
-    // The journal entry may still arrive, as long as nothing else has been written.
-    if (!isNewer && !isSettling && current.revision === revision) continue
-    if (isNewer || isSettling) {
-      const replaced = await vault.replace(current, next, vault.newWriter())
-      // The next command tries again.
-      if (replaced.kind === 'lost') return replaced.current ?? current
-      current = replaced.value
-      if (isNewer)
-        await context.stderr.write(
-          `note: ${sanitizeLine(`the refresh token that was kept on this machine (${path}) is in etcd now`)}\n`,
-        )
-    }
-    removeDurable(path)
+  { path, file }: PendingFile,
+): Promise<NewContents | CliError> {
+  if (file instanceof CliError) return blockedBy(file, vault, path)
+  try {
+    const text = await unseal(file.sealed, placeOf(file), vault.keys, `the file ${path}`)
+    return sharedSessionFormat.parse(JSON.parse(text))
+  } catch (error) {
+    return blockedBy(error, vault, path)
   }
-  return current
 }
 
-async function readPending(vault: SharedVault, path: string): Promise<Pending | undefined> {
-  const { key } = vault.access
-  const found = await readJson(path, pendingFormat.parse)
-  if (found === undefined || found.key !== key) return undefined
-  const contents = sharedSessionFormat.parse(JSON.parse(await unseal(found.sealed, placeOf(key), vault.keys)))
-  return { writer: found.writer, revision: found.revision, cluster: found.cluster, next: contents }
+function blockedBy(error: unknown, { paths: { profile } }: SharedVault, path: string): CliError {
+  const { code, message } =
+    error instanceof CliError ? error : new CliError('file_unusable', Exit.bug, String(error))
+  const isKey = code === 'store_key_wrong'
+  const remedy = isKey
+    ? 'add the key that is missing behind the others, in MAILCLAIM_STORE_KEY or in the file of --store-key-file, and run this command again. If nobody has it any more'
+    : 'put back a copy of that file, if there is one. Otherwise'
+  return new CliError(
+    code,
+    Exit.notSignedIn,
+    `${message.replace(/\. Nothing was sent$/, '')}. It says how the last renewal of profile ${profile} ended, and may hold the only good refresh token, so nothing is sent`,
+    {
+      hint: `${remedy}, sign in again, for the whole fleet: ${loginCommand({ profile })}. To go on without that file: ${moveAway(path)}`,
+      cause: error,
+    },
+  )
 }
 
 /** Not the key itself: the file's text must not be of use in etcd. */
-const placeOf = (key: string) => `${key} (pending)`
+function placeOf(about: Omit<Contents<typeof pendingFormat>, 'sealed'>): string {
+  const { key, cluster, session, generation, writer, revision } = about
+  return `${key} (pending ${cluster} ${session} ${generation} ${writer} ${revision})`
+}
 
 function directoriesOf({ paths }: Pick<SharedVault, 'paths'>): string[] {
   return [paths.directory, ...paths.fallbackDirectories, tmpdir()]
@@ -153,16 +223,11 @@ function isOwn(path: string): boolean {
   }
 }
 
-function namesIn(directory: string): string[] {
+/** What stays settles nothing, and the next command finds that out again. */
+function removeQuietly(path: string): void {
   try {
-    return readdirSync(directory)
-  } catch {
-    return []
+    removeDurable(path)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
   }
-}
-
-/** Whether a found value is one, for callers that only want to offer. */
-export async function readAndOffer(context: SharedContext, vault: SharedVault) {
-  const found = await vault.read()
-  return isValue(found) ? offerPending(context, vault, found) : found
 }

@@ -5,14 +5,22 @@ import { type Moment, moment } from '../../storage/moment.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import type { AccessToken } from '../access-token.ts'
 import { fingerprint } from '../journal.ts'
-import { nothingSent, notRecorded, replacedMeanwhile, sessionOver, signedOutMeanwhile } from '../messages.ts'
+import {
+  nothingSent,
+  notRecorded,
+  removedForAll,
+  replacedMeanwhile,
+  sessionOver,
+  signedOutMeanwhile,
+} from '../messages.ts'
 import type { SessionRecord, SignIn } from '../record.ts'
 import type { OpenSession, SessionStore, SessionValue, Snapshot, Stored } from '../session-store.ts'
-import { keepPending, readAndOffer } from './pending.ts'
+import { keepPending, type Offered, readAndOffer } from './pending.ts'
 import {
   type Base,
   isValue,
   type NewContents,
+  otherCluster,
   type Replaced,
   type SharedContext,
   type SharedSettings,
@@ -25,8 +33,10 @@ import {
  * another machine is compared.
  */
 const INTERRUPTED_MS = 60_000
-/** A journal entry that took longer to write is too old to send the token. Far less than others wait for it. */
-const LATE_SECONDS = 20
+/** A journal entry that took longer to write is too old to send the token. */
+const LATE_SECONDS = 15
+/** With the time to write the entry and to store the tokens, less than others wait. */
+const REFRESH_LIMIT_MS = 30_000
 /** Between two reads while another machine renews the session. */
 const PAUSES_MS = [100, 2000] as const
 
@@ -34,10 +44,11 @@ const PAUSES_MS = [100, 2000] as const
 export class SharedStore implements SessionStore {
   /** Each time somebody else has got ahead, and has renewed the session. */
   readonly tries = 100
+  readonly refreshLimitMs = REFRESH_LIMIT_MS
   readonly vault: SharedVault
   readonly #context: SharedContext
   /** What was read last. */
-  #last: SharedValue | Base | undefined
+  #last: Offered | undefined
   /** The journal entry that was seen last, and since when. */
   #seen: { readonly writer: string; readonly since: number } | undefined
 
@@ -57,7 +68,7 @@ export class SharedStore implements SessionStore {
   }
 
   async accessToken(): Promise<AccessToken | undefined> {
-    const found = await this.#read()
+    const { found } = await this.#read()
     return isValue(found) ? tokenOf(found, this.#context.clock) : undefined
   }
 
@@ -72,15 +83,17 @@ export class SharedStore implements SessionStore {
       this.#last = undefined
       const found = await meanwhile?.()
       if (found !== undefined) return found
-      const current = this.#last ?? (await this.#read())
+      const { found: current, blocked } = this.#last ?? (await this.#read())
+      if (!isValue(current) && current.isRemoved) throw removedForAll(this.vault.paths.profile)
       usable(isValue(current) ? current.contents.record : undefined)
       if (!isValue(current)) return STILL_HELD
+      if (blocked !== undefined) throw blocked
       const snapshot = this.#snapshot(current)
       return work(new SharedSession(this.#context, this.vault, snapshot))
     })
   }
 
-  async #read(): Promise<SharedValue | Base> {
+  async #read(): Promise<Offered> {
     this.#last = await readAndOffer(this.#context, this.vault)
     return this.#last
   }
@@ -184,22 +197,30 @@ class SharedSession implements OpenSession {
       }
       const { record, secret, journal } = current.contents
       if (record.id !== seen.record.id) throw replacedMeanwhile(seen.record)
-      // Ours was stored, and a later one after it. Or somebody has sent the token once more meanwhile.
-      const isPast = isRenewed
-        ? secret.generation >= next.secret.generation
-        : journal?.writer !== seen.journal?.id
-      if (isPast) return { value: { ...next, revision: revisionOf(current) } }
+      // Ours was stored, and perhaps a later one after it.
+      const isStored =
+        next.record.ended === null
+          ? isRenewed && secret.generation >= next.secret.generation
+          : record.ended !== null
+      if (isStored) return { value: { ...next, revision: revisionOf(current) } }
+      // Somebody else may have used the token since our entry was removed, or sent it once more.
+      if (!isRenewed && journal?.writer !== seen.journal?.id) return 'lost'
       base = current
     }
   }
 
   async #keep(seen: Snapshot, next: SessionValue, error: CliError): Promise<Stored> {
     const { record } = next
+    // Only an access token: that the outcome isn't known stays as it is.
+    if (next.journal !== undefined) return { value: { ...next, revision: seen.revision }, loss: error }
     const { cluster } = baseOf(seen)
     const pending = { writer: seen.journal?.id ?? '', revision: 'any', cluster, next: contentsOf(next) }
     const path = await keepPending(this.#context, this.#vault, pending)
     const value = { ...next, revision: seen.revision }
-    const kept = `it is kept on this machine (${path}), and the next command here puts it into etcd`
+    const kept =
+      path === undefined
+        ? 'no directory of this machine takes it either'
+        : `it is kept on this machine (${path}), and the next command here puts it into etcd`
     if (record.ended !== null) return { value, loss: notRecorded(sessionOver(record), error) }
     if (next.secret === seen.secret) {
       throw new CliError(error.code, error.exit, `that could not be stored: ${error.message}; ${kept}`, {
@@ -211,7 +232,7 @@ class SharedSession implements OpenSession {
       throw new CliError(
         'refresh_token_lost',
         Exit.notSignedIn,
-        `the service renewed the session of profile ${record.profile}, but the new refresh token could not be stored: ${error.message}. No directory of this machine takes it either, so the session cannot continue`,
+        `the service renewed the session of profile ${record.profile}, but the new refresh token could not be stored: ${error.message}; ${kept}, so the session cannot continue`,
         { hint: error.hint, cause: error },
       )
     }
@@ -222,11 +243,6 @@ class SharedSession implements OpenSession {
     return { value }
   }
 }
-
-const otherCluster = () =>
-  new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
-    hint: 'check --store-url: its members have to belong to one cluster',
-  })
 
 const own = (writer: string, { journal }: SessionValue) => ({
   id: writer,

@@ -1,10 +1,12 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { type EtcdAnswer, EtcdClient } from '../../credentials/etcd/client.ts'
-import { type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
+import { inEtcd, type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { loginCommand } from '../../settings/login-command.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { writeDurable } from '../../storage/durable-file.ts'
+import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
 import { sharedMemoryFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
 import { readJson } from '../../storage/json-file.ts'
 import type { Contents } from '../../storage/schema.ts'
@@ -34,6 +36,12 @@ export interface Base {
 
 export interface SharedValue extends Base {
   readonly contents: SharedContents
+}
+
+/** That nothing is at the key. */
+export interface NoValue extends Base {
+  /** Whether somebody has removed what this machine has seen there. */
+  readonly isRemoved: boolean
 }
 
 export type Replaced =
@@ -72,22 +80,23 @@ export class SharedVault {
    * @throws CliError `store_key_wrong`, `store_value_unusable`, `store_restored`, `store_refused`, exit 4;
    *   `store_not_configured`, exit 3; `store_unavailable`, exit 7.
    */
-  async read(): Promise<SharedValue | Base> {
-    // Before asking: another process of this machine may see a newer one meanwhile.
-    const known = await this.#remembered()
+  async read(): Promise<SharedValue | NoValue> {
     const { keys } = this
-    const answer = await this.client.read(this.access.key)
+    let answer = await this.client.read(this.access.key)
+    const known = await this.#remembered(answer.cluster)
+    const isEarlier = () => known !== undefined && BigInt(answer.revision) < BigInt(known.revision)
+    // Another process of this machine may have seen a newer one since etcd answered.
+    if (isEarlier()) answer = await this.client.read(this.access.key)
+    const older = 'it is older than the one that this machine has seen last'
+    if (isEarlier()) throw this.#restored(older)
     const value = await this.#open(answer, keys)
-    if (value === undefined) return { revision: '0', version: '0', cluster: answer.cluster }
+    if (value === undefined)
+      return { revision: '0', version: '0', cluster: answer.cluster, isRemoved: known !== undefined }
     const { record, secret, cluster } = value.contents
     if (cluster !== answer.cluster) throw this.#restored('it was written to another cluster of etcd')
-    if (known?.session !== record.id || secret.generation > known.generation) {
-      await this.#remember(value, answer.revision)
-      return value
-    }
-    const isEarlier = known.cluster === cluster && BigInt(answer.revision) < BigInt(known.revision)
-    if (isEarlier || secret.generation < known.generation)
-      throw this.#restored('it is older than the one that this machine has seen last')
+    const isKnown = known?.session === record.id
+    if (isKnown && secret.generation < known.generation) throw this.#restored(older)
+    if (!isKnown || secret.generation > known.generation) await this.#remember(value, answer.revision)
     return value
   }
 
@@ -111,6 +120,8 @@ export class SharedVault {
     }
     const sealed = await seal(sharedSessionFormat.text(contents), this.access.key, this.keys)
     const answer = await this.client.replace(this.access.key, base.revision, sealed)
+    // Whatever it says is about another value.
+    if (answer.cluster !== cluster) throw otherCluster()
     // The first answer may have been lost.
     const isOurs = answer.succeeded || answer.found?.text === sealed
     if (!isOurs) return { kind: 'lost', current: await this.#open(answer, this.keys) }
@@ -132,15 +143,21 @@ export class SharedVault {
     try {
       contents = sharedSessionFormat.parse(JSON.parse(text))
     } catch (error) {
-      throw unusable(key, error instanceof Error ? error.message : String(error))
+      throw unusable(inEtcd(key), error instanceof Error ? error.message : String(error))
     }
-    if (contents.writes !== found.version) throw unusable(key, 'an earlier copy of it was put back')
+    if (contents.writes !== found.version) throw unusable(inEtcd(key), 'an earlier copy of it was put back')
     return { revision: found.revision, version: found.version, cluster, contents }
   }
 
-  async #remembered(): Promise<Contents<typeof sharedMemoryFormat> | undefined> {
+  /** The profile's session at another prefix or in another cluster is another session. */
+  #memory(cluster: string): string {
+    const place = createHash('sha256').update(`${this.access.key} ${cluster}`).digest('hex')
+    return join(this.paths.directory, `shared.${place.slice(0, 16)}.json`)
+  }
+
+  async #remembered(cluster: string): Promise<Contents<typeof sharedMemoryFormat> | undefined> {
     try {
-      return await readJson(this.paths.shared, sharedMemoryFormat.parse)
+      return await readJson(this.#memory(cluster), sharedMemoryFormat.parse)
     } catch (error) {
       if (error instanceof CliError) return undefined
       throw error
@@ -153,12 +170,17 @@ export class SharedVault {
       await ensureProfileDirectory(this.#context, this.paths)
       const { generation } = secret
       writeDurable(
-        this.paths.shared,
-        sharedMemoryFormat.text({ session: record.id, generation, cluster, revision }),
+        this.#memory(cluster),
+        sharedMemoryFormat.text({ session: record.id, generation, revision }),
       )
     } catch (error) {
       if (!(error instanceof CliError)) throw error
     }
+  }
+
+  /** Forgets what this machine has seen in a cluster. @throws CliError `cannot_write`, exit 1. */
+  forget(cluster: string): void {
+    removeDurable(this.#memory(cluster))
   }
 
   /** A refresh token from before a restore may have been used since. */
@@ -170,6 +192,13 @@ export class SharedVault {
       { hint: `sign in again, for the whole fleet: ${loginCommand({ profile: this.paths.profile })}` },
     )
   }
+}
+
+/** One of the addresses leads to the members of another cluster. */
+export function otherCluster(): CliError {
+  return new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
+    hint: 'check --store-url: its members have to belong to one cluster',
+  })
 }
 
 /** Whether there is a value. */

@@ -107,7 +107,7 @@ test.each([
     '{"domain":"a.com","regoin":"x"}',
     /unknown field "regoin"; the fields are domain, value/,
   ],
-  ['JSON with a number', '{"domain":7}', /"domain" is not a text/],
+  ['JSON with a number', '{"domain":7}', /"domain" isn't a string/],
   ['a wrong region', '{"domain":"a.com","region":"mars"}', /mars is not one of/],
   ['other details than before', 'good.com,p=2', /good\.com was there before with another value/],
   ['a very long line', `${'a'.repeat(300_000)}.com`, /longer than 262144 bytes/],
@@ -124,14 +124,20 @@ test('a line that is not UTF-8 is named', async () => {
     Buffer.from([0x66, 0xfc, 0x72, 0x0a]),
     Buffer.from('b.com'),
   ])
-  expect(await problemsIn(list)).toEqual(['<stdin>:2: the line is not UTF-8'])
+  expect(await problemsIn(list)).toEqual(["<stdin>:2: the line isn't UTF-8"])
+})
+
+test('a zero byte in a line spoils only that line', async () => {
+  const list = 'a.com\nb\0.com\nc.com\n'
+  expect(await problemsIn(list)).toEqual(['<stdin>:2: the line has a zero byte'])
+  expect((await subjectsIn(list)).map(({ domain }) => domain)).toEqual(['a.com', 'c.com'])
 })
 
 test.each([
   ['a header with an unknown column', 'domain,regoin\na.com,x', 'unknown column "regoin"'],
   ['a header with a column twice', 'domain,value,value', 'the column value is in the header twice'],
   ['UTF-16', Buffer.from('\uFEFFa.com\n', 'utf16le'), 'the list is in UTF-16'],
-  ['a file that is not a text', Buffer.from([0x50, 0x4b, 0x03, 0x04, 0, 0, 0x0a]), 'the list is not a text'],
+  ['a file that is not a text', Buffer.from([0x50, 0x4b, 0x03, 0x04, 0, 0, 0x0a]), "the list isn't text"],
 ])('%s ends the run', async (_what, list, message) => {
   await expect(read(list)).rejects.toMatchObject({ exit: 2, message: expect.stringContaining(message) })
 })

@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { generalize } from '../../../src/claims/many/general-text.ts'
 import { liveLines } from '../../../src/claims/many/live-view.ts'
 import { runPool } from '../../../src/claims/many/pool.ts'
 import { renderRunHtml } from '../../../src/claims/many/report-html.ts'
 import { renderRunMarkdown } from '../../../src/claims/many/report-markdown.ts'
-import { causeBlocks, summaryLines } from '../../../src/claims/many/summary.ts'
+import { CAUSE_COLUMNS, causeBlocks, summaryLines } from '../../../src/claims/many/summary.ts'
 import {
   type Cause,
   type Done,
@@ -13,8 +14,11 @@ import {
   RunTally,
   titleOf,
 } from '../../../src/claims/many/tally.ts'
+import { run } from '../../../src/cli.ts'
 import { CliError, Exit, type ExitCode } from '../../../src/errors.ts'
 import { createPalette } from '../../../src/terminal/color.ts'
+import { TableRenderer } from '../../../src/terminal/table.ts'
+import { createFakeContext } from '../../fake-context.ts'
 
 const failure = (exit: ExitCode) => new CliError('odd', exit, `exit ${exit}`)
 
@@ -51,6 +55,15 @@ function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns
   return tally
 }
 
+function exitAfter(exits: readonly ExitCode[]): ExitCode {
+  const tally = new RunTally()
+  for (const exit of exits) {
+    if (exit === Exit.usage) tally.problem('list.txt:1: odd')
+    else tally.add('example.com', { label: 'failed', item: {}, error: failure(exit) })
+  }
+  return tally.exit
+}
+
 test.each<[string, readonly ExitCode[], ExitCode]>([
   ['nothing went wrong', [], 0],
   ['one is not ready and a line is bad', [2, 8], 8],
@@ -62,12 +75,41 @@ test.each<[string, readonly ExitCode[], ExitCode]>([
   ['nobody is signed in', [3, 4, 7], 4],
   ['there is a bug', [4, 1, 7], 1],
 ])('the most severe end decides: %s', (_what, exits, expected) => {
+  expect(exitAfter(exits)).toBe(expected)
+})
+
+test('at 80 columns the table of causes breaks no name', async () => {
+  const names = ['d.doubled-name-0.example.com', 'd.doubled-name-1.example.com']
   const tally = new RunTally()
-  for (const exit of exits) {
-    if (exit === Exit.usage) tally.problem('list.txt:1: odd')
-    else tally.add('example.com', { label: 'failed', item: {}, error: failure(exit) })
+  for (const name of names) {
+    const cause = {
+      ...missingAt(name, ['ns1.hosting-company.net', 'ns2.hosting-company.net']),
+      fix: 'Change it',
+    }
+    tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
   }
-  expect(tally.exit).toBe(expected)
+  const rendering = { palette: await createPalette(0), width: 80, now: 0 }
+  const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes())
+  for (const word of [...names, 'ns*.hosting-company.net', 'Change it']) expect(table).toContain(word)
+})
+
+test('the order of exit codes is the documented one, whichever comes first', async () => {
+  const context = createFakeContext()
+  expect(await run(['help', 'exit-codes'], context)).toBe(0)
+  const pages = ['docs/many.md', 'docs/exit-codes.md'].map((path) =>
+    readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8'),
+  )
+  for (const text of [context.stdout.text, ...pages]) {
+    const order = /in the order\s((?:\d,\s+)+\d)/.exec(text)?.[1]?.split(/,\s+/).map(Number) as ExitCode[]
+    // Any other one ends the whole run.
+    expect(order.toSorted()).toEqual(Object.values(Exit).filter((code) => code > 0 && code < 100))
+    for (const [at, one] of order.entries()) {
+      for (const less of order.slice(at)) {
+        expect(exitAfter([one, less]), `${one} and ${less}`).toBe(one)
+        expect(exitAfter([less, one]), `${less} and ${one}`).toBe(one)
+      }
+    }
+  }
 })
 
 test('domains with the same cause are grouped by DNS host, in words that fit all of them', () => {

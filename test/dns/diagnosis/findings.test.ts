@@ -155,6 +155,16 @@ const ROWS: readonly (readonly [
     },
   ],
   [
+    'cname_instead_of_txt',
+    'error',
+    'fix',
+    {
+      servers: [observation()],
+      // The parts before and after "=" were taken for host and target.
+      probes: recordAt('prefix.example.com', { values: [], alias: 'token123.example.com' }),
+    },
+  ],
+  [
     'doubled_name',
     'error',
     'fix',

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
+import { decodeAnswer, decodeQuestion, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
 import { EDNS } from '../fake-dns.ts'
 
 const question: Question = { name: 'example.com', type: 'TXT' }
@@ -16,6 +16,17 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
     ...change,
   })
 }
+
+test.each([
+  { name: 'example.com', type: 'TXT', recursionDesired: true },
+  { name: '.', type: 'NS', recursionDesired: false },
+] as const)('a query for $type of $name is read as it was made', ({ name, type, recursionDesired }) => {
+  const flags = { recursionDesired, checkingDisabled: false, udpSize: 1232 }
+  const query = encodeQuery(7, { name, type }, flags)
+  const { end, ...read } = decodeQuestion(query)
+  expect(read).toEqual({ id: 7, question: { name, type }, recursionDesired })
+  expect(end).toBe(encodeQuery(7, { name, type }, { ...flags, udpSize: undefined }).length)
+})
 
 describe('an answer is read', () => {
   test('with its flags, strings as bytes, names without regard to case', () => {

@@ -1,0 +1,298 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Context, TransportError } from '../../src/context.ts'
+import { seal } from '../../src/credentials/etcd/sealed.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { renew } from '../../src/session/refresh.ts'
+import { forgetShared } from '../../src/session/shared/forget.ts'
+import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
+import { jsonResponse } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
+import { endingOf } from '../session/processes.ts'
+import { endOf, withEffects } from '../session/sandbox-session.ts'
+import { type Cluster, startCluster } from './cluster.ts'
+import { createFleet, type Fleet } from './fleet.ts'
+
+type Machine = Awaited<ReturnType<Fleet['inProcess']>>
+type Send = Context['http']['send']
+
+const use = ({ context, settings }: Machine) => endOf(() => renew(context, settings, { reason: 'stale' }))
+const failure = ({ context, settings }: Machine) =>
+  renew(context, settings, { reason: 'stale' }).then(
+    () => expect.fail('it was renewed'),
+    (error: unknown) => error,
+  )
+
+/** The machine, with something between it and all that it talks to. */
+function between(
+  { context, settings }: Machine,
+  send: (request: Parameters<Send>[0], pass: Send) => ReturnType<Send>,
+): Machine {
+  const { http } = context
+  const pass: Send = (request) => http.send(request)
+  return {
+    context: withEffects(context, { http: { ...http, send: (request) => send(request, pass) } }),
+    settings,
+  }
+}
+
+function withKey({ context, settings }: Machine, storeKey: string): Machine {
+  return { context: withEffects(context, { environment: { ...context.environment, storeKey } }), settings }
+}
+
+const lost = () => new TransportError('reset', 'maybe', 'the connection was closed')
+const isTransaction = ({ url }: { url: URL }) => url.pathname === '/v3/kv/txn'
+
+describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
+  let cluster: Cluster
+  beforeAll(async () => {
+    cluster = await startCluster()
+  })
+  afterAll(() => cluster?.stop())
+
+  /** A fleet, and a machine of it that has renewed the session when etcd was gone, and keeps the new refresh token. */
+  async function machineThatKeeps() {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let transactions = 0
+    const cut = between(machine, async (request, pass) => {
+      if (isTransaction(request) && ++transactions > 1) throw lost()
+      return pass(request)
+    })
+    expect(await use(cut)).toBe('ok')
+    const [, path = ''] = /kept on this machine \((.+?)\)/.exec(machine.context.stderr.text) ?? []
+    expect(existsSync(path)).toBe(true)
+    return { fleet, machine, path }
+  }
+
+  /** Makes a new key the one that encrypts the session. */
+  async function rekey(fleet: Fleet): Promise<string> {
+    const next = randomBytes(32).toString('base64')
+    const env = { MAILCLAIM_STORE_KEY: `${next} ${fleet.storeKey}` }
+    expect(endingOf(await fleet.run(['auth', 'rekey'], { env }))).toBe('0')
+    return next
+  }
+
+  describe('that a machine keeps under a key that was removed since', () => {
+    it('is removed if etcd has a later sign-in', async () => {
+      const { fleet, machine, path } = await machineThatKeeps()
+      await fleet.signIn()
+      const next = withKey(machine, await rekey(fleet))
+      expect(await use(next)).toBe('ok')
+      expect(existsSync(path)).toBe(false)
+    })
+
+    it('may be the only good one: nothing is sent until the key is there again', async () => {
+      const { fleet, machine, path } = await machineThatKeeps()
+      const key = await rekey(fleet)
+      const without = withKey(machine, key)
+      expect(await failure(without)).toMatchObject({
+        code: 'store_key_wrong',
+        exit: 4,
+        message: expect.stringContaining(path),
+        hint: expect.stringMatching(/add the key .* MAILCLAIM_STORE_KEY .* mailclaim login/),
+      })
+      expect(await describeSession(without.context, without.settings)).toMatchObject({
+        state: 'store_unavailable',
+        problem: { code: 'store_key_wrong' },
+        shared: { pending: [path] },
+      })
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+      expect(await use(withKey(machine, `${key} ${fleet.storeKey}`))).toBe('ok')
+      expect(existsSync(path)).toBe(false)
+      expect(machine.context.stderr.text).toContain('is in etcd now')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+  })
+
+  describe('that a machine keeps in a file that was damaged', () => {
+    const damages: Record<string, [(text: string) => string, code: string]> = {
+      'cut off': [(text) => text.slice(0, text.length / 2), 'file_unusable'],
+      'with another generation': [
+        (text) => text.replace('"generation":2', '"generation":3'),
+        'store_value_unusable',
+      ],
+    }
+    it.each(Object.keys(damages))('keeps the old one from being sent, and is named: %s', async (name) => {
+      const { fleet, machine, path } = await machineThatKeeps()
+      const [damage, code] = damages[name] ?? expect.fail()
+      const text = readFileSync(path, 'utf8')
+      writeFileSync(path, damage(text))
+      const found = await failure(machine)
+      expect(found).toMatchObject({ code, exit: 4, message: expect.stringContaining(path) })
+      const { context, settings } = machine
+      const again = () => renew(context, settings, { reason: 'asked', retryInterrupted: true })
+      expect(await endOf(again)).toBe(code)
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+      renameSync(path, `${path}.bad`)
+      expect(await use(machine)).toBe('refresh_interrupted')
+      writeFileSync(path, text)
+      expect(await use(machine)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('stops nobody once the session was signed in again', async () => {
+      const { fleet, machine, path } = await machineThatKeeps()
+      writeFileSync(path, '{')
+      await fleet.signIn()
+      await fleet.expire()
+      expect(await use(machine)).toBe('ok')
+      expect(existsSync(path)).toBe(true)
+    })
+  })
+
+  it('is kept on the machine if another cluster answers when it is stored', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const { record, ...contents } = (await fleet.value()).contents
+    const other = { ...contents, record: { ...record, id: 'ffffffffffff' }, cluster: '1', writes: '3' }
+    const sealed = await seal(sharedSessionFormat.text(other), fleet.key, fleet.vault.keys)
+    const pair = { value: Buffer.from(sealed).toString('base64'), mod_revision: '5', version: '3' }
+    const header = { cluster_id: '1', revision: '5' }
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let transactions = 0
+    const misled = between(machine, async (request, pass) =>
+      isTransaction(request) && ++transactions === 2
+        ? jsonResponse(200, { header, responses: [{ response_range: { kvs: [pair] } }] })
+        : pass(request),
+    )
+    expect(await use(misled)).toBe('ok')
+    expect(machine.context.stderr.text).toContain('another cluster of etcd answered')
+    expect(await use(machine)).toBe('ok')
+    expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
+  it('is not put back if another machine has renewed the session before the confirmation came', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let transactions = 0
+    const slow = between(machine, async (request, pass) => {
+      const answer = await pass(request)
+      if (!isTransaction(request) || ++transactions !== 2) return answer
+      await fleet.expire()
+      expect(await use(await fleet.inProcess())).toBe('ok')
+      throw lost()
+    })
+    expect(await use(slow)).toBe('ok')
+    expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 3 } })
+    expect(machine.context.stderr.text).toBe('')
+    expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
+  })
+
+  it('is not sent again after a refusal if another machine has used it before the removal of the entry was confirmed', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    let transactions = 0
+    let refusals = 0
+    const refused = between(await fleet.inProcess(), async (request, pass) => {
+      if (request.url.pathname.endsWith('/oauth/token') && ++refusals === 1) {
+        // What is sent is counted from here.
+        await request.beforeSend?.()
+        return { ...jsonResponse(429, { error: 'slow_down' }), headers: { 'retry-after': '1' } }
+      }
+      const answer = await pass(request)
+      if (!isTransaction(request) || ++transactions !== 2) return answer
+      expect(await use(await fleet.inProcess())).toBe('ok')
+      throw lost()
+    })
+    expect(await use(refused)).toBe('ok')
+    expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
+  it('is answered for before another machine takes the renewal for interrupted, whatever --http-timeout is', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const { context, settings } = await fleet.inProcess()
+    const limits: number[] = []
+    const machine = between(
+      { context, settings: { ...settings, httpTimeoutMs: 600_000 } },
+      (request, pass) => {
+        if (request.url.pathname.endsWith('/oauth/token')) limits.push(request.timeoutMs)
+        return pass(request)
+      },
+    )
+    expect(await use(machine)).toBe('ok')
+    expect(limits).toEqual([30_000])
+  })
+
+  it('may have been used if the answer has no other, also if etcd is gone by then', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    let isGone = false
+    const machine = between(await fleet.inProcess({ home: fleet.machine() }), async (request, pass) => {
+      if (isGone) throw lost()
+      if (!request.url.pathname.endsWith('/oauth/token')) return pass(request)
+      await pass(request)
+      isGone = true
+      return jsonResponse(200, { access_token: 'a', token_type: 'Bearer', expires_in: 900 })
+    })
+    expect(await use(machine)).toBe('refresh_unknown')
+  })
+
+  it('is removed by a logout, which says so although the confirmation was lost', async () => {
+    const fleet = await createFleet(cluster)
+    let transactions = 0
+    const machine = between(await fleet.inProcess(), async (request, pass) => {
+      const answer = await pass(request)
+      if (isTransaction(request) && ++transactions === 1) throw lost()
+      return answer
+    })
+    expect(await forgetShared(machine.context, machine.settings)).toBe(true)
+    expect(await forgetShared(machine.context, machine.settings)).toBe(false)
+  })
+
+  describe('that this machine has seen', () => {
+    it('is told from a session at another prefix, and an older one at either is not used', async () => {
+      const fleets = [await createFleet(cluster), await createFleet(cluster)] as const
+      const home = fleets[0].machine()
+      const first = await fleets[0].value()
+      expect(endingOf(await fleets[0].run(['auth', 'refresh'], { home }))).toBe('0')
+      expect(endingOf(await fleets[1].run(['auth', 'refresh'], { home }))).toBe('0')
+      const { vault } = fleets[0]
+      await vault.replace(await fleets[0].value(), first.contents, vault.newWriter())
+      expect(endingOf(await fleets[0].run(['auth', 'token', '--json'], { home }))).toBe('4 store_restored')
+      expect(endingOf(await fleets[1].run(['auth', 'token', '--json'], { home }))).toBe('0')
+    })
+
+    it('is not replaced by that of an earlier sign-in, which a restored etcd brings back', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await fleet.inProcess({ home: fleet.machine() })
+      const isRange = ({ url }: { url: URL }) => url.pathname === '/v3/kv/range'
+      let snapshot: unknown
+      const recording = between(machine, async (request, pass) => {
+        if (!isRange(request)) return pass(request)
+        const pieces: Uint8Array[] = []
+        for await (const piece of (await pass(request)).body) pieces.push(piece)
+        snapshot = JSON.parse(Buffer.concat(pieces).toString('utf8'))
+        return jsonResponse(200, snapshot)
+      })
+      expect(await use(recording)).toBe('ok')
+      await fleet.signIn()
+      expect(await use(machine)).toBe('ok')
+      const restored = between(machine, async (request, pass) =>
+        isRange(request) ? jsonResponse(200, snapshot) : pass(request),
+      )
+      expect(await use(restored)).toBe('store_restored')
+    })
+
+    it('and that another machine has removed is told from a profile that never signed in', async () => {
+      const fleet = await createFleet(cluster)
+      const home = fleet.machine()
+      expect(endingOf(await fleet.run(['auth', 'token'], { home }))).toBe('0')
+      expect(endingOf(await fleet.run(['logout', '--yes']))).toBe('0')
+      for (const command of ['token', 'status', 'refresh']) {
+        const here = await fleet.run(['auth', command, '--json'], { home })
+        expect(endingOf(here)).toBe('4 not_signed_in')
+        expect(here.stderr).toContain('signed out for every machine')
+        expect((await fleet.run(['auth', command, '--json'])).stderr).toContain('is not signed in')
+      }
+      expect(endingOf(await fleet.run(['logout', '--yes'], { home }))).toBe('0')
+      expect((await fleet.run(['auth', 'token', '--json'], { home })).stderr).toContain('is not signed in')
+    })
+  })
+})

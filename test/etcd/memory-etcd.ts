@@ -1,0 +1,42 @@
+import type { HttpRequest, HttpResponse } from '../../src/context.ts'
+import { jsonResponse } from '../fake-context.ts'
+
+interface Kept {
+  readonly value: string
+  readonly revision: number
+  readonly version: number
+}
+
+/** A cluster of etcd in memory, as its JSON gateway answers: undefined for what isn't for it. */
+export function createMemoryEtcd(): (request: HttpRequest) => HttpResponse | undefined {
+  const kept = new Map<string, Kept>()
+  let last = 1
+  const answer = (body: object) =>
+    jsonResponse(200, { header: { cluster_id: '1', revision: String(last) }, ...body })
+  const range = (key: string) => {
+    const found = kept.get(key)
+    if (found === undefined) return {}
+    const { value, revision, version } = found
+    return { kvs: [{ value, mod_revision: String(revision), version: String(version) }] }
+  }
+  return ({ url, body = '' }) => {
+    const request = () => JSON.parse(body)
+    switch (url.pathname) {
+      case '/v3/auth/authenticate':
+        return answer({ token: 'token' })
+      case '/v3/kv/range':
+        return answer(range(request().key))
+      case '/v3/kv/txn': {
+        const [{ key, mod_revision: expected }] = request().compare
+        const found = kept.get(key)
+        if (expected !== String(found?.revision ?? 0))
+          return answer({ responses: [{ response_range: range(key) }] })
+        const { value } = request().success[0].request_put
+        kept.set(key, { value, revision: ++last, version: (found?.version ?? 0) + 1 })
+        return answer({ succeeded: true })
+      }
+      default:
+        return undefined
+    }
+  }
+}
