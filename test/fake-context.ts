@@ -40,8 +40,9 @@ export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): Fak
       return () => alarms.delete(ring)
     },
     ring() {
-      for (const alarm of alarms) alarm()
+      const due = [...alarms]
       alarms.clear()
+      for (const alarm of due) alarm()
     },
     now: () => wall,
     monotonic: () => passed,

@@ -62,17 +62,18 @@ export async function followClaim(
   )
 }
 
-/** Watches one of several claims to its end, and prints nothing. @throws CliError what `watchClaim` throws */
+/** Watches one of several claims to its end, and prints nothing. @param show gets each event @throws CliError what `watchClaim` throws */
 export async function followQuietly(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
   flags: FollowFlags,
   client: ServiceClient,
   context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
   settings: LedgerSettings,
+  show: (event: WatchEvent) => void,
 ): Promise<WatchResult> {
   const result = await drain(
     watchResolved(resolved, flags, undefined, client, context, settings),
-    () => undefined,
+    async (event) => show(event),
   )
   await recordClaim(result.claim, context, settings)
   return result

@@ -70,8 +70,8 @@ export interface WorkflowOptions {
   readonly intervalMs?: number | undefined
   /** Whether to query public resolvers as well. */
   readonly publicResolvers?: boolean
-  /** Called after each check of DNS with the milliseconds until the next one. */
-  readonly onCheck?: (nextInMs: number) => void
+  /** Called after each check of DNS with the milliseconds until the next one, and what it found. */
+  readonly onCheck?: (nextInMs: number, report: CheckReport) => void
   /** Whether a claim that a newer one replaced is the end, instead of starting yet another in place of that one. */
   readonly keepsNewer?: boolean | undefined
   /** Adds the record to DNS. */
@@ -339,7 +339,7 @@ async function* waitForDns(
     }
     if (failure.exit !== Exit.notYet && !isIncomplete) throw failure
     if (step.done) return { error: failure, missing: { step: 'dns', report } }
-    onCheck?.(step.value.nextInMs ?? 0)
+    onCheck?.(step.value.nextInMs ?? 0, report)
     const message = news(stateInDns(report), failure.message)
     if (message !== undefined)
       yield { ...eventOf('waiting', message, claim, context), report: reportJson(report) }

@@ -1,6 +1,7 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { nameOf, stateOf } from '../claims/lifecycle.ts'
-import { causeIn, doneClaim } from '../claims/many/done-claim.ts'
+import { causeIn, claimProgress, dnsProgress, doneClaim } from '../claims/many/done-claim.ts'
+import { CREATING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
@@ -14,7 +15,7 @@ import {
 import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
-import { REPORT_FIELDS } from '../dns/diagnosis/report.ts'
+import { type CheckReport, REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { CliError, Exit } from '../errors.ts'
 import { drain, resumable, timedOutAfter } from '../service/polling.ts'
@@ -206,18 +207,23 @@ async function claimMany(
       waits: true,
       takesIds: false,
       notDone: "aren't completed",
-      async perform({ domain, options: own }, { context, settings, client, say, inTurn }) {
+      async perform({ domain, options: own }, { context, settings, client, say, progress, inTurn }) {
+        progress({ step: CREATING })
         const request = claimRequest(domain, { ...options, ...own })
         const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
           const run = programFor(action, options, labeledOutput(domain, context), settings)
           return run && ((record) => inTurn(() => run(record)))
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
-        const workflow = { ...workflowOptions(options), keepsNewer: true, publish, unpublish }
+        const onCheck = (_nextInMs: number, report: CheckReport) => progress(dnsProgress(report))
+        const workflow = { ...workflowOptions(options), keepsNewer: true, onCheck, publish, unpublish }
+        let step = WAITING_FOR_DNS
         const events = runWorkflow(request, workflow, client(), context, settings)
         // A record that the first check finds needs nobody to add it.
         let isSettled = publish !== undefined
         const result = await drain(events, ({ event, claim, report }) => {
+          if (event === 'verification') step = VERIFYING
+          if (event === 'created' || step === VERIFYING) progress(claimProgress(step, claim))
           const isFirstLook = report !== undefined || event === 'warning' || options.check === false
           if (event === 'dns') isSettled = true
           const isNeeded = needsRecord(claim) && stateOf(claim).phase !== 'completed'

@@ -33,6 +33,8 @@ export interface ListWriterOptions {
   readonly columns: readonly Column[]
   /** What a person reads on stderr if the list is empty: "no grants". */
   readonly nothing: string
+  /** Whether items come one by one; else page by page. */
+  readonly isOneByOne?: boolean
 }
 
 /**
@@ -99,13 +101,19 @@ function separatedWriter(
   }
 }
 
-function tableWriter({ context, settings, columns, nothing }: ListWriterOptions): ListWriter {
+function tableWriter({
+  context,
+  settings,
+  columns,
+  nothing,
+  isOneByOne = false,
+}: ListWriterOptions): ListWriter {
   const renderer = (async () => {
     const [{ TableRenderer }, rendering] = await Promise.all([
       import('./table.ts'),
       renderContext(context, settings),
     ])
-    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering)
+    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering, !isOneByOne)
   })()
   renderer.catch(() => {})
   let count = 0

@@ -15,12 +15,15 @@ const LONGEST_WHOLE_WORD = 20
 export class TableRenderer {
   readonly #columns: readonly Column[]
   readonly #context: RenderContext
+  readonly #repeatsHeading: boolean
   #widths: readonly number[] | 'too narrow' | undefined
   #printed = false
 
-  constructor(columns: readonly Column[], context: RenderContext) {
+  /** @param repeatsHeading whether the heading comes again where columns become wider: not if pages are single rows */
+  constructor(columns: readonly Column[], context: RenderContext, repeatsHeading = true) {
     this.#columns = columns
     this.#context = context
+    this.#repeatsHeading = repeatsHeading
   }
 
   /** The columns that the terminal has no room for. */
@@ -36,7 +39,7 @@ export class TableRenderer {
     let heading = !this.#printed
     if (this.#widths === undefined || (this.#widths !== 'too narrow' && !this.#fits(cells, this.#widths))) {
       this.#widths = fitWidths(this.#columns, cells, this.#context.width) ?? 'too narrow'
-      heading = true
+      heading ||= this.#repeatsHeading
     }
     const text =
       this.#widths === 'too narrow'

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { MISTAKES } from '../../src/sandbox/mistakes.ts'
 import {
   createServedWorld,
   install,
@@ -36,6 +37,27 @@ function keyed(): ServedWorld & {
 
 const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
+
+/** What a report of one domain says to do, and what is particular to the domain in it. */
+function fixOf(report: Record<string, unknown>) {
+  type Found = { severity: string; fix: string; evidence: Record<string, unknown> }
+  const finding = (report['findings'] as Found[]).find(({ severity }) => severity !== 'info')
+  const [name, zone] = [report['name'] as string, report['zone'] as string]
+  const { found_at: place, target, chain, seen } = finding?.evidence ?? {}
+  const words: Record<string, string | undefined> = {
+    DOMAIN: name,
+    ZONE: zone,
+    HOST: name === zone ? '@' : name.slice(0, -zone.length - 1),
+    VALUE: report['expected'] as string,
+    FOUND: (place ?? seen) as string,
+    TARGET: (target ?? (chain as string[] | undefined)?.at(-1)) as string,
+  }
+  return { fix: finding?.fix, words }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' }
+const plain = (html: string) =>
+  html.replaceAll(/&(lt|gt|quot|#39|amp);/g, (_all, name) => ENTITIES[name] ?? '')
 
 describe('several domains', () => {
   test('a list is claimed, published, checked, verified and watched, and a second run does nothing again', async () => {
@@ -217,6 +239,55 @@ describe('several domains', () => {
       /^\| 2 \| record missing \| `ns\*\.sandbox-dns\.test` \| Add a TXT record in the zone ZONE: host HOST, value VALUE \|$/m,
     )
     for (const domain of domains.slice(4)) expect(stdout).toContain(`\`${domain}\``)
+  })
+
+  test('the fix of each group in a report is that of each of its domains, for every mistake and in any order', async () => {
+    const world = keyed()
+    const places = MISTAKES.flatMap(({ id }, n) =>
+      [`m${n}-apex.com`, `mail.m${n}-sub.com`, `a.b.m${n}-deep.com`].map((domain) => ({
+        domain,
+        mistake: id,
+      })),
+    )
+    const domains = places.map(({ domain }) => domain)
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    for (const { id: mistake } of MISTAKES)
+      await world.control('POST', 'claims/publish', {
+        mistake,
+        domains: places.flatMap((place) => (place.mistake === mistake ? [place.domain] : [])),
+      })
+    const check = async (order: readonly string[], format: string) =>
+      (await world.run(['claims', 'check', ...order, '--format', format, '--quiet'])).stdout
+    const alone = new Map(
+      jsonLines(await check(domains, 'jsonl')).map((report) => [report['name'] as string, fixOf(report)]),
+    )
+    for (const order of [domains, domains.toReversed()]) {
+      const page = await check(order, 'html')
+      const groups = [...page.matchAll(/<h2 id="cause-\d+">.*?<p class="todo">(.*?)<\/p>\n<ul>(.*?)<\/ul>/gs)]
+      const seen = groups.flatMap(([, fix = '', names = '']) =>
+        [...names.matchAll(/<code>(.*?)<\/code>/g)].map(([, name = '']) => {
+          const own = alone.get(name)
+          return [name, plain(fix).replaceAll(/\b[A-Z]+\b/g, (word) => own?.words[word] ?? word)] as const
+        }),
+      )
+      const expected = [...alone].flatMap(([name, { fix }]) => (fix === undefined ? [] : [[name, fix]]))
+      expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(expected))
+    }
+  }, 120_000)
+
+  test('a mistake shows while claim still waits, and at its end', async () => {
+    const world = keyed()
+    const domains = world.domains(3)
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    await world.control('POST', 'claims/publish', { domains, mistake: 'quotes' })
+    const running = world.start(['claim', ...domains, '--format', 'tsv'], { group: true })
+    await Promise.all(domains.map((domain) => running.seen(new RegExp(`add to DNS: ${domain} `))))
+    interruptGroup(running)
+    const { code, stderr } = await running.ended
+    expect(code).toBe(130)
+    expect(stderr).toContain('0 domains; in progress 3: waiting for DNS 3\n')
+    expect(stderr).toMatch(/^ {2}3 domains at \S+: quotation marks in the value \(so far\) \(/m)
+    expect(stderr).toContain('interrupted after 0 domains, with 3 claims still open')
   })
 
   test('in a pipeline of bash with pipefail, each step sees the failure of another', async () => {

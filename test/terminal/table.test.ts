@@ -152,6 +152,14 @@ describe('a table', () => {
     expect(second).toContain('Id  ')
   })
 
+  it('a table whose rows come one by one becomes wider without another heading', () => {
+    const renderer = new TableRenderer(COLUMNS, { palette: PLAIN_PALETTE, width: 100, now: undefined }, false)
+    expect(renderer.render([{ id: 'short', name: 'n', count: 5 }])).toContain('Id  ')
+    const second = renderer.render([{ id: id(2), name: 'n', count: 6 }])
+    expect(second).toContain(id(2))
+    expect(second).not.toContain('Id  ')
+  })
+
   it('a table starts again with new widths rather than hide a character that is wider than its column', () => {
     const renderer = tableOf([{ field: 'a' }, { field: 'b' }], 100)
     renderer.render([{ a: 'x', b: 'y' }])

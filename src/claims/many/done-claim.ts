@@ -1,13 +1,14 @@
 import type { Context } from '../../context.ts'
 import type { Finding } from '../../dns/diagnosis/finding.ts'
+import { cacheTime } from '../../dns/diagnosis/labels.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
-import { partsOf, type Text, type Value } from '../../dns/diagnosis/text.ts'
 import { relativeName } from '../../dns/wire/name.ts'
 import { type CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { nameOf, stateOf } from '../lifecycle.ts'
-import type { Cause, Done } from './tally.ts'
+import { endedError, nameOf, stateOf } from '../lifecycle.ts'
+import { generalize, type Particulars } from './general-text.ts'
+import { type Cause, causeOf, type Done, type Progress, WAITING_FOR_DNS } from './tally.ts'
 
 /**
  * How the work on one of several claims ended.
@@ -23,67 +24,75 @@ export function doneClaim(
 ): Done {
   const { description } = stateOf(claim)
   const at = new Date(clock.now()).toISOString()
-  const reason = claim.blocked_reason ?? claim.failure_reason
   return {
     label: claim.status ?? 'no status',
     item: format === 'jsonl' ? { event, at, message: description, claim } : claim,
     error,
     needsPerson: error !== undefined && error.exit !== Exit.notYet,
-    cause: error && {
-      code: reason ? `${error.code}: ${reason}` : error.code,
-      message: error.message,
-      fix: error.hint,
-      particulars: { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value },
-    },
+    cause: error && claimCause(claim, error),
   }
+}
+
+function claimCause(claim: DomainClaim, error: CliError): Cause {
+  const reason = claim.blocked_reason ?? claim.failure_reason
+  const particulars = { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value }
+  const cause = causeOf(error, particulars)
+  return reason ? { ...cause, code: `${error.code}: ${reason}` } : cause
 }
 
 /** What a check of DNS found that a person has to know; undefined if there is nothing. */
 export function causeIn(report: CheckReport | undefined): Cause | undefined {
   const finding = report?.findings.find(({ severity }) => severity !== 'info')
   if (report === undefined || finding === undefined) return undefined
-  const { name, expected, zone, nameservers } = report
-  const { found_at: place, target, above } = finding.details
-  const host = zone === null || zone === name ? undefined : relativeName(name, zone)
-  const general = (whole: Text) =>
-    generalHost(
-      partsOf(whole)
-        .map((part) => (typeof part === 'string' ? part : generalValue(part, finding, report)))
-        .join(''),
-      [host, typeof above === 'string' ? relativeName(name, above) : undefined],
-    )
+  const { code, message, fix } = finding
+  const { error } = finding.details
+  const particulars = particularsIn(report, finding)
   return {
-    code: finding.code,
-    message: general(finding.message),
-    fix: general(finding.fix),
-    hosts: nameservers.map((server) => server.host),
-    particulars: {
-      DOMAIN: name,
-      VALUE: expected,
-      ZONE: zone,
-      FOUND: typeof place === 'string' ? place : undefined,
-      TARGET: typeof target === 'string' ? target : undefined,
-    },
+    // A claim can end in several ways, with another fix for each.
+    code: (code === 'claim_ended' && textIn(error)) || code,
+    message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)),
+    fix: generalize(fix, particulars),
+    hosts: report.nameservers.map((server) => server.host),
   }
 }
 
-/** A value in a text, as the word that stands for those of all domains. What differs from the expected value is another one. */
-function generalValue({ value, isQuoted }: Value, { seen = [] }: Finding, { name, expected }: CheckReport) {
-  const prefix = expected?.slice(0, expected.indexOf('=') + 1)
-  const isGeneral = (/^\W*$/.test(value) || value === prefix) && !seen.includes(value)
-  const isLabel = !seen.includes(value) && name.split('.').includes(value)
-  const isPart = !seen.includes(value) && expected?.includes(value) === true
-  const word =
-    value === expected ? 'VALUE' : isGeneral ? value : isLabel ? 'HOST' : isPart ? 'PART OF VALUE' : 'FOUND'
-  return isQuoted ? `"${word}"` : word
+/** What is particular to a domain in the texts of a finding about it. */
+export function particularsIn({ name, expected, zone }: CheckReport, finding: Finding): Particulars {
+  const { found_at: place, target, chain, above } = finding.details
+  const [seen, ...others] = finding.seen ?? []
+  const parent = textIn(above)
+  return {
+    DOMAIN: name,
+    VALUE: expected,
+    ZONE: zone,
+    HOST: zone === null ? undefined : relativeName(name, parent ?? zone),
+    PARENT: parent,
+    FOUND: textIn(place) ?? (others.length === 0 ? seen : undefined),
+    TARGET: textIn(target) ?? (Array.isArray(chain) ? textIn(chain.at(-1)) : undefined),
+    TIME: finding.secondsLeft === undefined ? undefined : cacheTime(finding.secondsLeft),
+  }
 }
 
-/** The text with `HOST` where it has the host of a record: any other word of the text may be spelled like a label. */
-function generalHost(text: string, hosts: readonly (string | undefined)[]): string {
-  return hosts.reduce<string>((whole, host) => {
-    if (host === undefined || host === '@') return whole
-    return whole.replaceAll(/(?<=\bhost |\bhost of the record to )[^\s,;()]+/g, (found) =>
-      found.replace(/\.$/, '') === host ? found.replace(host, 'HOST') : found,
-    )
-  }, text)
+const textIn = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
+
+/** The word for a value in a message, such as a part of the expected one; undefined if the value goes for all domains. */
+function wordInMessage(value: string, { seen = [] }: Finding, { name, expected }: CheckReport) {
+  if (seen.includes(value)) return 'FOUND'
+  const prefix = expected?.slice(0, expected.indexOf('=') + 1)
+  if (/^\W*$/.test(value) || value === prefix) return undefined
+  if (name.split('.').includes(value)) return 'HOST'
+  return expected?.includes(value) ? 'PART OF VALUE' : 'FOUND'
+}
+
+/** What a check of DNS found so far, while the work waits for the record. */
+export function dnsProgress(report: CheckReport): Progress {
+  return { step: WAITING_FOR_DNS, cause: causeIn(report), needsPerson: report.verdict === 'fix' }
+}
+
+/** How far a claim is that the service works on; a block can last. */
+export function claimProgress(step: string, claim: DomainClaim): Progress {
+  const state = stateOf(claim)
+  return state.phase === 'blocked'
+    ? { step, cause: claimCause(claim, endedError(claim, state)), needsPerson: true }
+    : { step }
 }

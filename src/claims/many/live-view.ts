@@ -2,11 +2,11 @@ import type { Context } from '../../context.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../../terminal/color.ts'
 import { formatDuration } from '../../terminal/duration.ts'
-import { truncate } from '../../terminal/measure.ts'
+import { truncate, wrap } from '../../terminal/measure.ts'
 import { renderBar } from '../../terminal/progress-bar.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { startSpinner } from '../../terminal/spinner.ts'
-import { causeLine, countsText, domainsOf, formatCount } from './summary.ts'
+import { causeLine, countsText, domainsOf, firstLine, formatCount, progressText } from './summary.ts'
 import type { Tally } from './tally.ts'
 
 /** A summary that is redrawn in place on stderr while the run goes on. */
@@ -21,6 +21,7 @@ export interface LiveRun {
   readonly waits: boolean
 }
 
+/** With two lines of each fix, all fits a terminal of 24 lines. */
 const MAX_CAUSES = 5
 
 /**
@@ -77,19 +78,19 @@ export function liveLines(
   const fit = (text: string, width = columns) => truncate(sanitizeLine(text), width)
   const lines = [renderBar(label, isKnown ? handled / total : undefined, details, columns)]
   const indent = (text: string, width: number) => `${' '.repeat(width)}${fit(text, columns - width)}`
-  const inProgress = tally.begun - tally.done
-  const counts = [
-    countsText(tally, '   '),
-    waits && inProgress > 0 ? `in progress ${formatCount(inProgress)}` : '',
-  ]
-  if (tally.begun > 0) lines.push(indent(counts.filter(Boolean).join('   '), 2))
+  const counts = [countsText(tally, '   '), progressText(tally)].filter(Boolean)
+  if (counts.length > 0) lines.push(indent(counts.join('   '), 2))
   const causes = tally.causes().filter(({ needsPerson }) => needsPerson)
   const needy = causes.reduce((sum, { count }) => sum + count, 0)
   if (needy === 0) return lines
   lines.push(palette.strong(indent(`${formatCount(needy)} ${needy === 1 ? 'needs' : 'need'} a person:`, 2)))
-  for (const cause of causes.slice(0, MAX_CAUSES)) lines.push(indent(causeLine(cause), 4))
-  if (causes.length > MAX_CAUSES)
-    lines.push(palette.faint(indent(`and ${causes.length - MAX_CAUSES} more causes`, 4)))
+  for (const cause of causes.slice(0, MAX_CAUSES)) {
+    lines.push(indent(causeLine(cause), 4))
+    const [first = '', ...rest] = wrap(sanitizeLine(firstLine(cause.fix) ?? ''), columns - 6)
+    lines.push(...[first, rest.join(' ')].filter(Boolean).map((line) => palette.faint(indent(line, 6))))
+  }
+  const rest = causes.length - MAX_CAUSES
+  if (rest > 0) lines.push(palette.faint(indent(`and ${rest} more ${rest === 1 ? 'cause' : 'causes'}`, 4)))
   for (const { domain, title } of tally.needy) lines.push(palette.faint(indent(`${domain}: ${title}`, 4)))
   return lines
 }

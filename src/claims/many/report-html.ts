@@ -2,13 +2,13 @@ import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import type { RunFacts } from './report-markdown.ts'
-import { countsText, domainsOf, formatCount, restText } from './summary.ts'
+import { domainsOf, formatCount, restText, resultText } from './summary.ts'
 import type { CauseCount, Tally } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
 export function renderRunHtml(tally: Tally, { at, version, command }: RunFacts): string {
   const causes = tally.causes()
-  const title = `${domainsOf(tally.done)}: ${countsText(tally) || 'nothing was done'}`
+  const title = `${domainsOf(tally.done)}: ${resultText(tally)}`
   const tone = tally.failed > 0 ? 'bad' : 'good'
   return renderPage(
     `${title} · mailclaim`,
@@ -37,7 +37,7 @@ function causePanel(cause: CauseCount, index: number) {
   const { title, host, message, fix, names } = cause
   const rest = restText(cause)
   return html`<section class="panel" aria-labelledby="cause-${index}"><h2 id="cause-${index}">${`${title}${host === undefined ? '' : ` at ${host}`}`}</h2>
-<p class="cause">${message}</p>
+${message === undefined ? '' : html`<p class="cause">${message}</p>`}
 ${fix === undefined ? '' : html`<p class="todo">${fix}</p>`}
 <ul>${names.map((name) => html`<li><code>${name}</code></li>`)}${rest === undefined ? '' : html`<li>${rest}</li>`}</ul>
 </section>

@@ -1,6 +1,6 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
-import { countsText, domainsOf, formatCount, restText } from './summary.ts'
+import { domainsOf, formatCount, restText, resultText } from './summary.ts'
 import type { Tally } from './tally.ts'
 
 /** How a report was made. */
@@ -18,7 +18,7 @@ export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFac
   const lines = [
     `## ${domainsOf(tally.done)}: ${command}`,
     '',
-    `- **Result:** ${countsText(tally) || 'nothing was done'}`,
+    `- **Result:** ${resultText(tally)}`,
     ...(tally.problems > 0
       ? [
           `- **Unusable lines:** ${formatCount(tally.problems)}, such as ${tally.firstProblems.map(code).join(', ')}`,
@@ -46,8 +46,7 @@ export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFac
       '',
       `### ${prose(title)}${host === undefined ? '' : ` at ${code(host)}`}`,
       '',
-      prose(message),
-      '',
+      ...(message === undefined ? [] : [prose(message), '']),
       [...names.map(code), restText(cause)].filter(Boolean).join(', '),
     )
   }

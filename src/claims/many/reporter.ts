@@ -7,7 +7,7 @@ import { note, warn } from '../../terminal/notices.ts'
 import { renderContext } from '../../terminal/output.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
-import { CAUSE_COLUMNS, headline, summaryLines } from './summary.ts'
+import { CAUSE_COLUMNS, causeBlocks, headline, summaryLines } from './summary.ts'
 import { type Done, problemText, type RunTally } from './tally.ts'
 
 /** How the domains of a run are reported. */
@@ -44,6 +44,8 @@ export interface Reporter {
 
 /** Some CI systems end a job that is silent for long. */
 const HEARTBEAT_MS = 60_000
+/** Columns of a terminal that is too narrow for the table of causes. */
+const NARROW = 90
 /** Different warnings that are shown. */
 const MAX_WARNINGS = 10
 
@@ -62,7 +64,8 @@ export async function createReporter(
   const isDocument = settings.format === 'markdown' || settings.format === 'html'
   const forPeople = isForPeople(context, settings)
   const hasRows = !isDocument && report.isText !== true && (!forPeople || report.rowsForPeople)
-  const rows = createListWriter({ context, settings, columns: report.columns, nothing: 'no domains' })
+  const { columns } = report
+  const rows = createListWriter({ context, settings, columns, nothing: 'no domains', isOneByOne: true })
   const envelope = { object: 'list', has_more: false, data: [] }
   const live =
     settings.quiet || !canAnimate(context)
@@ -74,9 +77,13 @@ export async function createReporter(
   const write = (work: () => Promise<void>) => inTurn(() => live?.above(work) ?? work())
   const warnings = new Set<string>()
   let stopHeartbeat = () => {}
+  let lastCauses = ''
   const beat = () => {
     stopHeartbeat = context.clock.alarm(HEARTBEAT_MS, () => {
-      void note(`${headline(tally)} so far`, context, settings)
+      const [counts, ...causes] = summaryLines(tally)
+      const isNews = causes.join() !== lastCauses
+      lastCauses = causes.join()
+      void note([`so far: ${counts}`, ...(isNews ? causes : [])].join('\n'), context, settings)
       beat()
     })
   }
@@ -114,7 +121,8 @@ export async function createReporter(
       stopMoving()
       // An unfinished JSON document must not be taken for a complete one.
       if (hasRows && !(isCut && settings.format === 'json')) await rows.end(false)
-      if (!isCut || tally.done + tally.problems > 0) await summarize(report, tally, context, settings)
+      if (!isCut || tally.done + tally.steps.size + tally.problems > 0)
+        await summarize(report, tally, context, settings)
     },
     abandon: stopMoving,
   }
@@ -141,10 +149,12 @@ async function summarize(
     import('../../terminal/table.ts'),
     renderContext(context, settings),
   ])
-  const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes())
-  await stdout.write(
-    `${rowsForPeople && tally.done > 0 ? '\n' : ''}${headline(tally)}\n${table === '' ? '' : `\n${table}`}`,
-  )
+  const causes =
+    rendering.width < NARROW
+      ? causeBlocks(tally, rendering)
+      : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
+  const start = rowsForPeople && tally.done > 0 ? '\n' : ''
+  await stdout.write(`${start}${headline(tally)}\n${causes === '' ? '' : `\n${causes}\n`}`)
 }
 
 function isForPeople({ stdout }: Pick<Context, 'stdout'>, { format }: Pick<Settings, 'format'>): boolean {

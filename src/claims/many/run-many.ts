@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import type { Context, Output } from '../../context.ts'
+import { type Context, type Output, TransportError } from '../../context.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
@@ -14,7 +14,7 @@ import { runPool } from './pool.ts'
 import { createReporter, type Report } from './reporter.ts'
 import type { Subject, SubjectReading } from './subjects.ts'
 import { domainsOf, formatCount } from './summary.ts'
-import { type Done, RunTally } from './tally.ts'
+import { CREATING, type Done, type Progress, RunTally } from './tally.ts'
 
 /** The work on each domain of a run. */
 export interface ManyWork extends Report {
@@ -41,6 +41,8 @@ export interface OneRun {
   readonly inTurn: Turns
   /** Says on stderr what can't wait for the end of the work on this domain. */
   readonly say: (text: string) => Promise<void>
+  /** Notes what the work on this domain does now, for the summary. */
+  readonly progress: (progress: Progress) => void
 }
 
 export interface ManyOptions {
@@ -82,7 +84,7 @@ export async function runMany(
   const shared = shareContext({ ...context, stderr }, jobs, stop.signal)
   let client: ServiceClient | undefined
   const quiet = { ...settings, quiet: true }
-  const run: OneRun = {
+  const run: Omit<OneRun, 'progress'> = {
     context: shared,
     settings: quiet,
     client: () => {
@@ -100,17 +102,18 @@ export async function runMany(
       await reporter.problem({ where: reading.where, why: reading.why })
       if (failFast) throw new FirstFailure()
     } else {
-      tally.begun += 1
-      const done = await work.perform(reading.subject, run).catch((error: unknown) => {
+      const { domain } = reading.subject
+      const progress = (now: Progress) => tally.progress(domain, now)
+      const done = await work.perform(reading.subject, { ...run, progress }).catch((error: unknown) => {
         // What was begun and not finished is neither done nor failed.
         if (stop.signal.aborted || error instanceof InterruptedError) throw error
-        return failed(reading.subject.domain, error, work, context, settings)
+        return failed(domain, error, work, context, settings)
       })
       if (done.error?.exit === Exit.notConfigured || done.error?.exit === Exit.notSignedIn) {
         fatal ??= done.error
         throw fatal
       }
-      await reporter.done(reading.subject.domain, done)
+      await reporter.done(domain, done)
       if (failFast && done.error !== undefined) throw new FirstFailure()
     }
   }
@@ -158,13 +161,15 @@ function shareContext(context: Context, jobs: number, signal: AbortSignal): Cont
 function failed(
   domain: string,
   error: unknown,
-  { lastEvent, emptyItem }: ManyWork,
+  { lastEvent, emptyItem, resumes }: ManyWork,
   { clock }: Pick<Context, 'clock'>,
   { format }: Pick<Settings, 'format'>,
 ): Done {
   const expected =
     error instanceof CliError
-      ? error
+      ? resumes && error.cause instanceof TransportError && error.cause.sent === 'maybe'
+        ? new CliError(error.code, error.exit, error.message, { hint: LOST_ANSWER, cause: error })
+        : error
       : new CliError(
           'bug',
           Exit.bug,
@@ -181,11 +186,22 @@ function failed(
 
 function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown {
   if (!(reason instanceof CliError)) return reason
-  return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}`, {
-    hint: `nothing is lost; to continue, run the same command again${work.resumes ? ': what is done is not done again' : ''}`,
+  const hint = `to continue, run the same command again`
+  if (!work.resumes)
+    return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}`, {
+      hint: `nothing is lost; ${hint}`,
+    })
+  let open = 0
+  for (const [step, count] of tally.steps) if (step !== CREATING) open += count
+  const claims = open === 0 ? '' : `, with ${formatCount(open)} ${open === 1 ? 'claim' : 'claims'} still open`
+  return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}${claims}`, {
+    hint: `nothing is lost; ${hint}: what is done is not done again`,
   })
 }
 
+/** What a request without an answer did is known to the service, which a second run asks. */
+const LOST_ANSWER =
+  'run the same command again: if the service has the claim already, it goes on with that one'
 const AGAIN = 'run the same command again for the rest: what is done is not done again'
 
 /** Where a run stood that ended early: "150 done, 2 failed, 48 not finished"; undefined before the first domain. */
@@ -238,14 +254,18 @@ function notAllDone(
     stand === undefined ? '' : `stopped early: ${stand}`,
   ]
   const [cause] = tally.causes()
+  const hasLines = ['tsv', 'csv', 'json', 'jsonl'].includes(settings.format)
+  // Only with time does a second run get further than the first one did.
+  const isStuck = stand !== undefined && tally.unfinished === 0
   const hints = [
     settings.quiet === true ? tally.firstProblems.join('\n') : '',
-    resumes && (tally.unfinished > 0 || stand !== undefined) ? AGAIN : '',
+    isStuck ? `to go on with the rest: the same command without --fail-fast` : '',
+    resumes && tally.unfinished > 0 ? AGAIN : '',
     restarts && ended > 0
       ? `${formatCount(ended)} ended: running this again starts new claims with new records`
       : '',
     failed > 0 && !resumes && cause
-      ? `more about one: mailclaim claims check ${cause.names[0]}; a line for each: --format tsv`
+      ? `more about one: mailclaim claims check ${cause.names[0]}${hasLines ? '' : '; a line for each: --format tsv'}`
       : '',
   ]
   return new CliError('domains_failed', tally.exit, parts.filter(Boolean).join('; '), {

@@ -1,4 +1,6 @@
-import type { Column } from '../../terminal/columns.ts'
+import type { Column, RenderContext } from '../../terminal/columns.ts'
+import { wrap } from '../../terminal/measure.ts'
+import { sanitizeLine } from '../../terminal/sanitize.ts'
 import type { CauseCount, Tally } from './tally.ts'
 
 const COUNT = new Intl.NumberFormat('en-US')
@@ -14,6 +16,19 @@ export function countsText({ counts }: Tally, separator = ', '): string {
   return [...counts].map(([label, count]) => `${label} ${formatCount(count)}`).join(separator)
 }
 
+/** "in progress 20: waiting for DNS 15, verifying 5"; undefined if nothing is. */
+export function progressText({ steps }: Tally): string | undefined {
+  const now = [...steps].filter(([, count]) => count > 0)
+  if (now.length === 0) return undefined
+  const total = now.reduce((sum, [, count]) => sum + count, 0)
+  return `in progress ${formatCount(total)}: ${now.map(([step, count]) => `${step} ${formatCount(count)}`).join(', ')}`
+}
+
+/** The counts of a run, which may have been cut short. */
+export function resultText(tally: Tally): string {
+  return [countsText(tally), progressText(tally)].filter(Boolean).join('; ') || 'nothing was done'
+}
+
 /** "41 domains at ns*.example-dns.net: record missing" */
 export function causeLine({ count, host, title }: CauseCount): string {
   return `${domainsOf(count)}${host === undefined ? '' : ` at ${host}`}: ${title}`
@@ -25,8 +40,12 @@ export function headline(tally: Tally): string {
     tally.repeated > 0 ? `${formatCount(tally.repeated)} repeated` : '',
     tally.problems > 0 ? `${formatCount(tally.problems)} unusable` : '',
   ].filter(Boolean)
-  const rest = others.length > 0 ? `; left out: ${others.join(', ')}` : ''
-  return `${domainsOf(tally.done)}${tally.done > 0 ? `: ${countsText(tally)}` : ''}${rest}`
+  const counts = [
+    `${domainsOf(tally.done)}${tally.done > 0 ? `: ${countsText(tally)}` : ''}`,
+    progressText(tally),
+    others.length > 0 ? `left out: ${others.join(', ')}` : '',
+  ]
+  return counts.filter(Boolean).join('; ')
 }
 
 /** The table of causes for people. */
@@ -58,7 +77,29 @@ function namesText(cause: CauseCount, most: number): string {
   return [cause.names.slice(0, most).join(', '), restText(cause, most)].filter(Boolean).join(' ')
 }
 
-function firstLine(text: string | undefined): string | undefined {
+/** What the line of a fix begins with. */
+const FIX = 'fix: '
+
+/** The causes for people at a narrow terminal, where a table would break each line into many. */
+export function causeBlocks(tally: Tally, { palette, width }: RenderContext): string {
+  return tally
+    .causes()
+    .map((cause) => {
+      const paragraph = (text: string, indent: number, first = '') =>
+        wrap(first + sanitizeLine(text), Math.max(20, width) - indent).map(
+          (line) => ' '.repeat(indent) + line,
+        )
+      const fix = firstLine(cause.fix)
+      return [
+        ...paragraph(causeLine(cause), 0).map(palette.strong),
+        ...(fix ? paragraph(fix, 2, FIX) : []),
+        ...paragraph(namesText(cause, 2), 2).map(palette.faint),
+      ].join('\n')
+    })
+    .join('\n\n')
+}
+
+export function firstLine(text: string | undefined): string | undefined {
   return text?.split('\n', 1)[0]
 }
 
@@ -68,7 +109,7 @@ export function summaryLines(tally: Tally): string[] {
     headline(tally),
     ...tally.causes().flatMap((cause) => {
       const fix = firstLine(cause.fix)
-      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, ...(fix ? [`    fix: ${fix}`] : [])]
+      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, ...(fix ? [`    ${FIX}${fix}`] : [])]
     }),
   ]
 }

@@ -1,6 +1,7 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { type CliError, EXIT_ORDER, Exit, type ExitCode, type UnusableLine } from '../../errors.ts'
+import { generalize, type Particulars } from './general-text.ts'
 
 /** How the work on one domain ended. */
 export interface Done {
@@ -20,25 +21,36 @@ export interface Done {
   readonly warning?: string | undefined
 }
 
-/** Why a domain isn't done, and what to do. */
+/** Why a domain isn't done, and what to do, in words that go for others too (`generalize`). */
 export interface Cause {
   readonly code: string
   readonly message: string
   readonly fix: string | undefined
   /** Name servers of the domain. */
   readonly hosts?: readonly string[]
-  /** What differs from domain to domain in the texts, by the word that stands for it. */
-  readonly particulars?: Readonly<Record<string, string | null | undefined>>
 }
 
-/** Domains with the same cause at the same DNS host. */
+/** How far the work on a domain is that isn't done. */
+export interface Progress {
+  /** What the work does now: "waiting for DNS". */
+  readonly step: string
+  /** Why it waits, as far as is known. */
+  readonly cause?: Cause | undefined
+  readonly needsPerson?: boolean
+}
+
+/** The step before there is a claim. */
+export const CREATING = 'creating'
+export const WAITING_FOR_DNS = 'waiting for DNS'
+export const VERIFYING = 'verifying'
+
+/** Domains with the same cause and the same fix at the same DNS host. */
 export interface CauseCount {
-  readonly code: string
   readonly title: string
   /** Whoever hosts the DNS of these domains; undefined if the cause has nothing to do with it. */
   readonly host: string | undefined
-  /** In the words of one of the domains, with what is particular to it replaced by a word. */
-  readonly message: string
+  /** Undefined if it differs from domain to domain. */
+  readonly message: string | undefined
   readonly fix: string | undefined
   readonly needsPerson: boolean
   /** The first ones. */
@@ -48,8 +60,6 @@ export interface CauseCount {
 
 /** What is known of a run while it goes on; its size doesn't grow with the number of domains. */
 export interface Tally {
-  /** Whose work has begun. */
-  readonly begun: number
   readonly done: number
   readonly failed: number
   /** Of those: which can still end well, without anything but another try. */
@@ -62,11 +72,13 @@ export interface Tally {
   readonly firstProblems: readonly string[]
   /** By label, in the order in which they came. */
   readonly counts: ReadonlyMap<string, number>
-  /** The latest domains that need a person. */
+  /** How many domains in progress are at which step, in the order in which the steps came. */
+  readonly steps: ReadonlyMap<string, number>
+  /** The latest domains that are done and need a person. */
   readonly needy: readonly { readonly domain: string; readonly title: string }[]
   /** The most severe exit code so far; 0 if all are done. */
   readonly exit: ExitCode
-  /** The most frequent first. */
+  /** The most frequent first, with what is known of the domains in progress. */
   causes(): readonly CauseCount[]
 }
 
@@ -79,7 +91,6 @@ const MAX_PROBLEMS = 3
 const MAX_UNUSABLE = 1000
 
 export class RunTally implements Tally {
-  begun = 0
   done = 0
   failed = 0
   unfinished = 0
@@ -90,15 +101,29 @@ export class RunTally implements Tally {
   readonly unusable: UnusableLine[] = []
   readonly counts = new Map<string, number>()
   readonly needy: { domain: string; title: string }[] = []
-  readonly #causes = new Map<
-    string,
-    { -readonly [Key in keyof CauseCount]: CauseCount[Key] } & { names: string[] }
-  >()
+  readonly steps = new Map<string, number>()
+  readonly #done = new CauseGroups()
+  readonly #inProgress = new CauseGroups()
+  readonly #progress = new Map<string, { readonly step: string; readonly group: string | undefined }>()
+
+  /** What the work on a domain does now, and why it isn't done yet. */
+  progress(domain: string, { step, cause, needsPerson = false }: Progress): void {
+    this.#forget(domain)
+    const group = cause && this.#inProgress.add(domain, cause, needsPerson, ' (so far)')
+    this.#progress.set(domain, { step, group })
+    this.steps.set(step, (this.steps.get(step) ?? 0) + 1)
+  }
 
   add(
     domain: string,
-    { label, error, cause = causeOf(error), needsPerson = error !== undefined }: Done,
+    {
+      label,
+      error,
+      cause = error && causeOf(error, { DOMAIN: domain }),
+      needsPerson = error !== undefined,
+    }: Done,
   ): void {
+    this.#forget(domain)
     this.done += 1
     this.counts.set(label, (this.counts.get(label) ?? 0) + 1)
     if (error !== undefined) {
@@ -109,24 +134,10 @@ export class RunTally implements Tally {
       this.#raise(error.exit)
     }
     if (cause === undefined) return
-    const title = titleOf(cause.code)
-    if (needsPerson) {
-      this.needy.push({ domain, title })
-      if (this.needy.length > MAX_NEEDY) this.needy.shift()
-    }
-    const host = cause.hosts === undefined ? undefined : hostOf(cause.hosts)
-    const key = `${cause.code} ${host ?? ''}`
-    const known = this.#causes.get(key)
-    if (known !== undefined) {
-      known.count += 1
-      if (known.names.length < MAX_NAMES) known.names.push(domain)
-    } else if (this.#causes.size < MAX_CAUSES) {
-      const particulars = { DOMAIN: domain, ...cause.particulars }
-      const general = (text: string) => generalize(text, particulars)
-      const { code, message, fix } = cause
-      const texts = { message: general(message), fix: fix === undefined ? undefined : general(fix) }
-      this.#causes.set(key, { code, title, host, ...texts, needsPerson, names: [domain], count: 1 })
-    }
+    this.#done.add(domain, cause, needsPerson, error === undefined ? ' (warning)' : '')
+    if (!needsPerson) return
+    this.needy.push({ domain, title: titleOf(cause.code) })
+    if (this.needy.length > MAX_NEEDY) this.needy.shift()
   }
 
   get firstProblems(): readonly string[] {
@@ -140,7 +151,15 @@ export class RunTally implements Tally {
   }
 
   causes(): readonly CauseCount[] {
-    return [...this.#causes.values()].sort((one, other) => other.count - one.count)
+    return [...this.#done.all(), ...this.#inProgress.all()].sort((one, other) => other.count - one.count)
+  }
+
+  #forget(domain: string): void {
+    const known = this.#progress.get(domain)
+    if (known === undefined) return
+    this.#progress.delete(domain)
+    this.steps.set(known.step, (this.steps.get(known.step) ?? 0) - 1)
+    if (known.group !== undefined) this.#inProgress.remove(domain, known.group)
   }
 
   #raise(exit: ExitCode): void {
@@ -153,20 +172,61 @@ export function problemText({ where, why }: UnusableLine): string {
   return where === undefined ? why : `${where}: ${why}`
 }
 
-function causeOf(error: CliError | undefined): Cause | undefined {
-  return error && { code: error.code, message: error.message, fix: error.hint }
+/** Domains by what is wrong and what to do about it. */
+class CauseGroups {
+  readonly #groups = new Map<
+    string,
+    { -readonly [Key in keyof CauseCount]: CauseCount[Key] } & { names: string[] }
+  >()
+
+  /** @returns the key of the group that the domain is in now; undefined if there are too many groups for it */
+  add(
+    domain: string,
+    { code, message, fix, hosts }: Cause,
+    needsPerson: boolean,
+    remark: string,
+  ): string | undefined {
+    const title = `${titleOf(code)}${remark}`
+    const host = hosts && hostOf(hosts)
+    const exact = JSON.stringify([code, remark, needsPerson, host, fix])
+    const isKept = this.#groups.has(exact) || this.#groups.size < MAX_CAUSES
+    const key = isKept ? exact : JSON.stringify([code, remark, needsPerson])
+    const known = this.#groups.get(key)
+    if (known !== undefined) {
+      known.count += 1
+      if (known.names.length < MAX_NAMES) known.names.push(domain)
+      if (known.message !== message) known.message = undefined
+    } else if (isKept) {
+      this.#groups.set(key, { title, host, message, fix, needsPerson, names: [domain], count: 1 })
+    } else if (this.#groups.size < 2 * MAX_CAUSES) {
+      const texts = { host: undefined, message: undefined, fix: DIFFERENT_FIXES }
+      this.#groups.set(key, { title, ...texts, needsPerson, names: [domain], count: 1 })
+    } else return undefined
+    return key
+  }
+
+  remove(domain: string, key: string): void {
+    const group = this.#groups.get(key)
+    if (group === undefined) return
+    group.count -= 1
+    group.names = group.names.filter((name) => name !== domain)
+    if (group.count === 0) this.#groups.delete(key)
+  }
+
+  all(): Iterable<CauseCount> {
+    return this.#groups.values()
+  }
 }
 
-/** A text about one domain as it goes for others too. The longest particulars first: one may be a part of another. */
-function generalize(text: string, particulars: NonNullable<Cause['particulars']>): string {
-  const values = Object.entries(particulars).flatMap(([word, value]) => (value ? [{ word, value }] : []))
-  values.sort((one, other) => other.value.length - one.value.length)
-  // In one pass, so that no word that was put in is taken for a particular.
-  const pattern = values.map(({ value }) => value.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
-  return text.replaceAll(
-    new RegExp(pattern, 'gi'),
-    (found) => values.find(({ value }) => value.toLowerCase() === found.toLowerCase())?.word ?? found,
-  )
+const DIFFERENT_FIXES = 'They differ: --format jsonl has the one of each domain'
+
+/** An error as the cause of a domain that isn't done. */
+export function causeOf({ code, message, hint }: CliError, particulars: Particulars): Cause {
+  return {
+    code,
+    message: generalize(message, particulars),
+    fix: hint === undefined ? undefined : generalize(hint, particulars),
+  }
 }
 
 /** Where the words of the code alone would mislead. */

@@ -1,7 +1,7 @@
 import type { ClaimReader } from '../../claims/current-claim.ts'
 import { endOf } from '../../claims/lifecycle.ts'
-import { causeIn } from '../../claims/many/done-claim.ts'
-import type { Done } from '../../claims/many/tally.ts'
+import { causeIn, dnsProgress } from '../../claims/many/done-claim.ts'
+import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
 import { checkRequest, endedReport, outdatedReport } from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
@@ -200,10 +200,12 @@ async function checkMany(
       waits: options.wait === true,
       takesIds: true,
       notDone: "aren't ready",
-      async perform({ domain, value }, { context, settings }) {
+      async perform({ domain, value }, { context, settings, progress }) {
+        if (options.wait) progress({ step: WAITING_FOR_DNS })
         latest ??= (await import('../../claims/current-claim.ts')).createClaimReader(context, settings)
         const target = await findTarget(domain, value ?? null, context, settings)
-        const { report, end } = await checkTarget(target, latest, options, context, settings)
+        const onCheck = (seen: CheckReport) => progress(dnsProgress(seen))
+        const { report, end } = await checkTarget(target, latest, options, context, settings, onCheck)
         return doneCheck(report, end ?? exitErrorOf(report))
       },
     },
@@ -248,12 +250,13 @@ async function checkTarget(
   { wait, ...options }: Options,
   context: Context,
   settings: Settings,
+  onCheck?: (report: CheckReport) => void,
 ): Promise<Checked> {
   const waits = wait === true && asked.value !== null
   const target = waits ? await latestTarget(asked, latest) : asked
   const request = checkRequest(target, settings, options.publicResolvers)
   const look = waits && endOfTarget(target, context) === undefined ? untilReady : checkOnce
-  const looking = look(request, options, context, settings)
+  const looking = look(request, options, context, settings, onCheck)
   const [seen, now] = waits
     ? [await looking, await latestTarget(target, latest)]
     : await Promise.all([looking, latestTarget(target, latest)])
@@ -293,6 +296,7 @@ async function untilReady(
   { timeout = WAIT_MS / 1000, interval }: Options,
   context: Context,
   settings: Settings,
+  onCheck?: (report: CheckReport) => void,
 ): Promise<CheckReport> {
   await note(
     `waiting for the TXT record at ${request.name} for up to ${formatDuration(timeout)}`,
@@ -304,6 +308,7 @@ async function untilReady(
     const checks = waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000)
     return await drain(checks, ({ report, nextInMs, leftMs }) => {
       if (nextInMs === null) return undefined
+      onCheck?.(report)
       const reason = plainText(report.findings[0]?.message ?? 'not ready yet')
       return progress.update(
         `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,

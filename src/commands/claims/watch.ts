@@ -1,9 +1,9 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { type FollowFlags, followClaim, followQuietly } from '../../claims/follow.ts'
 import { stateOf } from '../../claims/lifecycle.ts'
-import { doneClaim } from '../../claims/many/done-claim.ts'
+import { claimProgress, doneClaim } from '../../claims/many/done-claim.ts'
 import type { ManyWork, OneRun } from '../../claims/many/run-many.ts'
-import type { Done } from '../../claims/many/tally.ts'
+import { type Done, VERIFYING } from '../../claims/many/tally.ts'
 import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
 import { WATCH_DELAYS, WATCH_EVENTS } from '../../claims/watch.ts'
 import { Exit } from '../../errors.ts'
@@ -87,11 +87,13 @@ export const WATCH_MANY = {
 export async function followOne(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others' | 'entry'>,
   flags: FollowFlags,
-  { context, settings, client }: OneRun,
+  { context, settings, client, progress }: OneRun,
 ): Promise<Done> {
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
-  const { claim, error } = await followQuietly(resolved, flags, client(), context, settings)
+  const { claim, error } = await followQuietly(resolved, flags, client(), context, settings, ({ claim }) =>
+    progress(claimProgress(flags.isVerifying ? VERIFYING : (claim.status ?? 'no status'), claim)),
+  )
   return doneClaim(claim, error, 'done', context, settings)
 }

@@ -1,33 +1,50 @@
 import { expect, test } from 'vitest'
 import { type ManyOptions, type ManyWork, runMany } from '../../../src/claims/many/run-many.ts'
 import type { SubjectReading } from '../../../src/claims/many/subjects.ts'
+import { TransportError } from '../../../src/context.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
+import { transportFailure } from '../../../src/service/client.ts'
+import type { Settings } from '../../../src/settings/settings.ts'
 import { createFakeContext, fakeSettings } from '../../fake-context.ts'
 
+const WORK: Omit<ManyWork, 'perform'> = {
+  command: 'claims create',
+  columns: [],
+  rowsForPeople: false,
+  waits: false,
+  resumes: true,
+  restarts: true,
+  notDone: "aren't completed",
+}
+
+async function* subjectsOf(count: number): AsyncGenerator<SubjectReading, void, void> {
+  for (let number = 0; number < count; number++)
+    yield { kind: 'subject', subject: { domain: String(number), options: {} } }
+}
+
+/** What the last run printed on stdout. */
+let lastOutput: { readonly text: string } = { text: '' }
+
 /** Runs over domains, of which each is done or fails, and returns the error at the end. */
-async function run(ends: readonly (CliError | undefined)[], options: Partial<ManyOptions> = {}) {
+async function run(
+  ends: readonly (CliError | undefined)[],
+  options: Partial<ManyOptions> = {},
+  { format = 'jsonl', resumes = true }: { format?: Settings['format']; resumes?: boolean } = {},
+) {
   const context = createFakeContext({})
-  const settings = { ...(await fakeSettings(context)), format: 'jsonl' as const }
+  const settings = { ...(await fakeSettings(context)), format }
+  lastOutput = context.stdout
   const work: ManyWork = {
-    command: 'claims create',
-    columns: [],
-    rowsForPeople: false,
-    waits: false,
-    resumes: true,
-    restarts: true,
-    notDone: "aren't completed",
+    ...WORK,
+    resumes,
     async perform({ domain }) {
       const error = ends[Number(domain)]
       if (error !== undefined) throw error
       return { label: 'completed', item: { name: domain } }
     },
   }
-  const subjects = (async function* (): AsyncGenerator<SubjectReading, void, void> {
-    for (const number of ends.keys())
-      yield { kind: 'subject', subject: { domain: String(number), options: {} } }
-  })()
   const all = { jobs: 1, failFast: false, total: ends.length, ...options }
-  return await runMany(work, subjects, all, context, settings).then(
+  return await runMany(work, subjectsOf(ends.length), all, context, settings).then(
     () => undefined,
     (error: unknown) => error as CliError,
   )
@@ -51,8 +68,84 @@ test('a run that stopped at its first failure says where it stood', async () => 
   expect(error?.message).toBe(
     "1 of 3 domains isn't completed; stopped early: 2 done, 1 failed, 7 not finished",
   )
-  expect(error?.hint).toBe(AGAIN)
+  expect(error?.hint).toBe('to go on with the rest: the same command without --fail-fast')
 })
+
+test('a request without an answer can be sent again in a run, and its domain is not the only one', async () => {
+  const lost = transportFailure(
+    new TransportError('reset', 'maybe', 'the connection was closed'),
+    new URL('https://api.example.com'),
+    'POST',
+  )
+  const tally = await run([undefined, lost])
+  expect(tally?.hint).toBe(AGAIN)
+  expect(lastOutput.text).toContain('run the same command again: if the service has the claim already')
+  expect(lastOutput.text).not.toContain('before you send it again')
+})
+
+test('what is interrupted says how many claims are open, and what was found so far', async () => {
+  const context = createFakeContext({})
+  const settings = await fakeSettings(context)
+  const work: ManyWork = {
+    ...WORK,
+    waits: true,
+    async perform({ domain }, { context: { interrupts }, progress }) {
+      progress({ step: 'creating' })
+      if (domain === '2') return { label: 'completed', item: { name: domain } }
+      if (domain !== '3')
+        progress({
+          step: 'waiting for DNS',
+          cause: { code: 'quoted', message: '', fix: 'Enter it without quotation marks: VALUE' },
+          needsPerson: true,
+        })
+      await new Promise((_, reject) => {
+        interrupts.signal.addEventListener('abort', () => reject(interrupts.signal.reason))
+      })
+      throw new Error('unreached')
+    },
+  }
+  setTimeout(() => context.interrupt(), 20)
+  const all = { jobs: 4, failFast: false, total: 4 }
+  const error = await runMany(work, subjectsOf(4), all, context, settings).catch((caught: CliError) => caught)
+  expect(error).toMatchObject({
+    exit: 130,
+    message: 'interrupted after 1 domain, with 2 claims still open',
+    hint: 'nothing is lost; to continue, run the same command again: what is done is not done again',
+  })
+  expect(context.stderr.text).toContain(`1 domain: completed 1; in progress 3: creating 1, waiting for DNS 2
+  2 domains: quotation marks in the value (so far) (0, 1)
+    fix: Enter it without quotation marks: VALUE`)
+})
+
+test('while nobody watches, a line a minute says how far it is, with each cause that is new', async () => {
+  const context = createFakeContext({})
+  const settings = await fakeSettings(context)
+  const work: ManyWork = {
+    ...WORK,
+    async perform({ domain }, { progress }) {
+      progress({ step: 'waiting for DNS', cause: { code: 'quoted', message: '', fix: 'Enter it again' } })
+      for (let minute = 0; minute < 2; minute++) {
+        context.clock.ring()
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      return { label: 'completed', item: { name: domain } }
+    },
+  }
+  await runMany(work, subjectsOf(1), { jobs: 1, failFast: false, total: 1 }, context, settings)
+  const line = 'so far: 0 domains; in progress 1: waiting for DNS 1\n'
+  const cause = '  1 domain: quotation marks in the value (so far) (0)\n    fix: Enter it again\n'
+  expect(context.stderr.text).toContain(`${line}${cause}${line}`)
+  expect(context.stderr.text.split(cause)).toHaveLength(2)
+})
+
+test.each<'table' | 'tsv' | 'csv' | 'jsonl' | 'markdown'>(['table', 'tsv', 'csv', 'jsonl', 'markdown'])(
+  'with %s, a line for each domain is suggested only where there is none yet',
+  async (format) => {
+    const refused = new CliError('odd', Exit.notYet, 'odd')
+    const error = await run([refused], {}, { format, resumes: false })
+    expect(error?.hint?.includes('--format tsv')).toBe(format === 'table' || format === 'markdown')
+  },
+)
 
 test.each<[string, CliError, string | undefined]>([
   ['is still in progress', new CliError('claim_in_flight', Exit.notYet, ''), AGAIN],

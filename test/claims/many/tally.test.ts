@@ -1,11 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { generalize } from '../../../src/claims/many/general-text.ts'
 import { liveLines } from '../../../src/claims/many/live-view.ts'
 import { runPool } from '../../../src/claims/many/pool.ts'
 import { renderRunHtml } from '../../../src/claims/many/report-html.ts'
 import { renderRunMarkdown } from '../../../src/claims/many/report-markdown.ts'
-import { CAUSE_COLUMNS, summaryLines } from '../../../src/claims/many/summary.ts'
-import { type Cause, hostOf, RunTally, titleOf } from '../../../src/claims/many/tally.ts'
+import { CAUSE_COLUMNS, causeBlocks, summaryLines } from '../../../src/claims/many/summary.ts'
+import {
+  type Cause,
+  type Done,
+  hostOf,
+  type Progress,
+  RunTally,
+  titleOf,
+} from '../../../src/claims/many/tally.ts'
 import { run } from '../../../src/cli.ts'
 import { CliError, Exit, type ExitCode } from '../../../src/errors.ts'
 import { createPalette } from '../../../src/terminal/color.ts'
@@ -14,18 +22,23 @@ import { createFakeContext } from '../../fake-context.ts'
 
 const failure = (exit: ExitCode) => new CliError('odd', exit, `exit ${exit}`)
 
-const missingAt = (domain: string, hosts: readonly string[]): Cause => ({
-  code: 'missing',
-  message: `The TXT record isn't at ${domain}: expected "p=1${domain}"`,
-  fix: `Add a TXT record in the zone example.com: host ${domain.split('.')[0]}, value p=1${domain}`,
-  hosts,
-  particulars: {
+const missingAt = (domain: string, hosts: readonly string[]): Cause => {
+  const particulars = {
     DOMAIN: domain,
     VALUE: `p=1${domain}`,
     ZONE: 'example.com',
-    'host HOST': `host ${domain.split('.')[0]}`,
-  },
-})
+    HOST: domain.split('.')[0],
+  }
+  return {
+    code: 'missing',
+    message: generalize(`The TXT record isn't at ${domain}: expected "p=1${domain}"`, particulars),
+    fix: generalize(
+      `Add a TXT record in the zone example.com: host ${particulars.HOST}, value p=1${domain}`,
+      particulars,
+    ),
+    hosts,
+  }
+}
 
 function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns2.dns.example']): RunTally {
   const tally = new RunTally()
@@ -39,7 +52,6 @@ function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns
       cause: missingAt(domain, hosts),
     })
   }
-  tally.begun = tally.done
   return tally
 }
 
@@ -141,32 +153,141 @@ test('what a tally keeps does not grow with the number of domains', () => {
   expect(size(many)).toBeLessThan(size(few) * 1.5)
 })
 
+const expired = (domain: string, end: 'expired' | 'superseded'): Done => ({
+  label: 'fix',
+  item: {},
+  error: failure(Exit.negativeEnd),
+  cause: {
+    code: `claim_${end}`,
+    message: `${end} at ${domain.length}`,
+    fix:
+      end === 'expired' ? 'Start a new claim with: mailclaim claims create DOMAIN' : 'Get the record there',
+  },
+})
+
+test('different fixes are different groups in any order, and a message that differs is left out', () => {
+  const dones = [expired('a.com', 'expired'), expired('bb.com', 'expired'), expired('c.com', 'superseded')]
+  for (const order of [dones, dones.toReversed()]) {
+    const tally = new RunTally()
+    for (const [n, done] of order.entries()) tally.add(`d${n}.com`, done)
+    expect(tally.causes()).toMatchObject([
+      { title: 'claim expired', count: 2, message: undefined, fix: expect.stringContaining('create DOMAIN') },
+      { title: 'claim superseded', count: 1, message: 'superseded at 5', fix: 'Get the record there' },
+    ])
+  }
+})
+
+test('a mistake and a warning of the same name are different groups', () => {
+  const tally = new RunTally()
+  const cause = { code: 'lame_nameserver', message: 'odd', fix: 'Set the name servers', hosts: [] }
+  tally.add('a.com', { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+  tally.add('b.com', { label: 'ready_with_warning', item: {}, cause })
+  expect(tally.causes().map(({ title }) => title)).toEqual([
+    'name server without the zone',
+    'name server without the zone (warning)',
+  ])
+})
+
+test('fixes of which each domain has its own end up in one group, which does not take one for all', () => {
+  const tally = new RunTally()
+  for (let n = 0; n < 1500; n++)
+    tally.add(`d${n}.com`, {
+      label: 'fix',
+      item: {},
+      error: failure(Exit.notYet),
+      cause: { code: 'missing', message: `${n}`, fix: `only for ${n}`, hosts: [`ns1.host${n}.com`] },
+    })
+  const [rest] = tally.causes()
+  expect(rest).toMatchObject({ count: 1000, host: undefined, message: undefined })
+  expect(rest?.fix).toBe('They differ: --format jsonl has the one of each domain')
+})
+
+describe('domains in progress', () => {
+  const quoted: Progress = {
+    step: 'waiting for DNS',
+    cause: { code: 'quoted', message: 'quoted', fix: 'Enter it without quotation marks: VALUE' },
+    needsPerson: true,
+  }
+
+  test('are counted by step, with the causes so far', () => {
+    const tally = new RunTally()
+    for (const domain of ['a.com', 'b.com', 'c.com', 'd.com']) {
+      tally.progress(domain, { step: 'creating' })
+    }
+    for (const domain of ['a.com', 'b.com']) tally.progress(domain, quoted)
+    tally.progress('c.com', { step: 'verifying' })
+    expect(summaryLines(tally)).toEqual([
+      '0 domains; in progress 4: creating 1, waiting for DNS 2, verifying 1',
+      '  2 domains: quotation marks in the value (so far) (a.com, b.com)',
+      '    fix: Enter it without quotation marks: VALUE',
+    ])
+  })
+
+  test('leave their cause behind as they go on', () => {
+    const tally = new RunTally()
+    tally.progress('a.com', quoted)
+    tally.progress('a.com', quoted)
+    tally.progress('b.com', quoted)
+    tally.progress('a.com', { step: 'verifying' })
+    expect(tally.causes()).toMatchObject([{ count: 1, names: ['b.com'] }])
+    tally.add('b.com', { label: 'completed', item: {} })
+    expect(tally.causes()).toEqual([])
+    expect(summaryLines(tally)).toEqual(['1 domain: completed 1; in progress 1: verifying 1'])
+  })
+})
+
+test.each([40, 60, 89])('at %d columns, the causes are blocks that fit', async (width) => {
+  const tally = tallyOf(0, 200)
+  const text = causeBlocks(tally, { palette: await createPalette(0), width, now: undefined })
+  expect(text.replaceAll(/\s+/g, ' ')).toBe(
+    '200 domains at ns*.dns.example: record missing fix: Add a TXT record in the zone ZONE: host HOST, value VALUE d0.example.com, d1.example.com and 198 more',
+  )
+  expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width)
+})
+
 describe('the live view', () => {
   const palette = createPalette(0)
 
   test('shows counts, a bar, the causes, and the latest domains in 80 columns', async () => {
     const tally = tallyOf(380, 22)
-    tally.begun += 10
     expect(liveLines(tally, { total: 1000, waits: false }, 40, 77, await palette)).toEqual([
       '402 of 1,000 domains  ████████████░░░░░░░░░░░░░░░░░░   40%  60 s left',
       '  ready 380   fix 22',
       '  22 need a person:',
       '    22 domains at ns*.dns.example: record missing',
+      '      Add a TXT record in the zone ZONE: host HOST, value VALUE',
       '    d19.example.com: record missing',
       '    d20.example.com: record missing',
       '    d21.example.com: record missing',
     ])
   })
 
+  test('fits 24 lines however many causes there are', async () => {
+    const tally = tallyOf(3, 4)
+    for (let n = 0; n < 6; n++)
+      tally.progress(`p${n}.example.com`, {
+        step: 'waiting for DNS',
+        cause: { code: 'quoted', message: '', fix: `fix ${n} ${'and more of it '.repeat(20)}` },
+        needsPerson: true,
+      })
+    const lines = liveLines(tally, { total: 20, waits: true }, 40, 57, await palette)
+    expect(lines.length).toBeLessThanOrEqual(24)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(57)
+    expect(lines).toContain('  10 need a person:')
+    expect(lines).toContain('    and 2 more causes')
+  })
+
   test('fits a narrow terminal, and says how many are in progress if they wait', async () => {
     const tally = tallyOf(3, 1)
-    tally.begun += 120
+    for (let n = 0; n < 120; n++) tally.progress(`p${n}.example.com`, { step: 'verifying' })
     const lines = liveLines(tally, { total: undefined, waits: true }, 40, 30, await palette)
     expect(lines).toEqual([
       '4 domains',
       '  ready 3   fix 1   in progre…',
       '  1 needs a person:',
       '    1 domain at ns*.dns.examp…',
+      '      Add a TXT record in the',
+      '      zone ZONE: host HOST, v…',
       '    d0.example.com: record mi…',
     ])
   })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { causeIn } from '../../../src/claims/many/done-claim.ts'
+import { causeIn, particularsIn } from '../../../src/claims/many/done-claim.ts'
+import type { Particulars } from '../../../src/claims/many/general-text.ts'
 import { RunTally } from '../../../src/claims/many/tally.ts'
 import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.ts'
 import type { CheckReport, Verdict } from '../../../src/dns/diagnosis/report.ts'
@@ -355,6 +356,73 @@ test.each(ROWS)(
       )
       expect(message).not.toMatch(/expected "?VALUE"?, found "?VALUE"?/)
     }
+  },
+)
+
+/** The same with other names and another value, in all that it holds. */
+function elsewhere<T>(whole: T, zone: string, token: string): T {
+  const rename = (text: string) =>
+    text
+      .replaceAll('example.com', zone)
+      .replaceAll(/token123/gi, (found) => (found < 'a' ? token.toUpperCase() : token))
+  const visit = (part: unknown): unknown => {
+    if (typeof part === 'string') return rename(part)
+    if (part instanceof Uint8Array) return bytes(rename(new TextDecoder().decode(part)))
+    if (part instanceof Map) return new Map([...part].map(([key, value]) => [visit(key), visit(value)]))
+    if (Array.isArray(part)) return part.map(visit)
+    if (typeof part !== 'object' || part === null) return part
+    return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, visit(value)]))
+  }
+  return visit(whole) as T
+}
+
+/** The findings of a code at the top of a zone and below it, each as the first of a report. */
+function reportsOf(code: FindingCode, more: Partial<Observations>): CheckReport[] {
+  const places = [more.name ?? 'example.com', 'mail.example.com', 'a.b.example.com']
+  return places.flatMap((name, number) => {
+    const seen = elsewhere(observations({ ...more, name }), `client${number}.com`, `abc${number}xyz`)
+    return diagnose(seen)
+      .findings.filter((finding) => finding.code === code)
+      .map(
+        (finding) =>
+          ({
+            ...seen,
+            nameservers: [],
+            findings: [{ ...finding, severity: finding.severity === 'info' ? 'warning' : finding.severity }],
+          }) as unknown as CheckReport,
+      )
+  })
+}
+
+const fill = (text: string, particulars: Particulars) =>
+  text.replaceAll(/\b[A-Z]+\b/g, (word) => particulars[word] ?? word)
+
+test('the fix of each group, with what is particular to a domain put in, is the fix of each of its domains', () => {
+  const reports = ROWS.flatMap(([code, , , more]) => reportsOf(code, more))
+  const all = reports.map((report, number) => ({ report, key: `${number}` }))
+  for (const order of [all, all.toReversed()]) {
+    const tally = new RunTally()
+    for (const { report, key } of order) tally.add(key, { label: 'fix', item: {}, cause: causeIn(report) })
+    let members = 0
+    for (const { fix = '', names } of tally.causes())
+      for (const name of names) {
+        const { report } = all[Number(name)] as (typeof all)[number]
+        const [finding] = report.findings
+        if (finding === undefined) continue
+        members += 1
+        expect(fill(fix, particularsIn(report, finding))).toBe(plainText(finding.fix))
+      }
+    expect(members).toBe(reports.length)
+  }
+})
+
+test.each(ROWS.filter(([code]) => !code.startsWith('cname_at')))(
+  '%s has one fix for the top of a zone and for names below it, unless what to do differs',
+  (code, _severity, _verdict, more) => {
+    const words = reportsOf(code, more).map((report) =>
+      causeIn(report)?.fix?.replace(' (or leave it empty)', ''),
+    )
+    expect([...new Set(words)].slice(1)).toEqual([])
   },
 )
 

@@ -1,0 +1,77 @@
+import { partsOf, quote, type Text, type Value } from '../../dns/diagnosis/text.ts'
+
+/** What differs from domain to domain in the texts about them, by the word that stands for it: `{ HOST: 'mail' }`. */
+export type Particulars = Readonly<Record<string, string | null | undefined>>
+
+/**
+ * A text about one domain as it goes for others too: with the particulars put in for the words, it's that text again.
+ *
+ * @param wordOf the word for a quoted value that isn't one of the particulars; it stays as it is by default
+ */
+export function generalize(
+  whole: Text,
+  particulars: Particulars,
+  wordOf: (value: string) => string | undefined = () => undefined,
+): string {
+  const values = Object.entries(particulars).flatMap(([word, value]) => (value ? [{ word, value }] : []))
+  const replaceIn = replacer(values)
+  const wordFor = ({ value }: Value) =>
+    values.find(({ word, value: known }) => word !== 'HOST' && quote(known).value === value)?.word ??
+    wordOf(value) ??
+    value
+  let general = ''
+  let text = ''
+  for (const part of partsOf(whole)) {
+    if (typeof part === 'string') text += part
+    else {
+      general += replaceIn(text) + (part.isQuoted ? `"${wordFor(part)}"` : wordFor(part))
+      text = ''
+    }
+  }
+  return general + replaceIn(text)
+}
+
+/** What stands before a particular: it's not within a longer name. */
+const BEGIN = /(?<![\w-])$/
+/** Any other word of a text may be spelled like the host of a record. */
+const HOST_BEGIN = /\bhost (?:of the record to )?$/
+/** At the top of a zone, its name is also the domain's. */
+const APEX_BEGIN = /(?:\b(?:zone|of|for|below|adds|delegate|holds|without) |\w\.)$/
+/** Characters that these look at. */
+const LONGEST_BEGIN = 30
+const END = /(?![\w-]|\.\w)/y
+
+/** Puts in the words, in one pass, so that no word that was put in is taken for a particular. */
+function replacer(values: { readonly word: string; readonly value: string }[]): (text: string) => string {
+  const zone = values.find(({ word }) => word === 'ZONE')
+  const isApex = values.some(({ word, value }) => word === 'DOMAIN' && value === zone?.value)
+  // One may be a part of another, and a zone may be the domain.
+  values.sort(
+    (one, other) => other.value.length - one.value.length || Number(other === zone) - Number(one === zone),
+  )
+  const beginOf = (word: string) =>
+    word === 'HOST' ? HOST_BEGIN : word === 'ZONE' && isApex ? APEX_BEGIN : BEGIN
+  const words = values.map(({ word, value }) => ({ word, value, begin: beginOf(word) }))
+  return (text) => {
+    let general = ''
+    for (let from = 0; ; ) {
+      let next: { at: number; word: string; value: string } | undefined
+      for (const { word, value, begin } of words) {
+        const at = find(text, value, begin, from)
+        if (at >= 0 && at < (next?.at ?? text.length)) next = { at, word, value }
+      }
+      if (next === undefined) return general + text.slice(from)
+      general += text.slice(from, next.at) + next.word
+      from = next.at + next.value.length
+    }
+  }
+}
+
+/** A pattern for each domain would take ten times the time. @returns where the value is, or -1 */
+function find(text: string, value: string, begin: RegExp, from: number): number {
+  for (let at = text.indexOf(value, from); at >= 0; at = text.indexOf(value, at + 1)) {
+    END.lastIndex = at + value.length
+    if (begin.test(text.slice(Math.max(0, at - LONGEST_BEGIN), at)) && END.test(text)) return at
+  }
+  return -1
+}
