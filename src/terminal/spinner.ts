@@ -20,9 +20,10 @@ export async function startSpinner(
   return { spinner: spinner.start(), stream }
 }
 
-/** Our stderr as the kind of stream that the spinner draws on (ECMA-48: CUU, EL). */
+/** Our stderr as the kind of stream that the spinner draws on (ECMA-48: CUU, CUF, EL, ED). */
 function asStream(output: Output): NodeJS.WritableStream {
   let drawn = ''
+  let drawnFor: number | undefined
   const write = (text: string) => {
     drawn = text.endsWith('\n') ? '' : drawn + text
     // If the reader went away, a write of data finds out.
@@ -43,8 +44,11 @@ function asStream(output: Output): NodeJS.WritableStream {
         (sum, line) => sum + Math.max(1, Math.ceil(widthOf(line) / stream.columns)),
         0,
       )
-      // Row by row: tmux keeps in its history what is erased from the top of the screen to its end.
-      write(`\r\x1b[K${'\x1b[A\x1b[K'.repeat(rows - 1)}`)
+      // tmux keeps in its history what is erased from the top left to the end of the screen, so that starts one to the
+      // right; but after tmux has wrapped the lines for another width, only the whole screen is erased reliably.
+      const top = stream.columns === drawnFor ? '\x1b[K\x1b[C\x1b[J\r' : '\x1b[J'
+      write(`\r${rows > 1 ? `\x1b[${rows - 1}A` : ''}${top}`)
+      drawnFor = stream.columns
       drawn = ''
     },
     clearLine() {},

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { everyCommand } from '../../src/cli/line.ts'
 import { readSchemas, SCHEMAS } from '../schemas.ts'
@@ -232,14 +234,15 @@ describe('what the program prints as JSON is what its schemas describe', () => {
       await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
       await publish(world, 'done.example')
       await publish(world, 'mistaken.example', { mistake: 'quotes' })
-      const domains = ['done.example', 'mistaken.example', 'own.example', 'unknown.example', 'not a name']
+      const list = join(world.home, 'list.txt')
+      writeFileSync(list, 'done.example\nmistaken.example\nown.example\nunknown.example\nnot a name\n')
       const takes = (option: string) => command.options.some((one) => one.name === option)
       const more = [
         ...(takes('--timeout') && !takes('--wait') ? ['--timeout', '1'] : []),
         ...(name === 'claims publish' ? ['--with', 'true'] : []),
       ]
       const run = async (format: ProgramFormat) => {
-        const ended = await world.run([...name.split(' '), ...domains, ...more, '--format', format])
+        const ended = await world.run([...name.split(' '), '--from', list, ...more, '--format', format])
         expect(ended.code, ended.stderr).toBeGreaterThan(0)
         return expectDescribed(command, format, ended, command.list_schema ?? '')
       }
@@ -254,7 +257,9 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     test('a list without any usable line', async () => {
       const world = withKey()
       const command = find('claims check')
-      const ended = await world.run(['claims', 'check', 'not a name', 'nor this', '--json'])
+      const list = join(world.home, 'list.txt')
+      writeFileSync(list, 'not a name\nnor this\n')
+      const ended = await world.run(['claims', 'check', '--from', list, '--json'])
       expect(ended.code).toBe(2)
       expect(expectDescribed(command, 'json', ended, command.list_schema ?? '')).toEqual([
         { object: 'list', has_more: false, data: [] },
