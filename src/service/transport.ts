@@ -71,8 +71,8 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
  * retried), and lets undici release the connection of the previous response.
  */
 async function readPendingInput(): Promise<void> {
-  // The first callback can run before the event loop polls for input.
-  for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve))
+  // The first callback can run before the event loop polls for input, and a closed connection is reported a turn later.
+  for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 interface Parser {
@@ -164,6 +164,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   async #passGate(): Promise<void> {
     if (this.#gate === undefined) return
     await this.#gate
+    // The service may have closed the connection meanwhile: then nothing is sent, instead of nobody knows what.
+    await readPendingInput()
     if (this.#failure !== undefined) throw this.#failure
     this.#isSending = true
     clearTimeout(this.#timer)

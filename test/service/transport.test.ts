@@ -694,6 +694,23 @@ describe('beforeSend', () => {
     expect(received).toEqual([])
   })
 
+  it('a connection that the service closes while a promise of beforeSend is pending sends nothing', async () => {
+    let accepted: (socket: Socket) => void
+    const connection = new Promise<Socket>((resolve) => {
+      accepted = resolve
+    })
+    const received: Buffer[] = []
+    const url = await listenRaw((socket) => {
+      socket.on('data', (piece) => received.push(piece))
+      accepted(socket)
+    })
+    // As after a suspension: the promise settles before the end of the connection has been read.
+    const beforeSend = async () => void (await connection).destroy()
+    const failure = await failureOf(transport().send(get(url, { method: 'POST', body: 'x', beforeSend })))
+    expect(failure).toMatchObject({ sent: 'no' })
+    expect(received).toEqual([])
+  })
+
   it('after beforeSend every error says that the request may have been sent', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
     const failure = await failureOf(transport().send(get(url, { method: 'POST', beforeSend: () => {} })))
