@@ -10,14 +10,15 @@ const MAX_WAIT_MS = 5 * 60_000
 /** What the service last said about its limit: how many more requests it takes, until when. */
 interface Window {
   left: number
-  /** On `clock.monotonic()`. */
-  until: number
+  /** On `clock.monotonic()`; undefined if no response has said so. */
+  until: number | undefined
 }
 
 /**
  * A transport for many requests to one service: at most `concurrent` at once, and no more than its rate limit allows. It
  * heeds `RateLimit` headers (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/, old and new style) and
  * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself.
+ * A request with a step before it is sent (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
  *
  * @param http sends the requests
  */
@@ -39,12 +40,13 @@ export function paceRequests(
     for (;;) {
       signal?.throwIfAborted()
       const now = clock.monotonic()
-      if (window !== undefined && now >= window.until)
-        window = { left: limit, until: Number.POSITIVE_INFINITY }
+      if (window?.until !== undefined && now >= window.until) window = { left: limit, until: undefined }
       if (now < pausedUntil) await clock.sleep(pausedUntil - now, signal)
       else if (window === undefined || window.left > 0) break
       else if (inFlight > 0) await new Promise<void>((resolve) => onResponse.push(resolve))
-      else await clock.sleep(Math.max(1, window.until - now), signal)
+      else if (window.until !== undefined) await clock.sleep(Math.max(1, window.until - now), signal)
+      // All responses were without a limit, such as a gateway's errors.
+      else window = { left: limit, until: undefined }
     }
     if (window !== undefined) window.left -= 1
     inFlight += 1
@@ -80,8 +82,9 @@ export function paceRequests(
   }
 
   return {
-    send: (request) =>
-      inTurn(async () => {
+    send(request) {
+      if (request.beforeSend !== undefined) return http.send(request)
+      return inTurn(async () => {
         const started = clock.monotonic()
         for (;;) {
           const response = await sendOnce(request)
@@ -93,7 +96,8 @@ export function paceRequests(
           if (response.status !== 429 || clock.monotonic() - started > MAX_WAIT_MS) return response
           for await (const _piece of response.body);
         }
-      }),
+      })
+    },
     close: () => http.close(),
   }
 }

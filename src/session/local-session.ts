@@ -138,6 +138,11 @@ export class LocalSession implements OpenSession {
     try {
       const open = resend ? reopenJournal : openJournal
       this.#entry = open(journals, seen.revision, journal?.sentAt ?? this.#context.clock.now(), this.#guard)
+      if (!resend && this.#entry === undefined) return false
+      // If the lock file was deleted, another process may have taken a new one. If it did so after us, it has found the
+      // journal entry. If it did so before us, the lock is no longer at its path. And if locks exclude nobody, a successor
+      // shows that another process was here: it is stored before its journal entry goes.
+      if (this.#guard.isCurrent() && highestInFiles(this.#storage) <= seen.secret.generation) return true
     } catch (error) {
       if (resend || !isJournaled(journals, seen.revision)) throw nothingSent(this.#record.profile, error)
       try {
@@ -147,11 +152,6 @@ export class LocalSession implements OpenSession {
       }
       throw nothingSent(this.#record.profile, error)
     }
-    if (!resend && this.#entry === undefined) return false
-    // If the lock file was deleted, another process may have taken a new one. If it did so after us, it has found the
-    // journal entry. If it did so before us, the lock is no longer at its path. And if locks exclude nobody, a successor
-    // shows that another process was here: it is stored before its journal entry goes.
-    if (this.#guard.isCurrent() && highestInFiles(this.#storage) <= seen.secret.generation) return true
     if (!resend) closeJournalQuietly(journals, seen.revision)
     return false
   }

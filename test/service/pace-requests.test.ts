@@ -136,3 +136,30 @@ test('a POST that was refused without a time is not sent again by itself', async
   expect((await paced.send(REQUEST)).status).toBe(429)
   expect(sent).toBe(1)
 })
+
+test.each([502, 401])(
+  'responses with the status %d and without a limit, as many as the limit allows, stop nothing',
+  async (status) => {
+    const service = limitedService(5, classic)
+    let failures = 0
+    const send: HttpTransport['send'] = async (request) => {
+      if (service.clock.monotonic() < WINDOW_MS || failures === 5) return service.http.send(request)
+      failures += 1
+      return jsonResponse(status, {})
+    }
+    const { statuses, ms } = await sendAll(40, { ...service, http: { ...service.http, send } })
+    expect(ms).toBeLessThan(10 * WINDOW_MS)
+    expect(statuses).toEqual(new Set([200, status]))
+    expect(failures).toBe(5)
+    expect(service.seen.answered).toBe(35)
+  },
+)
+
+test('a request with a step before it is sent, as one under a lock has, waits for no other', async () => {
+  const service = limitedService(1, classic)
+  const paced = paceRequests(service.http, service.clock, { concurrent: 1 })
+  const others = Array.from({ length: 10 }, () => paced.send(REQUEST))
+  await paced.send({ ...REQUEST, beforeSend: () => {} })
+  expect(service.clock.monotonic()).toBeLessThan(WINDOW_MS)
+  await Promise.all(others)
+})

@@ -21,6 +21,12 @@ const first =
   (calls) =>
     calls.find((call) => name.test(call.name) && about.test(call.about))
 
+/** The last look for other processes' tokens, which follows the journal's creation. */
+const lookAfterJournal: Find = (calls) => {
+  const created = calls.findIndex(({ name, about }) => name === 'create' && about.includes('/journal.'))
+  return calls.slice(created).find(({ name }) => name === 'scandir')
+}
+
 /** The flush of the directory that follows the journal's creation. */
 const flushOfJournal: Find = (calls) => {
   const created = calls.findIndex(({ name, about }) => name === 'create' && about.includes('/journal.'))
@@ -63,6 +69,14 @@ const rows: [string, readonly string[], Find, Fault, string, RegExp][] = [
     first(/^create$/, /\/journal\./),
     'done but reported failed',
     '1 cannot_write',
+    /Nothing was sent/,
+  ],
+  [
+    'the directory cannot be read after the journal was created',
+    REFRESH,
+    lookAfterJournal,
+    'EIO',
+    '1 directory_unusable',
     /Nothing was sent/,
   ],
   [
