@@ -45,7 +45,7 @@ export async function examineShared(
     const { key } = vault.access
     const what = isValue(found)
       ? `the session at ${key} is readable with the key ${keyName(keys[0])}; written by ${found.contents.host}`
-      : `${key} can be read, and nothing is there yet`
+      : `${key} can be read, and ${found.signedOut === undefined ? 'nothing is there yet' : 'says that every machine was signed out'}`
     return [...diagnoses, ok(check, `etcd: ${what}`)]
   } catch (error) {
     if (error instanceof CliError) return [problem(check, error)]

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { forgetShared } from '../../src/session/shared/forget.ts'
+import { replaceShared } from '../../src/session/shared/replace.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
@@ -18,6 +20,8 @@ type Machine = Awaited<ReturnType<Fleet['inProcess']>>
 type Send = Context['http']['send']
 
 const use = ({ context, settings }: Machine) => endOf(() => renew(context, settings, { reason: 'stale' }))
+const renewNow = ({ context, settings }: Machine) =>
+  endOf(() => renew(context, settings, { reason: 'asked' }))
 const failure = ({ context, settings }: Machine) =>
   renew(context, settings, { reason: 'stale' }).then(
     () => expect.fail('it was renewed'),
@@ -234,6 +238,68 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await use(machine)).toBe('refresh_unknown')
   })
 
+  describe('that a sign-in stores when the first answer of etcd is lost', () => {
+    /** Stores the session of a fleet in another profile, with the first transaction lost on the way there or back. */
+    async function signInOf(fleet: Fleet, first: (pass: () => ReturnType<Send>) => Promise<unknown>) {
+      const { record, secret, token } = (await fleet.value()).contents
+      const { context, settings } = await fleet.inProcess()
+      const profile = { ...settings.profile, value: 'other' }
+      const machine = { context, settings: { ...settings, profile } }
+      let transactions = 0
+      const cut = between(machine, async (request, pass) => {
+        if (!isTransaction(request) || ++transactions > 1) return pass(request)
+        await first(() => pass(request))
+        throw lost()
+      })
+      const signIn = async () =>
+        replaceShared(cut.context, cut.settings, {
+          record: { ...record, profile: 'other' },
+          secret,
+          token: token && { ...token, received: { ...token.received, wall: 0, sinceBoot: 0, boot: null } },
+        } as Parameters<typeof replaceShared>[2])
+      return { machine, signIn }
+    }
+
+    it('does not come back when the transaction arrives after a logout', async () => {
+      const fleet = await createFleet(cluster)
+      let late: (() => ReturnType<Send>) | undefined
+      const { machine, signIn } = await signInOf(fleet, async (pass) => {
+        late = pass
+      })
+      await signIn()
+      expect(await use(machine)).toBe('ok')
+      expect(await forgetShared(machine.context, machine.settings)).toBe(true)
+      await late?.()
+      expect(await failure(machine)).toMatchObject({
+        code: 'not_signed_in',
+        message: expect.stringContaining('signed out for every machine by'),
+      })
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('does not replace the one that another machine has got for it since', async () => {
+      const fleet = await createFleet(cluster)
+      const { machine, signIn } = await signInOf(fleet, async (pass) => {
+        await pass()
+        expect(await use(machine)).toBe('ok')
+      })
+      await signIn()
+      expect(await renewNow(machine)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
+    })
+
+    it('is not stored over a logout that may have come after it', async () => {
+      const fleet = await createFleet(cluster)
+      const { machine, signIn } = await signInOf(fleet, async (pass) => {
+        await pass()
+        expect(await use(machine)).toBe('ok')
+        await forgetShared(machine.context, machine.settings)
+      })
+      await expect(signIn()).rejects.toMatchObject({ code: 'session_busy', exit: 7 })
+      expect(await use(machine)).toBe('not_signed_in')
+    })
+  })
+
   it('is removed by a logout, which says so although the confirmation was lost', async () => {
     const fleet = await createFleet(cluster)
     let transactions = 0
@@ -285,14 +351,38 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       const home = fleet.machine()
       expect(endingOf(await fleet.run(['auth', 'token'], { home }))).toBe('0')
       expect(endingOf(await fleet.run(['logout', '--yes']))).toBe('0')
-      for (const command of ['token', 'status', 'refresh']) {
-        const here = await fleet.run(['auth', command, '--json'], { home })
-        expect(endingOf(here)).toBe('4 not_signed_in')
-        expect(here.stderr).toContain('signed out for every machine')
-        expect((await fleet.run(['auth', command, '--json'])).stderr).toContain('is not signed in')
+      for (const command of ['token', 'status', 'refresh', 'rekey']) {
+        for (const machine of [{ home }, {}]) {
+          const here = await fleet.run(['auth', command, '--json'], machine)
+          expect(endingOf(here)).toBe('4 not_signed_in')
+          expect(here.stderr).toContain(`signed out for every machine by ${hostname()}, at 2`)
+        }
       }
-      expect(endingOf(await fleet.run(['logout', '--yes'], { home }))).toBe('0')
-      expect((await fleet.run(['auth', 'token', '--json'], { home })).stderr).toContain('is not signed in')
+      const again = await fleet.run(['logout', '--yes', '--json'], { home })
+      expect(JSON.parse(again.stdout)).toMatchObject({ data: [{ was_signed_in: false }] })
+      const env = { MAILCLAIM_STORE_PREFIX: `${fleet.env['MAILCLAIM_STORE_PREFIX']}/never` }
+      expect((await fleet.run(['auth', 'token', '--json'], { env })).stderr).toContain('is not signed in')
+    })
+
+    it('and that was signed out everywhere is not brought back by restoring etcd', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await fleet.inProcess({ home: fleet.machine() })
+      expect(await use(machine)).toBe('ok')
+      await fleet.expire()
+      const elsewhere = await fleet.inProcess()
+      expect(await use(elsewhere)).toBe('ok')
+      const { client, access } = fleet.vault
+      const { cluster: id, revision, found } = await client.read(access.key)
+      const { base64: value, revision: written, version } = found ?? expect.fail()
+      await forgetShared(elsewhere.context, elsewhere.settings)
+      expect(await use(machine)).toBe('not_signed_in')
+      const header = { cluster_id: id, revision }
+      const restored = between(machine, async (request, pass) =>
+        request.url.pathname === '/v3/kv/range'
+          ? jsonResponse(200, { header, kvs: [{ value, mod_revision: written, version }] })
+          : pass(request),
+      )
+      expect(await use(restored)).toBe('store_restored')
     })
   })
 })

@@ -1,4 +1,5 @@
 import type { Clock } from '../../context.ts'
+import { otherCluster } from '../../credentials/etcd/client.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { type LockOptions, STILL_HELD, untilFree } from '../../storage/lock.ts'
 import { type Moment, moment } from '../../storage/moment.ts'
@@ -20,7 +21,6 @@ import {
   type Base,
   isValue,
   type NewContents,
-  otherCluster,
   type Replaced,
   type SharedContext,
   type SharedSettings,
@@ -84,7 +84,8 @@ export class SharedStore implements SessionStore {
       const found = await meanwhile?.()
       if (found !== undefined) return found
       const { found: current, blocked } = this.#last ?? (await this.#read())
-      if (!isValue(current) && current.isRemoved) throw removedForAll(this.vault.paths.profile)
+      if (!isValue(current) && current.signedOut !== undefined)
+        throw removedForAll(this.vault.paths.profile, current.signedOut)
       usable(isValue(current) ? current.contents.record : undefined)
       if (!isValue(current)) return STILL_HELD
       if (blocked !== undefined) throw blocked
@@ -263,13 +264,12 @@ export function contentsOf({ record, secret, token, journal }: SessionValue): Ne
   }
 }
 
-function revisionOf({ revision, version, cluster }: Base): string {
-  return `${revision} ${version} ${cluster}`
+function revisionOf({ revision, version, base64, cluster }: Base): string {
+  return JSON.stringify({ revision, version, base64, cluster })
 }
 
-function baseOf({ revision: text }: Snapshot): Base {
-  const [revision = '0', version = '0', cluster = ''] = text.split(' ')
-  return { revision, version, cluster }
+function baseOf({ revision }: Snapshot): Base {
+  return JSON.parse(revision)
 }
 
 /** The access token, with its age by this machine's clocks. */
