@@ -235,6 +235,14 @@ export function nothingSent(profile: string, error: unknown): unknown {
   return new CliError(error.code, error.exit, message, { hint: error.hint, cause: error })
 }
 
+/** Nothing was sent, but the store may still say that something was: there is nowhere to keep that it wasn't. */
+export function entryMayStay(profile: string, sentAt: number, error: CliError): CliError {
+  const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, but the journal entry of ${formatTime(sentAt)} may be in etcd, or arrive there later`
+  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  const hint = `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retry}`
+  return new CliError(error.code, error.exit, message, { hint, cause: error })
+}
+
 /** The same error with one more sentence, and with another hint if one is given. */
 function withSentence(error: CliError, sentence: string, cause: unknown, hint = error.hint): CliError {
   const message = `${error.message.replace(/\.$/, '')}. ${sentence}`

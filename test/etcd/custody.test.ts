@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { forgetShared } from '../../src/session/shared/forget.ts'
-import { replaceShared } from '../../src/session/shared/replace.ts'
+import { replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
@@ -236,6 +236,141 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       return jsonResponse(200, { access_token: 'a', token_type: 'Bearer', expires_in: 900 })
     })
     expect(await use(machine)).toBe('refresh_unknown')
+  })
+
+  describe('that the service has just answered with', () => {
+    const kept = (home: string) =>
+      readdirSync(home, { recursive: true }).filter((name) => String(name).includes('pending.'))
+
+    it('is on the disk of the machine before etcd is asked, whatever ends the process then', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const home = fleet.machine()
+      const machine = await fleet.inProcess({ home })
+      let transactions = 0
+      const killed = between(machine, async (request, pass) => {
+        if (isTransaction(request) && ++transactions === 2) throw new Error('killed')
+        return pass(request)
+      })
+      await expect(renew(killed.context, killed.settings, { reason: 'stale' })).rejects.toThrow('killed')
+      expect(kept(home)).toHaveLength(1)
+      expect(await use(machine)).toBe('ok')
+      expect(machine.context.stderr.text).toContain('is in etcd now')
+      expect(kept(home)).toEqual([])
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('is on the disk only until etcd has it, or the session is over', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const home = fleet.machine()
+      const machine = await fleet.inProcess({ home })
+      expect(await use(machine)).toBe('ok')
+      expect(kept(home)).toEqual([])
+      await fleet.expire()
+      let transactions = 0
+      const overtaken = between(machine, async (request, pass) => {
+        if (isTransaction(request) && ++transactions === 2) {
+          expect(kept(home)).toHaveLength(1)
+          await fleet.signIn()
+        }
+        return pass(request)
+      })
+      expect(await use(overtaken)).toBe('session_busy')
+      expect(kept(home)).toEqual([])
+    })
+  })
+
+  describe('of a machine that can keep nothing', () => {
+    afterEach(() => void vi.unstubAllEnvs())
+
+    /** @param fate of each transaction by its number from 1, and how long the machine has been at it. */
+    async function machineOf(
+      fate: (transaction: number, ms: number, pass: () => ReturnType<Send>) => ReturnType<Send>,
+    ) {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const machine = await fleet.inProcess()
+      vi.stubEnv('TMPDIR', '/proc/nowhere')
+      let transactions = 0
+      const cut = between(machine, async (request, pass) =>
+        isTransaction(request)
+          ? fate(++transactions, machine.context.clock.monotonic(), () => pass(request))
+          : pass(request),
+      )
+      return { fleet, machine, cut }
+    }
+
+    it('is stored although etcd is away for half a minute', async () => {
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms < 30_000) throw lost()
+        return pass()
+      })
+      expect(await use(cut)).toBe('ok')
+      expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    })
+
+    it('is lost if etcd stays away for as long as others wait, and the way on is to sign in', async () => {
+      const { machine, cut } = await machineOf(async (at, _ms, pass) => {
+        if (at > 1) throw lost()
+        return pass()
+      })
+      expect(await failure(cut)).toMatchObject({
+        code: 'refresh_token_lost',
+        hint: expect.stringMatching(/^sign in again, for the whole fleet: mailclaim login/),
+      })
+      expect(machine.context.clock.monotonic()).toBeGreaterThan(45_000)
+      expect(machine.context.clock.monotonic()).toBeLessThan(75_000)
+    })
+
+    it('is not sent, and a journal entry that arrives late is removed', async () => {
+      let late: (() => ReturnType<Send>) | undefined
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at === 1) late = pass
+        if (ms < 30_000) throw lost()
+        await late?.()
+        late = undefined
+        return pass()
+      })
+      expect(await use(cut)).toBe('ok')
+      expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('is not sent, and if the entry may still arrive, the error says what is safe then', async () => {
+      let late: (() => ReturnType<Send>) | undefined
+      const { fleet, machine, cut } = await machineOf(async (at, _ms, pass) => {
+        if (at === 1) late = pass
+        throw lost()
+      })
+      expect(await failure(cut)).toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: expect.stringMatching(/Nothing was sent, but the journal entry of 2026-.* may be in etcd/),
+        hint: expect.stringContaining('mailclaim auth refresh --retry-interrupted'),
+      })
+      await late?.()
+      expect(await use(machine)).toBe('refresh_interrupted')
+      const { context, settings } = machine
+      const again = () => renew(context, settings, { reason: 'asked', retryInterrupted: true })
+      expect(await endOf(again)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+  })
+
+  it('is sent if its journal entry was encrypted once more before the confirmation came', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    let transactions = 0
+    const machine = between(await fleet.inProcess(), async (request, pass) => {
+      const answer = await pass(request)
+      if (!isTransaction(request) || ++transactions > 1) return answer
+      expect(await sealAgain(fleet.vault)).toBe(true)
+      throw lost()
+    })
+    expect(await use(machine)).toBe('ok')
+    expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
   describe('that a sign-in stores when the first answer of etcd is lost', () => {

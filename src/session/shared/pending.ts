@@ -224,7 +224,7 @@ function isOwn(path: string): boolean {
 }
 
 /** What stays settles nothing, and the next command finds that out again. */
-function removeQuietly(path: string): void {
+export function removeQuietly(path: string): void {
   try {
     removeDurable(path)
   } catch (error) {
