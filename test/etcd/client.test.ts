@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
 import { EtcdClient } from '../../src/credentials/etcd/client.ts'
-import { createFakeContext } from '../fake-context.ts'
+import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
 /** A member that gives these bodies with status 200, the last one again and again. */
@@ -49,6 +49,42 @@ describe('an answer with status 200', () => {
 
   it('of etcd is used after one that is not', async () => {
     expect(await clientOf('<html>', EMPTY).read('/a')).toMatchObject({ revision: '7', found: undefined })
+  })
+})
+
+describe('a member that', () => {
+  const told = (send: () => Promise<object>) => {
+    const { clock, random, interrupts } = createFakeContext()
+    const http = { send } as unknown as Context['http']
+    const access = { members: [new URL('https://a.example')], tls: {}, user: undefined }
+    return new EtcdClient({ clock, random, interrupts, http }, access)
+  }
+
+  it('is out of space is not said to be unreachable, and not asked again', async () => {
+    const message = 'etcdserver: mvcc: database space exceeded'
+    let asked = 0
+    const client = told(async () => {
+      if (++asked === 1) return jsonResponse(200, { header })
+      return jsonResponse(429, { error: message, message, code: 8 })
+    })
+    await client.read('/a')
+    await expect(client.replace('/a', base, 'x')).rejects.toMatchObject({
+      code: 'store_unavailable',
+      exit: 7,
+      message: 'etcd refused to write: database space exceeded (a.example)',
+      hint: expect.stringMatching(/compact .* defrag .* alarm disarm/),
+    })
+    expect(asked).toBe(2)
+  })
+
+  it('has an expired certificate is named, and not taken for the service', async () => {
+    const client = told(async () => {
+      throw new TransportError('tls', 'no', 'the certificate of the service has expired')
+    })
+    await expect(client.read('/a')).rejects.toMatchObject({
+      message: expect.stringContaining('(a.example: the certificate of the member has expired)'),
+    })
+    expect(await client.status()).toMatchObject([{ problem: 'the certificate of the member has expired' }])
   })
 })
 

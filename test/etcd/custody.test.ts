@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
+import { examineShared } from '../../src/doctor/etcd.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { forgetShared } from '../../src/session/shared/forget.ts'
@@ -11,7 +12,7 @@ import { replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
-import { endingOf } from '../session/processes.ts'
+import { endingOf, realClock } from '../session/processes.ts'
 import { endOf, withEffects } from '../session/sandbox-session.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 import { createFleet, type Fleet } from './fleet.ts'
@@ -109,6 +110,29 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       expect(machine.context.stderr.text).toContain('is in etcd now')
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
     })
+  })
+
+  it('that a machine keeps can be asked about, and examined, while etcd is out of space', async () => {
+    const { fleet, machine, path } = await machineThatKeeps()
+    const message = 'etcdserver: mvcc: database space exceeded'
+    const full = between(machine, async (request, pass) => {
+      if (isTransaction(request)) return jsonResponse(429, { error: message, message, code: 8 })
+      if (!request.url.pathname.endsWith('/status')) return pass(request)
+      return jsonResponse(200, { version: '3.4.23', errors: ['memberID:7 alarm:NOSPACE '] })
+    })
+    expect(await describeSession(full.context, full.settings)).toMatchObject({
+      problem: { message: expect.stringContaining('etcd refused to write: database space exceeded') },
+      shared: { revision: (await fleet.value()).revision, pending: [path] },
+    })
+    const context = withEffects(full.context, { clock: realClock })
+    expect(await examineShared('credential store', context, full.settings)).toMatchObject([
+      { check: 'etcd', status: 'problem', message: 'etcd refused to write: memberID:7 alarm:NOSPACE' },
+      { check: 'etcd', status: 'ok' },
+      { check: 'credential store', status: 'ok' },
+    ])
+    expect(await use(full)).toBe('store_unavailable')
+    expect(await use(machine)).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
   describe('that a machine keeps in a file that was damaged', () => {

@@ -50,6 +50,7 @@ export interface MemberStatus {
   /** Undefined if it doesn't answer. */
   readonly version: string | undefined
   readonly isLeader: boolean
+  /** Why it doesn't answer, or what it says is wrong with the cluster: alarms, for example. */
   readonly problem: string | undefined
 }
 
@@ -143,12 +144,13 @@ export class EtcdClient {
           )
           if (status !== 200)
             return { url, version: undefined, isLeader: false, problem: messageOf(body, status) }
-          const { leader, version } = body
+          const { leader, version, errors } = body
           const isLeader = leader !== undefined && leader === objectOf(body['header'])['member_id']
-          return { url, version: String(version), isLeader, problem: undefined }
+          const said = Array.isArray(errors) ? excerpt(errors.join('; '), 200).trim() : ''
+          return { url, version: String(version), isLeader, problem: said || undefined }
         } catch (error) {
           if (!(error instanceof TransportError)) throw error
-          return { url, version: undefined, isLeader: false, problem: error.message }
+          return { url, version: undefined, isLeader: false, problem: ofMember(error) }
         }
       }),
     )
@@ -197,7 +199,7 @@ export class EtcdClient {
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()
-        problem = error.message
+        problem = `${member.host}: ${ofMember(error)}`
       }
       this.#current++
       // After each round: a new leader may have to be elected.
@@ -208,10 +210,11 @@ export class EtcdClient {
     }
   }
 
-  /** Why an answer is none. @throws CliError `store_refused` if no member will ever say anything else. */
+  /** Why an answer is none. @throws CliError `store_refused`, `store_unavailable`: no member will say anything else. */
   #problemOf(member: URL, path: string, status: number, body: Json): string {
     const problem = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
     if (isRefusal(body)) throw refused(problem, member)
+    if (/database space exceeded/.test(problem)) throw outOfSpace(`database space exceeded (${member.host})`)
     // The token has expired, the member was restarted, or somebody's rights have changed.
     if (isStaleToken(body) && !isLogin(path)) this.#token = undefined
     return problem
@@ -354,6 +357,18 @@ export function otherCluster(): CliError {
   return new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
     hint: 'check --store-url: its members have to belong to one cluster',
   })
+}
+
+/** Until somebody makes room, etcd can be read, and refuses every write. */
+export function outOfSpace(said: string): CliError {
+  return new CliError('store_unavailable', Exit.unavailable, `etcd refused to write: ${said}`, {
+    hint: 'make room: etcdctl compact REVISION, then etcdctl defrag for each member, then etcdctl alarm disarm (docs/fleet.md)',
+  })
+}
+
+/** The transport calls every peer a service. */
+function ofMember({ message }: TransportError): string {
+  return message.replace(/\bthe service\b/, 'the member')
 }
 
 function refused(problem: string, { host }: URL): CliError {

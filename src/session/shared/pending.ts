@@ -16,6 +16,7 @@ import {
   isValue,
   type NewContents,
   type NoValue,
+  type Replaced,
   type SharedContents,
   type SharedContext,
   type SharedValue,
@@ -94,7 +95,7 @@ export function pendingFiles(vault: Pick<SharedVault, 'paths' | 'access'>, clust
 /** What is in etcd, once this machine has offered what it keeps. */
 export interface Offered {
   readonly found: SharedValue | NoValue
-  /** Why the session must not be renewed: this machine keeps how the last renewal ended, and can't read it. */
+  /** Why the session must not be renewed: this machine keeps how the last renewal ended, and can't read or store it. */
   readonly blocked: CliError | undefined
 }
 
@@ -102,7 +103,7 @@ export interface Offered {
  * Reads the value, and puts into etcd what this machine keeps for it and still settles what it was made for. What is older than
  * the value is removed, even without the key that it is encrypted with.
  *
- * @throws CliError as `SharedVault.read` and `SharedVault.replace`.
+ * @throws CliError as `SharedVault.read`.
  */
 export async function readAndOffer(context: SharedContext, vault: SharedVault): Promise<Offered> {
   let found = await vault.read()
@@ -118,7 +119,15 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
       blocked = next
       continue
     }
-    const replaced = await vault.replace(found, next, vault.newWriter())
+    let replaced: Replaced
+    try {
+      replaced = await vault.replace(found, next, vault.newWriter())
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      // What was read is still good to look at.
+      blocked = error
+      continue
+    }
     // The next command tries again.
     if (replaced.kind === 'lost') return { found: replaced.current ?? (await vault.read()), blocked }
     found = replaced.value
