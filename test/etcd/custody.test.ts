@@ -284,6 +284,43 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
     })
 
+    it('is not stored by another process of the machine, too, which finds the file', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const home = fleet.machine()
+      const other = await fleet.inProcess({ home })
+      let isStored = () => {}
+      let pauses = () => {}
+      const stored = new Promise<void>((resolve) => {
+        isStored = resolve
+      })
+      const pause = new Promise<void>((resolve) => {
+        pauses = resolve
+      })
+      const sleep = async () => {
+        pauses()
+        await stored
+      }
+      const waiting = {
+        ...other,
+        context: withEffects(other.context, { clock: { ...other.context.clock, sleep } }),
+      }
+      let transactions = 0
+      let second: Promise<string> | undefined
+      const first = between(await fleet.inProcess({ home }), async (request, pass) => {
+        if (isTransaction(request) && ++transactions === 2) {
+          second = use(waiting)
+          await Promise.race([pause, second])
+        }
+        return pass(request)
+      })
+      expect(await use(first)).toBe('ok')
+      isStored()
+      expect(await second).toBe('ok')
+      expect(other.context.stderr.text).toBe('')
+      expect(kept(home)).toEqual([])
+    })
+
     it('is on the disk only until etcd has it, or the session is over', async () => {
       const fleet = await createFleet(cluster)
       await fleet.expire()

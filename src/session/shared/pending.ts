@@ -42,6 +42,9 @@ interface PendingFile {
   readonly file: Contents<typeof pendingFormat> | CliError
 }
 
+/** How long another process of this machine may take to store what it has written. */
+const PAUSE_MS = 500
+
 const NAME = /^pending\.(?<profile>.+)\.(?<writer>[0-9a-f]{32})\.json$/
 
 /**
@@ -108,6 +111,11 @@ export interface Offered {
 export async function readAndOffer(context: SharedContext, vault: SharedVault): Promise<Offered> {
   let found = await vault.read()
   let blocked: CliError | undefined
+  // Whoever has just written it is perhaps about to store it.
+  if (isValue(found) && isNewer(readPending(vault), found)) {
+    await context.clock.sleep(PAUSE_MS, context.interrupts.signal)
+    found = await vault.read()
+  }
   if (!isValue(found)) return { found, blocked }
   for (const pending of readPending(vault)) {
     const { path } = pending
@@ -139,6 +147,9 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
   }
   return { found, blocked }
 }
+
+const isNewer = (kept: readonly PendingFile[], found: SharedValue) =>
+  kept.some((pending) => useOf(pending, found) === 'newer')
 
 /**
  * What a kept write is to the value in etcd: a `newer` refresh token; it `settles` the journal entry that is there; `later`,
