@@ -342,6 +342,21 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     })
   })
 
+  it('is sent by the next command of a machine whose own end left a journal entry', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    const { context, settings } = between(machine, async (request, pass) => {
+      const answer = await pass(request)
+      if (isTransaction(request)) throw new Error('ended')
+      return answer
+    })
+    await expect(renew(context, settings, { reason: 'stale' })).rejects.toThrow('ended')
+    expect((await fleet.value()).contents.journal).not.toBeNull()
+    expect(await use(machine)).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
   describe('of a machine that can keep nothing', () => {
     afterEach(() => void vi.unstubAllEnvs())
 

@@ -168,12 +168,11 @@ class SharedSession implements OpenSession {
       await this.#settle(value, { ...seen })
       return 'lost'
     } catch (error) {
-      if (!(error instanceof CliError)) throw error
       // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
       const { revision, cluster } = baseOf(seen)
       const pending = { writer, revision, cluster, next: contentsOf(seen) }
-      if ((await keepPending(this.#context, this.#vault, pending)) !== undefined)
-        throw nothingSent(seen.record.profile, error)
+      const path = await keepPending(this.#context, this.#vault, pending)
+      if (path !== undefined || !(error instanceof CliError)) throw nothingSent(seen.record.profile, error)
       const value = { ...next, journal: own(writer, next), revision: seen.revision }
       const removed = await this.#store(value, seen, clock.monotonic() + PATIENCE_MS)
       if (removed instanceof CliError) throw entryMayStay(seen.record.profile, journal.sentAt, removed)
