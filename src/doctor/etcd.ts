@@ -1,3 +1,4 @@
+import { outOfSpace } from '../credentials/etcd/client.ts'
 import { keyName } from '../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isValue, type SharedContext, type SharedSettings, SharedVault } from '../session/shared/vault.ts'
@@ -40,12 +41,22 @@ export async function examineShared(
     const diagnoses = silent.map(({ url, problem: why }) =>
       warning('etcd', `${url} doesn't answer: ${why}`, 'the session works as long as a majority answers'),
     )
+    const answering = members.filter(({ version }) => version !== undefined)
+    // Every member says the same about the cluster.
+    for (const why of new Set(answering.flatMap(({ problem: said }) => said ?? []))) {
+      const remedy = 'look at etcdctl alarm list, and at the logs of the members'
+      diagnoses.push(
+        why.includes('NOSPACE')
+          ? problem('etcd', outOfSpace(why))
+          : warning('etcd', `etcd says: ${why}`, remedy),
+      )
+    }
     if (silent.length === 0) diagnoses.push(ok('etcd', `all ${members.length} members answer`))
     if (found instanceof CliError) return [...diagnoses, problem(check, found)]
     const { key } = vault.access
     const what = isValue(found)
       ? `the session at ${key} is readable with the key ${keyName(keys[0])}; written by ${found.contents.host}`
-      : `${key} can be read, and nothing is there yet`
+      : `${key} can be read, and ${found.signedOut === undefined ? 'nothing is there yet' : 'says that every machine was signed out'}`
     return [...diagnoses, ok(check, `etcd: ${what}`)]
   } catch (error) {
     if (error instanceof CliError) return [problem(check, error)]

@@ -3,6 +3,7 @@ import { loginCommand } from '../settings/login-command.ts'
 import { similarProfile } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
+import { excerpt } from '../terminal/sanitize.ts'
 import type { SessionRecord, SignIn } from './record.ts'
 import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 
@@ -128,12 +129,29 @@ export function signedOutMeanwhile(session: SignedIn): CliError {
   )
 }
 
-/** A session that this machine has used is no longer in the store of the fleet. */
-export function removedForAll(profile: string): CliError {
+/** The answer to storing a sign-in for a fleet was lost, and now there is another one. */
+export function perhapsReplaced({ profile, store }: SignedIn): CliError {
+  return new CliError(
+    'session_busy',
+    Exit.unavailable,
+    `the new session of profile ${profile} may have been stored, but somebody else has signed in or out before that was confirmed`,
+    { hint: `see mailclaim auth status; to replace what is there, run ${loginCommand({ profile, store })}` },
+  )
+}
+
+/** Somebody has signed the whole fleet out. @param by `unknown`: a session that this machine has used is gone. */
+export function removedForAll(
+  profile: string,
+  by: { readonly host: string; readonly at: number } | 'unknown',
+): CliError {
+  const who =
+    by === 'unknown'
+      ? 'somebody has removed its session from etcd'
+      : `by ${excerpt(by.host, 100)}, at ${formatTime(by.at)}`
   return new CliError(
     'not_signed_in',
     Exit.notSignedIn,
-    `profile ${profile} was signed out for every machine: somebody has removed its session from etcd`,
+    `profile ${profile} was signed out for every machine${by === 'unknown' ? ': ' : ' '}${who}`,
     { hint: `to sign in again, for the whole fleet, run ${loginCommand({ profile })}` },
   )
 }
@@ -215,6 +233,14 @@ export function nothingSent(profile: string, error: unknown): unknown {
   if (!(error instanceof CliError)) return error
   const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, and the session is untouched`
   return new CliError(error.code, error.exit, message, { hint: error.hint, cause: error })
+}
+
+/** Nothing was sent, but the store may still say that something was: there is nowhere to keep that it wasn't. */
+export function entryMayStay(profile: string, sentAt: number, error: CliError): CliError {
+  const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, but the journal entry of ${formatTime(sentAt)} may be in etcd, or arrive there later`
+  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  const hint = `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retry}`
+  return new CliError(error.code, error.exit, message, { hint, cause: error })
 }
 
 /** The same error with one more sentence, and with another hint if one is given. */

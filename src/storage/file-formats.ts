@@ -160,6 +160,19 @@ export const sharedMemoryFormat = file(
   2,
 )
 
+/** What a logout puts in place of a session in etcd. It takes no key, so it is not encrypted. */
+export const signedOutFormat = file(
+  1,
+  object({
+    /** A random name, so that no two of them are the same. */
+    signedOut: text,
+    /** The machine that did it. */
+    host: text,
+    /** Wall-clock milliseconds, by its clock. */
+    at: time,
+  }),
+)
+
 /**
  * `pending.….json`: a session, encrypted, that could not be put into etcd. The rest says, without the key, whether it is still
  * of use, and is authenticated with it.

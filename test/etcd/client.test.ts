@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Context } from '../../src/context.ts'
+import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
 import { EtcdClient } from '../../src/credentials/etcd/client.ts'
-import { createFakeContext } from '../fake-context.ts'
+import { createFakeContext, jsonResponse } from '../fake-context.ts'
+import { createMemoryEtcd } from './memory-etcd.ts'
 
 /** A member that gives these bodies with status 200, the last one again and again. */
 function clientOf(...bodies: string[]) {
@@ -21,6 +22,7 @@ function clientOf(...bodies: string[]) {
 }
 
 const header = { cluster_id: '14841639068965178418', revision: '7' }
+const base = { cluster: header.cluster_id, revision: '6', base64: 'eA==' }
 const EMPTY = JSON.stringify({ header })
 
 describe('an answer with status 200', () => {
@@ -28,16 +30,18 @@ describe('an answer with status 200', () => {
     'that is not from etcd does not say that the key is gone: %s',
     async (body) => {
       await expect(clientOf(body).read('/a')).rejects.toMatchObject({ code: 'store_unavailable' })
-      await expect(clientOf(body).replace('/a', '6', 'x')).rejects.toMatchObject({
+      await expect(clientOf(body).replace('/a', base, 'x')).rejects.toMatchObject({
         code: 'store_unavailable',
       })
     },
   )
 
   it('of a failed transaction has to say what is at the key', async () => {
-    await expect(clientOf(EMPTY).replace('/a', '6', 'x')).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(clientOf(EMPTY).replace('/a', base, 'x')).rejects.toMatchObject({
+      code: 'store_unavailable',
+    })
     const failed = JSON.stringify({ header, responses: [{ response_range: { header } }] })
-    expect(await clientOf(failed).replace('/a', '6', 'x')).toMatchObject({
+    expect(await clientOf(failed).replace('/a', base, 'x')).toMatchObject({
       succeeded: false,
       found: undefined,
     })
@@ -45,5 +49,116 @@ describe('an answer with status 200', () => {
 
   it('of etcd is used after one that is not', async () => {
     expect(await clientOf('<html>', EMPTY).read('/a')).toMatchObject({ revision: '7', found: undefined })
+  })
+})
+
+describe('a member that', () => {
+  const told = (send: () => Promise<object>) => {
+    const { clock, random, interrupts } = createFakeContext()
+    const http = { send } as unknown as Context['http']
+    const access = { members: [new URL('https://a.example')], tls: {}, user: undefined }
+    return new EtcdClient({ clock, random, interrupts, http }, access)
+  }
+
+  it('is out of space is not said to be unreachable, and not asked again', async () => {
+    const message = 'etcdserver: mvcc: database space exceeded'
+    let asked = 0
+    const client = told(async () => {
+      if (++asked === 1) return jsonResponse(200, { header })
+      return jsonResponse(429, { error: message, message, code: 8 })
+    })
+    await client.read('/a')
+    await expect(client.replace('/a', base, 'x')).rejects.toMatchObject({
+      code: 'store_unavailable',
+      exit: 7,
+      message: 'etcd refused to write: database space exceeded (a.example)',
+      hint: expect.stringMatching(/compact .* defrag .* alarm disarm/),
+    })
+    expect(asked).toBe(2)
+  })
+
+  it('has an expired certificate is named, and not taken for the service', async () => {
+    const client = told(async () => {
+      throw new TransportError('tls', 'no', 'the certificate of the service has expired')
+    })
+    await expect(client.read('/a')).rejects.toMatchObject({
+      message: expect.stringContaining('(a.example: the certificate of the member has expired)'),
+    })
+    expect(await client.status()).toMatchObject([{ problem: 'the certificate of the member has expired' }])
+  })
+})
+
+describe('two clusters behind the addresses', () => {
+  /** A client of one address or two, and what each cluster has, which counts as far in both. */
+  async function clusters(hosts: readonly string[], isWritten: boolean) {
+    const members = { x: createMemoryEtcd('11'), y: createMemoryEtcd('22') }
+    const { clock, random, interrupts } = createFakeContext()
+    const clientOfHosts = (answer: (request: HttpRequest) => ReturnType<typeof members.x>, urls = hosts) =>
+      new EtcdClient(
+        {
+          clock,
+          random: { ...random, fraction: () => 0 },
+          interrupts,
+          http: { send: async (request: HttpRequest) => answer(request) } as unknown as Context['http'],
+        },
+        { members: urls.map((host) => new URL(`https://${host}`)), tls: {}, user: undefined },
+      )
+    const own = {
+      x: clientOfHosts((request) => members.x(request), ['x']),
+      y: clientOfHosts((request) => members.y(request), ['y']),
+    }
+    for (const name of ['x', 'y'] as const) {
+      const { cluster } = await own[name].read('/a')
+      if (isWritten) await own[name].replace('/a', { cluster, revision: '0', base64: undefined }, name)
+    }
+    return { members, clientOfHosts, own }
+  }
+  const baseOf = ({ cluster, found }: Awaited<ReturnType<EtcdClient['read']>>) => ({
+    cluster,
+    revision: found?.revision ?? '0',
+    base64: found?.base64,
+  })
+
+  it.each([true, false])(
+    'a replacement goes to none but the one that was read (with a value: %s)',
+    async (isWritten) => {
+      const { members, clientOfHosts, own } = await clusters(['x', 'y'], isWritten)
+      const client = clientOfHosts((request) => {
+        if (request.url.host === 'y') return members.y(request)
+        if (request.url.pathname === '/v3/kv/txn') throw new TransportError('reset', 'maybe', 'closed')
+        return members.x(request)
+      })
+      const read = await client.read('/a')
+      expect(read.cluster).toBe('11')
+      await expect(client.replace('/a', baseOf(read), 'new')).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringContaining('another cluster of etcd answered'),
+      })
+      expect((await own.y.read('/a')).found?.text).toBe(isWritten ? 'y' : undefined)
+    },
+  )
+
+  it('a replacement that reaches the other one through the same address changes nothing there', async () => {
+    const { members, clientOfHosts, own } = await clusters(['lb'], true)
+    const client = clientOfHosts((request) =>
+      request.url.pathname === '/v3/kv/txn' ? members.y(request) : members.x(request),
+    )
+    await expect(client.replace('/a', baseOf(await client.read('/a')), 'new')).rejects.toMatchObject({
+      code: 'store_unavailable',
+    })
+    expect((await own.y.read('/a')).found?.text).toBe('y')
+  })
+
+  it('costs no request as long as the member that was read answers', async () => {
+    const { members, clientOfHosts } = await clusters(['x', 'y'], true)
+    const asked: string[] = []
+    const client = clientOfHosts((request) => {
+      asked.push(`${request.url.host}${request.url.pathname}`)
+      return members.x(request)
+    })
+    expect(await client.replace('/a', baseOf(await client.read('/a')), 'new')).toMatchObject({
+      succeeded: true,
+    })
+    expect(asked).toEqual(['x/v3/kv/range', 'x/v3/kv/txn'])
   })
 })

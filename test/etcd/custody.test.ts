@@ -1,15 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
+import { examineShared } from '../../src/doctor/etcd.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { forgetShared } from '../../src/session/shared/forget.ts'
+import { replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
-import { endingOf } from '../session/processes.ts'
+import { endingOf, realClock } from '../session/processes.ts'
 import { endOf, withEffects } from '../session/sandbox-session.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 import { createFleet, type Fleet } from './fleet.ts'
@@ -18,6 +21,8 @@ type Machine = Awaited<ReturnType<Fleet['inProcess']>>
 type Send = Context['http']['send']
 
 const use = ({ context, settings }: Machine) => endOf(() => renew(context, settings, { reason: 'stale' }))
+const renewNow = ({ context, settings }: Machine) =>
+  endOf(() => renew(context, settings, { reason: 'asked' }))
 const failure = ({ context, settings }: Machine) =>
   renew(context, settings, { reason: 'stale' }).then(
     () => expect.fail('it was renewed'),
@@ -105,6 +110,29 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       expect(machine.context.stderr.text).toContain('is in etcd now')
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
     })
+  })
+
+  it('that a machine keeps can be asked about, and examined, while etcd is out of space', async () => {
+    const { fleet, machine, path } = await machineThatKeeps()
+    const message = 'etcdserver: mvcc: database space exceeded'
+    const full = between(machine, async (request, pass) => {
+      if (isTransaction(request)) return jsonResponse(429, { error: message, message, code: 8 })
+      if (!request.url.pathname.endsWith('/status')) return pass(request)
+      return jsonResponse(200, { version: '3.4.23', errors: ['memberID:7 alarm:NOSPACE '] })
+    })
+    expect(await describeSession(full.context, full.settings)).toMatchObject({
+      problem: { message: expect.stringContaining('etcd refused to write: database space exceeded') },
+      shared: { revision: (await fleet.value()).revision, pending: [path] },
+    })
+    const context = withEffects(full.context, { clock: realClock })
+    expect(await examineShared('credential store', context, full.settings)).toMatchObject([
+      { check: 'etcd', status: 'problem', message: 'etcd refused to write: memberID:7 alarm:NOSPACE' },
+      { check: 'etcd', status: 'ok' },
+      { check: 'credential store', status: 'ok' },
+    ])
+    expect(await use(full)).toBe('store_unavailable')
+    expect(await use(machine)).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
   describe('that a machine keeps in a file that was damaged', () => {
@@ -234,6 +262,255 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await use(machine)).toBe('refresh_unknown')
   })
 
+  describe('that the service has just answered with', () => {
+    const kept = (home: string) =>
+      readdirSync(home, { recursive: true }).filter((name) => String(name).includes('pending.'))
+
+    it('is on the disk of the machine before etcd is asked, whatever ends the process then', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const home = fleet.machine()
+      const machine = await fleet.inProcess({ home })
+      let transactions = 0
+      const killed = between(machine, async (request, pass) => {
+        if (isTransaction(request) && ++transactions === 2) throw new Error('killed')
+        return pass(request)
+      })
+      await expect(renew(killed.context, killed.settings, { reason: 'stale' })).rejects.toThrow('killed')
+      expect(kept(home)).toHaveLength(1)
+      expect(await use(machine)).toBe('ok')
+      expect(machine.context.stderr.text).toContain('is in etcd now')
+      expect(kept(home)).toEqual([])
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('is not stored by another process of the machine, too, which finds the file', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const home = fleet.machine()
+      const other = await fleet.inProcess({ home })
+      let isStored = () => {}
+      let pauses = () => {}
+      const stored = new Promise<void>((resolve) => {
+        isStored = resolve
+      })
+      const pause = new Promise<void>((resolve) => {
+        pauses = resolve
+      })
+      const sleep = async () => {
+        pauses()
+        await stored
+      }
+      const waiting = {
+        ...other,
+        context: withEffects(other.context, { clock: { ...other.context.clock, sleep } }),
+      }
+      let transactions = 0
+      let second: Promise<string> | undefined
+      const first = between(await fleet.inProcess({ home }), async (request, pass) => {
+        if (isTransaction(request) && ++transactions === 2) {
+          second = use(waiting)
+          await Promise.race([pause, second])
+        }
+        return pass(request)
+      })
+      expect(await use(first)).toBe('ok')
+      isStored()
+      expect(await second).toBe('ok')
+      expect(other.context.stderr.text).toBe('')
+      expect(kept(home)).toEqual([])
+    })
+
+    it('is on the disk only until etcd has it, or the session is over', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const home = fleet.machine()
+      const machine = await fleet.inProcess({ home })
+      expect(await use(machine)).toBe('ok')
+      expect(kept(home)).toEqual([])
+      await fleet.expire()
+      let transactions = 0
+      const overtaken = between(machine, async (request, pass) => {
+        if (isTransaction(request) && ++transactions === 2) {
+          expect(kept(home)).toHaveLength(1)
+          await fleet.signIn()
+        }
+        return pass(request)
+      })
+      expect(await use(overtaken)).toBe('session_busy')
+      expect(kept(home)).toEqual([])
+    })
+  })
+
+  it('is sent by the next command of a machine whose own end left a journal entry', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    const { context, settings } = between(machine, async (request, pass) => {
+      const answer = await pass(request)
+      if (isTransaction(request)) throw new Error('ended')
+      return answer
+    })
+    await expect(renew(context, settings, { reason: 'stale' })).rejects.toThrow('ended')
+    expect((await fleet.value()).contents.journal).not.toBeNull()
+    expect(await use(machine)).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
+  describe('of a machine that can keep nothing', () => {
+    afterEach(() => void vi.unstubAllEnvs())
+
+    /** @param fate of each transaction by its number from 1, and how long the machine has been at it. */
+    async function machineOf(
+      fate: (transaction: number, ms: number, pass: () => ReturnType<Send>) => ReturnType<Send>,
+    ) {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const machine = await fleet.inProcess()
+      vi.stubEnv('TMPDIR', '/proc/nowhere')
+      let transactions = 0
+      const cut = between(machine, async (request, pass) =>
+        isTransaction(request)
+          ? fate(++transactions, machine.context.clock.monotonic(), () => pass(request))
+          : pass(request),
+      )
+      return { fleet, machine, cut }
+    }
+
+    it('is stored although etcd is away for half a minute', async () => {
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms < 30_000) throw lost()
+        return pass()
+      })
+      expect(await use(cut)).toBe('ok')
+      expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    })
+
+    it('is lost if etcd stays away for as long as others wait, and the way on is to sign in', async () => {
+      const { machine, cut } = await machineOf(async (at, _ms, pass) => {
+        if (at > 1) throw lost()
+        return pass()
+      })
+      expect(await failure(cut)).toMatchObject({
+        code: 'refresh_token_lost',
+        hint: expect.stringMatching(/^sign in again, for the whole fleet: mailclaim login/),
+      })
+      expect(machine.context.clock.monotonic()).toBeGreaterThan(45_000)
+      expect(machine.context.clock.monotonic()).toBeLessThan(75_000)
+    })
+
+    it('is not sent, and a journal entry that arrives late is removed', async () => {
+      let late: (() => ReturnType<Send>) | undefined
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at === 1) late = pass
+        if (ms < 30_000) throw lost()
+        await late?.()
+        late = undefined
+        return pass()
+      })
+      expect(await use(cut)).toBe('ok')
+      expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('is not sent, and if the entry may still arrive, the error says what is safe then', async () => {
+      let late: (() => ReturnType<Send>) | undefined
+      const { fleet, machine, cut } = await machineOf(async (at, _ms, pass) => {
+        if (at === 1) late = pass
+        throw lost()
+      })
+      expect(await failure(cut)).toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: expect.stringMatching(/Nothing was sent, but the journal entry of 2026-.* may be in etcd/),
+        hint: expect.stringContaining('mailclaim auth refresh --retry-interrupted'),
+      })
+      await late?.()
+      expect(await use(machine)).toBe('refresh_interrupted')
+      const { context, settings } = machine
+      const again = () => renew(context, settings, { reason: 'asked', retryInterrupted: true })
+      expect(await endOf(again)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+  })
+
+  it('is sent if its journal entry was encrypted once more before the confirmation came', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    let transactions = 0
+    const machine = between(await fleet.inProcess(), async (request, pass) => {
+      const answer = await pass(request)
+      if (!isTransaction(request) || ++transactions > 1) return answer
+      expect(await sealAgain(fleet.vault)).toBe(true)
+      throw lost()
+    })
+    expect(await use(machine)).toBe('ok')
+    expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
+  describe('that a sign-in stores when the first answer of etcd is lost', () => {
+    /** Stores the session of a fleet in another profile, with the first transaction lost on the way there or back. */
+    async function signInOf(fleet: Fleet, first: (pass: () => ReturnType<Send>) => Promise<unknown>) {
+      const { record, secret, token } = (await fleet.value()).contents
+      const { context, settings } = await fleet.inProcess()
+      const profile = { ...settings.profile, value: 'other' }
+      const machine = { context, settings: { ...settings, profile } }
+      let transactions = 0
+      const cut = between(machine, async (request, pass) => {
+        if (!isTransaction(request) || ++transactions > 1) return pass(request)
+        await first(() => pass(request))
+        throw lost()
+      })
+      const signIn = async () =>
+        replaceShared(cut.context, cut.settings, {
+          record: { ...record, profile: 'other' },
+          secret,
+          token: token && { ...token, received: { ...token.received, wall: 0, sinceBoot: 0, boot: null } },
+        } as Parameters<typeof replaceShared>[2])
+      return { machine, signIn }
+    }
+
+    it('does not come back when the transaction arrives after a logout', async () => {
+      const fleet = await createFleet(cluster)
+      let late: (() => ReturnType<Send>) | undefined
+      const { machine, signIn } = await signInOf(fleet, async (pass) => {
+        late = pass
+      })
+      await signIn()
+      expect(await use(machine)).toBe('ok')
+      expect(await forgetShared(machine.context, machine.settings)).toBe(true)
+      await late?.()
+      expect(await failure(machine)).toMatchObject({
+        code: 'not_signed_in',
+        message: expect.stringContaining('signed out for every machine by'),
+      })
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('does not replace the one that another machine has got for it since', async () => {
+      const fleet = await createFleet(cluster)
+      const { machine, signIn } = await signInOf(fleet, async (pass) => {
+        await pass()
+        expect(await use(machine)).toBe('ok')
+      })
+      await signIn()
+      expect(await renewNow(machine)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
+    })
+
+    it('is not stored over a logout that may have come after it', async () => {
+      const fleet = await createFleet(cluster)
+      const { machine, signIn } = await signInOf(fleet, async (pass) => {
+        await pass()
+        expect(await use(machine)).toBe('ok')
+        await forgetShared(machine.context, machine.settings)
+      })
+      await expect(signIn()).rejects.toMatchObject({ code: 'session_busy', exit: 7 })
+      expect(await use(machine)).toBe('not_signed_in')
+    })
+  })
+
   it('is removed by a logout, which says so although the confirmation was lost', async () => {
     const fleet = await createFleet(cluster)
     let transactions = 0
@@ -285,14 +562,38 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       const home = fleet.machine()
       expect(endingOf(await fleet.run(['auth', 'token'], { home }))).toBe('0')
       expect(endingOf(await fleet.run(['logout', '--yes']))).toBe('0')
-      for (const command of ['token', 'status', 'refresh']) {
-        const here = await fleet.run(['auth', command, '--json'], { home })
-        expect(endingOf(here)).toBe('4 not_signed_in')
-        expect(here.stderr).toContain('signed out for every machine')
-        expect((await fleet.run(['auth', command, '--json'])).stderr).toContain('is not signed in')
+      for (const command of ['token', 'status', 'refresh', 'rekey']) {
+        for (const machine of [{ home }, {}]) {
+          const here = await fleet.run(['auth', command, '--json'], machine)
+          expect(endingOf(here)).toBe('4 not_signed_in')
+          expect(here.stderr).toContain(`signed out for every machine by ${hostname()}, at 2`)
+        }
       }
-      expect(endingOf(await fleet.run(['logout', '--yes'], { home }))).toBe('0')
-      expect((await fleet.run(['auth', 'token', '--json'], { home })).stderr).toContain('is not signed in')
+      const again = await fleet.run(['logout', '--yes', '--json'], { home })
+      expect(JSON.parse(again.stdout)).toMatchObject({ data: [{ was_signed_in: false }] })
+      const env = { MAILCLAIM_STORE_PREFIX: `${fleet.env['MAILCLAIM_STORE_PREFIX']}/never` }
+      expect((await fleet.run(['auth', 'token', '--json'], { env })).stderr).toContain('is not signed in')
+    })
+
+    it('and that was signed out everywhere is not brought back by restoring etcd', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await fleet.inProcess({ home: fleet.machine() })
+      expect(await use(machine)).toBe('ok')
+      await fleet.expire()
+      const elsewhere = await fleet.inProcess()
+      expect(await use(elsewhere)).toBe('ok')
+      const { client, access } = fleet.vault
+      const { cluster: id, revision, found } = await client.read(access.key)
+      const { base64: value, revision: written, version } = found ?? expect.fail()
+      await forgetShared(elsewhere.context, elsewhere.settings)
+      expect(await use(machine)).toBe('not_signed_in')
+      const header = { cluster_id: id, revision }
+      const restored = between(machine, async (request, pass) =>
+        request.url.pathname === '/v3/kv/range'
+          ? jsonResponse(200, { header, kvs: [{ value, mod_revision: written, version }] })
+          : pass(request),
+      )
+      expect(await use(restored)).toBe('store_restored')
     })
   })
 })

@@ -210,6 +210,30 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
     })
 
+    it('after the answer loses nothing although the process is killed at once, as by docker stop', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      let hasSettled = () => {}
+      const settling = new Promise<void>((resolve) => {
+        hasSettled = resolve
+      })
+      let transactions = 0
+      const env = await gateways((path) => {
+        if (path !== '/v3/kv/txn' || ++transactions === 1) return 'pass'
+        hasSettled()
+        return 'lost'
+      })
+      const home = fleet.machine()
+      const { child, ended } = fleet.start(['auth', 'token'], { home, env })
+      await settling
+      child.kill('SIGKILL')
+      expect((await ended).code).toBe('SIGKILL')
+      const again = await fleet.run(['auth', 'token'], { home })
+      expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('is in etcd now') })
+      expect(await fleet.run(['auth', 'token'])).toMatchObject({ code: 0, stdout: again.stdout })
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
     it.each(['a state directory', 'no directory of its own'])(
       'after the answer loses nothing: the machine keeps the token, and its next command puts it back (%s)',
       async (where) => {

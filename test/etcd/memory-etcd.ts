@@ -8,11 +8,11 @@ interface Kept {
 }
 
 /** A cluster of etcd in memory, as its JSON gateway answers: undefined for what isn't for it. */
-export function createMemoryEtcd(): (request: HttpRequest) => HttpResponse | undefined {
+export function createMemoryEtcd(cluster = '1'): (request: HttpRequest) => HttpResponse | undefined {
   const kept = new Map<string, Kept>()
   let last = 1
   const answer = (body: object) =>
-    jsonResponse(200, { header: { cluster_id: '1', revision: String(last) }, ...body })
+    jsonResponse(200, { header: { cluster_id: cluster, revision: String(last) }, ...body })
   const range = (key: string) => {
     const found = kept.get(key)
     if (found === undefined) return {}
@@ -27,9 +27,10 @@ export function createMemoryEtcd(): (request: HttpRequest) => HttpResponse | und
       case '/v3/kv/range':
         return answer(range(request().key))
       case '/v3/kv/txn': {
-        const [{ key, mod_revision: expected }] = request().compare
+        const [{ key, mod_revision: expected }, other] = request().compare
         const found = kept.get(key)
-        if (expected !== String(found?.revision ?? 0))
+        const isSame = other === undefined || other.value === found?.value
+        if (expected !== String(found?.revision ?? 0) || !isSame)
           return answer({ responses: [{ response_range: range(key) }] })
         const { value } = request().success[0].request_put
         kept.set(key, { value, revision: ++last, version: (found?.version ?? 0) + 1 })

@@ -208,7 +208,7 @@ function columns(): Column[] {
       field: 'etcd',
       text: (value) => {
         const { members, revision, written_by, pending } = value as ReturnType<typeof etcdOf>
-        const answering = members.filter(({ problem }) => problem === null).length
+        const answering = members.filter(({ version }) => version !== null).length
         const silent = members.flatMap(({ url, problem }) => (problem === null ? [] : [`${url}: ${problem}`]))
         return [
           `${answering} of ${members.length} members answer`,

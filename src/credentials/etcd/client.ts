@@ -21,10 +21,27 @@ export interface EtcdAnswer {
 
 export interface EtcdValue {
   readonly text: string
+  /** The same, in base64: what somebody else has put there need not be text. */
+  readonly base64: string
   /** When it was written. */
   readonly revision: string
   /** How often the key was written since it was created. */
   readonly version: string
+}
+
+/** What a replacement is compared with: the revision, and the value itself, because another cluster may count as far. */
+export interface EtcdBase {
+  readonly cluster: string
+  /** `0` if nothing was there. */
+  readonly revision: string
+  /** In base64; undefined if nothing was there. */
+  readonly base64: string | undefined
+}
+
+export interface EtcdReplaced extends EtcdAnswer {
+  readonly succeeded: boolean
+  /** Whether an earlier try had no answer: it may have succeeded, whatever the last one says. */
+  readonly isRepeated: boolean
 }
 
 /** What one member says about itself. */
@@ -33,6 +50,7 @@ export interface MemberStatus {
   /** Undefined if it doesn't answer. */
   readonly version: string | undefined
   readonly isLeader: boolean
+  /** Why it doesn't answer, or what it says is wrong with the cluster: alarms, for example. */
   readonly problem: string | undefined
 }
 
@@ -57,7 +75,7 @@ const UNAUTHENTICATED = 16
 /**
  * The keys of an etcd cluster, over the JSON gateway of its members (3.4 and later). Every operation is linearizable, so it
  * needs a majority of the members. What has no answer is asked again, of the next member: reading twice is harmless, and a
- * replacement applies once, because it compares the revision.
+ * replacement applies once, because it compares what was read. Keys are never deleted: their first revision would come back.
  */
 export class EtcdClient {
   readonly #context: EtcdContext
@@ -65,6 +83,8 @@ export class EtcdClient {
   /** The member that answered last. Each process starts with another one. */
   #current: number
   #token: string | undefined
+  /** The cluster of each member that has answered. */
+  readonly #clusters = new Map<URL, string>()
 
   constructor(context: EtcdContext, access: EtcdAccess) {
     this.#context = context
@@ -74,41 +94,39 @@ export class EtcdClient {
 
   /** @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4. */
   async read(key: string): Promise<EtcdAnswer> {
-    const answer = await this.#ask('/v3/kv/range', { key: encode(key) }, isRange)
+    const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange)
     return { ...headerOf(answer), found: firstOf(answer) }
   }
 
   /**
    * Replaces what is at a key if it is still what was read; of any number of processes, one succeeds.
    *
-   * @param revision of what was read; `0` if nothing was there.
-   * @param text undefined removes it.
    * @returns whether this call replaced it. Only the first answer counts: if it got lost, a repetition finds the value
    *   replaced, and the value tells by whom.
    * @throws CliError `store_unavailable`, exit 7: it may or may not be replaced, even later; `store_refused`, exit 4.
    */
-  async replace(
-    key: string,
-    revision: string,
-    text: string | undefined,
-  ): Promise<EtcdAnswer & { readonly succeeded: boolean }> {
+  async replace(key: string, base: EtcdBase, text: string): Promise<EtcdReplaced> {
     const at = encode(key)
-    const change =
-      text === undefined
-        ? { request_delete_range: { key: at } }
-        : { request_put: { key: at, value: encode(text) } }
-    const answer = await this.#ask(
+    const isAt = { key: at, result: 'EQUAL' }
+    const { body: answer, isRepeated } = await this.#ask(
       '/v3/kv/txn',
       {
-        compare: [{ target: 'MOD', key: at, mod_revision: revision, result: 'EQUAL' }],
-        success: [change],
+        compare: [
+          { ...isAt, target: 'MOD', mod_revision: base.revision },
+          ...(base.base64 === undefined ? [] : [{ ...isAt, target: 'VALUE', value: base.base64 }]),
+        ],
+        success: [{ request_put: { key: at, value: encode(text) } }],
         failure: [{ request_range: { key: at } }],
       },
       isTransaction,
+      { cluster: base.cluster, probe: { key: at, serializable: true } },
     )
+    const header = headerOf(answer)
+    // Whatever it says is about another value.
+    if (header.cluster !== base.cluster) throw otherCluster()
     const [response] = listOf(answer['responses'])
     const found = firstOf(objectOf(response?.['response_range']))
-    return { ...headerOf(answer), found, succeeded: answer['succeeded'] === true }
+    return { ...header, found, succeeded: answer['succeeded'] === true, isRepeated }
   }
 
   /** Asks every member about itself. */
@@ -126,12 +144,13 @@ export class EtcdClient {
           )
           if (status !== 200)
             return { url, version: undefined, isLeader: false, problem: messageOf(body, status) }
-          const { leader, version } = body
+          const { leader, version, errors } = body
           const isLeader = leader !== undefined && leader === objectOf(body['header'])['member_id']
-          return { url, version: String(version), isLeader, problem: undefined }
+          const said = Array.isArray(errors) ? excerpt(errors.join('; '), 200).trim() : ''
+          return { url, version: String(version), isLeader, problem: said || undefined }
         } catch (error) {
           if (!(error instanceof TransportError)) throw error
-          return { url, version: undefined, isLeader: false, problem: error.message }
+          return { url, version: undefined, isLeader: false, problem: ofMember(error) }
         }
       }),
     )
@@ -141,12 +160,19 @@ export class EtcdClient {
    * Asks one member after the other, until one has an answer or the time is up.
    *
    * @param isAnswer a proxy may say 200 too, and the body must not pass for an empty key.
+   * @param only a cluster whose members alone get the request. One that has not answered yet gets the probe before it.
    */
-  async #ask(path: string, request: Json, isAnswer: (body: Json) => boolean): Promise<Json> {
+  async #ask(
+    path: string,
+    request: Json,
+    isAnswer: (body: Json) => boolean,
+    only?: { readonly cluster: string; readonly probe: Json },
+  ): Promise<{ body: Json; isRepeated: boolean }> {
     const { clock, random, interrupts } = this.#context
     const { members, user } = this.#access
     const end = clock.monotonic() + LIMIT_MS
     let problem = 'no time left'
+    let isRepeated = false
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
       if (left <= 0) throw unavailable(members, problem)
@@ -155,19 +181,25 @@ export class EtcdClient {
         const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
         if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
-          this.#token = String((await this.#ask(LOGIN, { name, password }, hasToken))['token'])
+          this.#token = String((await this.#ask(LOGIN, { name, password }, hasToken)).body['token'])
           continue
         }
-        const { status, body } = await this.#post(member, path, request, limit, this.#token)
-        if (status === 200 && isAnswer(body)) return body
-        problem = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
-        if (isRefusal(body)) throw refused(problem, member)
-        // The token has expired, the member was restarted, or somebody's rights have changed.
-        if (isStaleToken(body) && !isLogin(path)) this.#token = undefined
+        const cluster = this.#clusters.get(member)
+        if (only !== undefined && cluster === undefined) {
+          const { status, body } = await this.#post(member, RANGE, only.probe, limit, this.#token)
+          if (status === 200 && hasHeader(body)) continue
+          problem = this.#problemOf(member, path, status, body)
+        } else if (only === undefined || cluster === only.cluster) {
+          const wasRepeated = isRepeated
+          isRepeated = true
+          const { status, body } = await this.#post(member, path, request, limit, this.#token)
+          if (status === 200 && isAnswer(body)) return { body, isRepeated: wasRepeated }
+          problem = this.#problemOf(member, path, status, body)
+        } else problem = otherCluster().message
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()
-        problem = error.message
+        problem = `${member.host}: ${ofMember(error)}`
       }
       this.#current++
       // After each round: a new leader may have to be elected.
@@ -176,6 +208,16 @@ export class EtcdClient {
         await clock.sleep(PAUSE_MS * rounds * (0.5 + random.fraction()), interrupts.signal)
       }
     }
+  }
+
+  /** Why an answer is none. @throws CliError `store_refused`, `store_unavailable`: no member will say anything else. */
+  #problemOf(member: URL, path: string, status: number, body: Json): string {
+    const problem = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
+    if (isRefusal(body)) throw refused(problem, member)
+    if (/database space exceeded/.test(problem)) throw outOfSpace(`database space exceeded (${member.host})`)
+    // The token has expired, the member was restarted, or somebody's rights have changed.
+    if (isStaleToken(body) && !isLogin(path)) this.#token = undefined
+    return problem
   }
 
   async #post(
@@ -198,11 +240,15 @@ export class EtcdClient {
       signal: interrupts.signal,
       tls: this.#access.tls,
     })
-    return { status: response.status, body: await readJsonBody(response) }
+    const { status } = response
+    const body = await readJsonBody(response)
+    if (status === 200 && hasHeader(body)) this.#clusters.set(member, headerOf(body).cluster)
+    return { status, body }
   }
 }
 
 const LOGIN = '/v3/auth/authenticate'
+const RANGE = '/v3/kv/range'
 
 function isLogin(path: string): boolean {
   return path === LOGIN
@@ -252,8 +298,9 @@ function hasPairs({ kvs, count }: Json): boolean {
   )
 }
 
-const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64')
-const decode = (text: unknown) => Buffer.from(String(text ?? ''), 'base64').toString('utf8')
+/** A text as etcd's gateway takes it. */
+export const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64')
+const decode = (base64: string) => Buffer.from(base64, 'base64').toString('utf8')
 
 function objectOf(value: unknown): Json {
   return typeof value === 'object' && value !== null ? (value as Json) : {}
@@ -272,7 +319,8 @@ function firstOf(answer: Json): EtcdValue | undefined {
   const [pair] = listOf(answer['kvs'])
   if (pair === undefined) return undefined
   const { value, mod_revision: revision, version } = pair
-  return { text: decode(value), revision: String(revision), version: String(version) }
+  const base64 = String(value ?? '')
+  return { text: decode(base64), base64, revision: String(revision), version: String(version) }
 }
 
 function messageOf(body: Json, status: number): string {
@@ -302,6 +350,25 @@ function unavailable(members: readonly URL[], problem: string): CliError {
     `etcd doesn't answer: no majority of its members can be reached through ${names} (${problem})`,
     { hint: 'run the command again later; mailclaim doctor shows which members answer' },
   )
+}
+
+/** One of the addresses leads to the members of another cluster. */
+export function otherCluster(): CliError {
+  return new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
+    hint: 'check --store-url: its members have to belong to one cluster',
+  })
+}
+
+/** Until somebody makes room, etcd can be read, and refuses every write. */
+export function outOfSpace(said: string): CliError {
+  return new CliError('store_unavailable', Exit.unavailable, `etcd refused to write: ${said}`, {
+    hint: 'make room: etcdctl compact REVISION, then etcdctl defrag for each member, then etcdctl alarm disarm (docs/fleet.md)',
+  })
+}
+
+/** The transport calls every peer a service. */
+function ofMember({ message }: TransportError): string {
+  return message.replace(/\bthe service\b/, 'the member')
 }
 
 function refused(problem: string, { host }: URL): CliError {

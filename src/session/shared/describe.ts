@@ -42,7 +42,9 @@ export async function describeShared(
     const { found, blocked } = await readAndOffer(context, vault)
     const shared = await describeMembers()
     if (!isValue(found)) {
-      const problem = found.isRemoved ? removedForAll(settings.profile.value) : notSignedIn(settings)
+      const { signedOut } = found
+      const problem =
+        signedOut === undefined ? notSignedIn(settings) : removedForAll(settings.profile.value, signedOut)
       return { ...nothing, shared, location, state: 'none', problem }
     }
     const { record, secret, journal, host, writtenAt } = found.contents

@@ -1,10 +1,12 @@
 import { CliError, Exit } from '../../errors.ts'
 import { removeDurable } from '../../storage/durable-file.ts'
+import { signedOutFormat } from '../../storage/file-formats.ts'
 import { pendingFiles } from './pending.ts'
-import { type SharedContext, type SharedSettings, SharedVault } from './vault.ts'
+import { baseOf, type SharedContext, type SharedSettings, SharedVault, signedOutOf } from './vault.ts'
 
 /**
- * Removes the session from etcd, and with it that of every machine. It takes no key: what can't be decrypted can be removed.
+ * Replaces the session in etcd by a note that every machine is signed out. It takes no key: what can't be decrypted can be
+ * replaced.
  *
  * @returns whether there was one.
  * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
@@ -12,12 +14,18 @@ import { type SharedContext, type SharedSettings, SharedVault } from './vault.ts
 export async function forgetShared(context: SharedContext, settings: SharedSettings): Promise<boolean> {
   const vault = new SharedVault(context, settings)
   const { client, access } = vault
+  const signedOut = signedOutFormat.text({
+    signedOut: vault.newWriter(),
+    host: context.program.host || 'unknown',
+    at: context.clock.now(),
+  })
   for (let wasThere = false; ; ) {
-    const { found, cluster } = await client.read(access.key)
-    wasThere ||= found !== undefined
+    const answer = await client.read(access.key)
+    const { found, cluster } = answer
+    const isThere = found !== undefined && signedOutOf(found.text) === undefined
+    wasThere ||= isThere
     // Either somebody else has changed it, or the answer to the first try was lost.
-    if (found !== undefined && !(await client.replace(access.key, found.revision, undefined)).succeeded)
-      continue
+    if (isThere && !(await client.replace(access.key, baseOf(answer), signedOut)).succeeded) continue
     for (const path of pendingFiles(vault, cluster)) removeDurable(path)
     vault.forget(cluster)
     return wasThere

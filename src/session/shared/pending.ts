@@ -16,6 +16,7 @@ import {
   isValue,
   type NewContents,
   type NoValue,
+  type Replaced,
   type SharedContents,
   type SharedContext,
   type SharedValue,
@@ -40,6 +41,9 @@ interface PendingFile {
   /** What it holds, or why it can't be read. */
   readonly file: Contents<typeof pendingFormat> | CliError
 }
+
+/** How long another process of this machine may take to store what it has written. */
+const PAUSE_MS = 500
 
 const NAME = /^pending\.(?<profile>.+)\.(?<writer>[0-9a-f]{32})\.json$/
 
@@ -94,7 +98,7 @@ export function pendingFiles(vault: Pick<SharedVault, 'paths' | 'access'>, clust
 /** What is in etcd, once this machine has offered what it keeps. */
 export interface Offered {
   readonly found: SharedValue | NoValue
-  /** Why the session must not be renewed: this machine keeps how the last renewal ended, and can't read it. */
+  /** Why the session must not be renewed: this machine keeps how the last renewal ended, and can't read or store it. */
   readonly blocked: CliError | undefined
 }
 
@@ -102,11 +106,16 @@ export interface Offered {
  * Reads the value, and puts into etcd what this machine keeps for it and still settles what it was made for. What is older than
  * the value is removed, even without the key that it is encrypted with.
  *
- * @throws CliError as `SharedVault.read` and `SharedVault.replace`.
+ * @throws CliError as `SharedVault.read`.
  */
 export async function readAndOffer(context: SharedContext, vault: SharedVault): Promise<Offered> {
   let found = await vault.read()
   let blocked: CliError | undefined
+  // Whoever has just written it is perhaps about to store it.
+  if (isValue(found) && isNewer(readPending(vault), found)) {
+    await context.clock.sleep(PAUSE_MS, context.interrupts.signal)
+    found = await vault.read()
+  }
   if (!isValue(found)) return { found, blocked }
   for (const pending of readPending(vault)) {
     const { path } = pending
@@ -118,7 +127,15 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
       blocked = next
       continue
     }
-    const replaced = await vault.replace(found, next, vault.newWriter())
+    let replaced: Replaced
+    try {
+      replaced = await vault.replace(found, next, vault.newWriter())
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      // What was read is still good to look at.
+      blocked = error
+      continue
+    }
     // The next command tries again.
     if (replaced.kind === 'lost') return { found: replaced.current ?? (await vault.read()), blocked }
     found = replaced.value
@@ -130,6 +147,9 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
   }
   return { found, blocked }
 }
+
+const isNewer = (kept: readonly PendingFile[], found: SharedValue) =>
+  kept.some((pending) => useOf(pending, found) === 'newer')
 
 /**
  * What a kept write is to the value in etcd: a `newer` refresh token; it `settles` the journal entry that is there; `later`,
@@ -224,7 +244,7 @@ function isOwn(path: string): boolean {
 }
 
 /** What stays settles nothing, and the next command finds that out again. */
-function removeQuietly(path: string): void {
+export function removeQuietly(path: string): void {
   try {
     removeDurable(path)
   } catch (error) {

@@ -1,10 +1,12 @@
 import { CliError } from '../../errors.ts'
 import { removeDurable } from '../../storage/durable-file.ts'
+import { perhapsReplaced, removedForAll } from '../messages.ts'
 import type { SessionValue } from '../session-store.ts'
 import { pendingFiles } from './pending.ts'
 import { contentsOf } from './store.ts'
 import {
   type Base,
+  baseOf,
   isValue,
   type SharedContext,
   type SharedSettings,
@@ -40,6 +42,10 @@ export async function replaceShared(
   for (;;) {
     const replaced = await vault.replace(base, next, vault.newWriter())
     if (replaced.kind === 'done') break
+    // The answer was lost, and other machines have used the session since.
+    if (replaced.current?.contents.record.id === session.record.id) break
+    // Its first refresh token may be used up by now.
+    if (replaced.isRepeated) throw perhapsReplaced(session.record)
     base = replaced.current ?? (await readReplaceable(vault))
   }
   // They belong to the session before.
@@ -54,18 +60,15 @@ async function readReplaceable(vault: SharedVault): Promise<Base> {
     const isReplaceable =
       error instanceof CliError && ['store_value_unusable', 'store_restored'].includes(error.code)
     if (!isReplaceable) throw error
-    const { found, cluster } = await vault.client.read(vault.access.key)
-    return found === undefined
-      ? { revision: '0', version: '0', cluster }
-      : { revision: found.revision, version: found.version, cluster }
+    return baseOf(await vault.client.read(vault.access.key))
   }
 }
 
 /**
  * Encrypts the session with the first of the keys.
  *
- * @returns false if nobody is signed in.
- * @throws CliError as `SharedVault.replace`.
+ * @returns false if nobody has signed in.
+ * @throws CliError `not_signed_in`, exit 4, if somebody has signed out; as `SharedVault.replace`.
  */
 export async function sealAgain(vault: SharedVault): Promise<boolean> {
   let current = await vault.read()
@@ -74,5 +77,6 @@ export async function sealAgain(vault: SharedVault): Promise<boolean> {
     if (replaced.kind === 'done') return true
     current = await vault.read()
   }
+  if (current.signedOut !== undefined) throw removedForAll(vault.paths.profile, current.signedOut)
   return false
 }

@@ -1,11 +1,14 @@
 import type { Clock } from '../../context.ts'
+import { otherCluster } from '../../credentials/etcd/client.ts'
 import { CliError, Exit } from '../../errors.ts'
+import { loginCommand } from '../../settings/login-command.ts'
 import { type LockOptions, STILL_HELD, untilFree } from '../../storage/lock.ts'
 import { type Moment, moment } from '../../storage/moment.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import type { AccessToken } from '../access-token.ts'
 import { fingerprint } from '../journal.ts'
 import {
+  entryMayStay,
   nothingSent,
   notRecorded,
   removedForAll,
@@ -15,13 +18,11 @@ import {
 } from '../messages.ts'
 import type { SessionRecord, SignIn } from '../record.ts'
 import type { OpenSession, SessionStore, SessionValue, Snapshot, Stored } from '../session-store.ts'
-import { keepPending, type Offered, readAndOffer } from './pending.ts'
+import { keepPending, type Offered, readAndOffer, removeQuietly } from './pending.ts'
 import {
   type Base,
   isValue,
   type NewContents,
-  otherCluster,
-  type Replaced,
   type SharedContext,
   type SharedSettings,
   type SharedValue,
@@ -37,6 +38,8 @@ const INTERRUPTED_MS = 60_000
 const LATE_SECONDS = 15
 /** With the time to write the entry and to store the tokens, less than others wait. */
 const REFRESH_LIMIT_MS = 30_000
+/** How long to try if nothing on this machine can keep what etcd doesn't take: others wait longer. */
+const PATIENCE_MS = 50_000
 /** Between two reads while another machine renews the session. */
 const PAUSES_MS = [100, 2000] as const
 
@@ -84,7 +87,8 @@ export class SharedStore implements SessionStore {
       const found = await meanwhile?.()
       if (found !== undefined) return found
       const { found: current, blocked } = this.#last ?? (await this.#read())
-      if (!isValue(current) && current.isRemoved) throw removedForAll(this.vault.paths.profile)
+      if (!isValue(current) && current.signedOut !== undefined)
+        throw removedForAll(this.vault.paths.profile, current.signedOut)
       usable(isValue(current) ? current.contents.record : undefined)
       if (!isValue(current)) return STILL_HELD
       if (blocked !== undefined) throw blocked
@@ -125,6 +129,8 @@ class SharedSession implements OpenSession {
   readonly #context: SharedContext
   readonly #vault: SharedVault
   readonly #found: Snapshot
+  /** When the journal entry was confirmed, by the monotonic clock. */
+  #entered = 0
 
   constructor(context: SharedContext, vault: SharedVault, found: Snapshot) {
     this.#context = context
@@ -155,6 +161,7 @@ class SharedSession implements OpenSession {
     try {
       const replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
       if (replaced.kind === 'lost') return 'lost'
+      this.#entered = clock.monotonic()
       const value = { ...next, journal: own(writer, next), revision: revisionOf(replaced.value) }
       if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
       // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
@@ -164,36 +171,56 @@ class SharedSession implements OpenSession {
       // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
       const { revision, cluster } = baseOf(seen)
       const pending = { writer, revision, cluster, next: contentsOf(seen) }
-      await keepPending(this.#context, this.#vault, pending)
-      throw nothingSent(seen.record.profile, error)
+      const path = await keepPending(this.#context, this.#vault, pending)
+      if (path !== undefined || !(error instanceof CliError)) throw nothingSent(seen.record.profile, error)
+      const value = { ...next, journal: own(writer, next), revision: seen.revision }
+      const removed = await this.#store(value, seen, clock.monotonic() + PATIENCE_MS)
+      if (removed instanceof CliError) throw entryMayStay(seen.record.profile, journal.sentAt, removed)
+      return 'lost'
     }
   }
 
-  /** The outcome is known: whatever happens to etcd, this machine keeps it until it is stored. */
+  /** The outcome is known: whatever happens to etcd, or to this process, this machine keeps it until it is stored. */
   async #settle(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
+    const isRenewed = next.secret !== seen.secret
+    // Before etcd is asked: this process may be killed meanwhile.
+    const path = isRenewed ? await this.#keep(seen, next) : undefined
+    const isOnlyHere = isRenewed && path === undefined
+    try {
+      const stored = await this.#store(seen, next, isOnlyHere ? this.#entered + PATIENCE_MS : 0)
+      if (stored instanceof CliError) return await this.#notStored(seen, next, stored, path)
+      if (path !== undefined) removeQuietly(path)
+      return stored
+    } catch (error) {
+      // The session is somebody else's by now.
+      if (path !== undefined && error instanceof CliError) removeQuietly(path)
+      throw error
+    }
+  }
+
+  /**
+   * Compares and swaps the outcome in.
+   *
+   * @param until how long to try if etcd fails, by the monotonic clock.
+   * @returns the error of etcd if it wasn't stored.
+   * @throws CliError `session_busy`, exit 7; `not_signed_in`, exit 4: the session is over, or another one is there.
+   */
+  async #store(seen: Snapshot, next: SessionValue, until: number): Promise<Stored | 'lost' | CliError> {
+    const { clock } = this.#context
     const isRenewed = next.secret !== seen.secret
     let base = baseOf(seen)
     for (;;) {
-      let replaced: Replaced
+      let current: SharedValue
       try {
-        replaced = await this.#vault.replace(base, contentsOf(next), this.#vault.newWriter())
-      } catch (error) {
-        if (!(error instanceof CliError)) throw error
-        return this.#keep(seen, next, error)
-      }
-      if (replaced.kind === 'done') return { value: { ...next, revision: revisionOf(replaced.value) } }
-      let { current } = replaced
-      if (current === undefined) {
+        const replaced = await this.#vault.replace(base, contentsOf(next), this.#vault.newWriter())
+        if (replaced.kind === 'done') return { value: { ...next, revision: revisionOf(replaced.value) } }
         // The new refresh token would be lost: what says that the key is gone has to say so twice.
-        try {
-          const found = await this.#vault.read()
-          if (found.cluster !== base.cluster) throw otherCluster()
-          if (!isValue(found)) throw signedOutMeanwhile(seen.record)
-          current = found
-        } catch (error) {
-          if (!(error instanceof CliError) || error.code === 'not_signed_in') throw error
-          return this.#keep(seen, next, error)
-        }
+        current = replaced.current ?? (await this.#readAgain(seen.record, base.cluster))
+      } catch (error) {
+        if (!(error instanceof CliError) || error.code === 'not_signed_in') throw error
+        if (clock.monotonic() >= until) return error
+        await clock.sleep(PAUSES_MS[1])
+        continue
       }
       const { record, secret, journal } = current.contents
       if (record.id !== seen.record.id) throw replacedMeanwhile(seen.record)
@@ -209,39 +236,64 @@ class SharedSession implements OpenSession {
     }
   }
 
-  async #keep(seen: Snapshot, next: SessionValue, error: CliError): Promise<Stored> {
-    const { record } = next
-    // Only an access token: that the outcome isn't known stays as it is.
-    if (next.journal !== undefined) return { value: { ...next, revision: seen.revision }, loss: error }
+  async #readAgain(record: SignIn, cluster: string): Promise<SharedValue> {
+    const found = await this.#vault.read()
+    if (found.cluster !== cluster) throw otherCluster()
+    if (!isValue(found)) throw signedOutMeanwhile(record)
+    return found
+  }
+
+  #keep(seen: Snapshot, next: SessionValue): Promise<string | undefined> {
     const { cluster } = baseOf(seen)
     const pending = { writer: seen.journal?.id ?? '', revision: 'any', cluster, next: contentsOf(next) }
-    const path = await keepPending(this.#context, this.#vault, pending)
-    const value = { ...next, revision: seen.revision }
-    const kept =
-      path === undefined
-        ? 'no directory of this machine takes it either'
-        : `it is kept on this machine (${path}), and the next command here puts it into etcd`
-    if (record.ended !== null) return { value, loss: notRecorded(sessionOver(record), error) }
-    if (next.secret === seen.secret) {
-      throw new CliError(error.code, error.exit, `that could not be stored: ${error.message}; ${kept}`, {
-        hint: error.hint,
-        cause: error,
-      })
-    }
-    if (path === undefined) {
-      throw new CliError(
-        'refresh_token_lost',
-        Exit.notSignedIn,
-        `the service renewed the session of profile ${record.profile}, but the new refresh token could not be stored: ${error.message}; ${kept}, so the session cannot continue`,
-        { hint: error.hint, cause: error },
-      )
-    }
-    // Even with --quiet: until then, no other machine can renew the session.
-    await this.#context.stderr.write(
-      `warning: ${sanitizeLine(`the new refresh token could not be stored in etcd (${error.message}); ${kept}. Until then, no other machine can renew the session`)}\n`,
-    )
-    return { value }
+    return keepPending(this.#context, this.#vault, pending)
   }
+
+  async #notStored(
+    seen: Snapshot,
+    next: SessionValue,
+    error: CliError,
+    path: string | undefined,
+  ): Promise<Stored> {
+    const { record } = next
+    const value = { ...next, revision: seen.revision }
+    if (next.secret !== seen.secret) {
+      if (path === undefined) throw newTokenLost(record, error)
+      // Even with --quiet: until then, no other machine can renew the session.
+      await this.#context.stderr.write(
+        `warning: ${sanitizeLine(`the new refresh token could not be stored in etcd (${error.message}); ${keptAt(path)}. Until then, no other machine can renew the session`)}\n`,
+      )
+      return { value }
+    }
+    // Only an access token: that the outcome isn't known stays as it is.
+    if (next.journal !== undefined) return { value, loss: error }
+    const kept = keptAt(await this.#keep(seen, next))
+    if (record.ended !== null) return { value, loss: notRecorded(sessionOver(record), error) }
+    throw new CliError(error.code, error.exit, `that could not be stored: ${error.message}; ${kept}`, {
+      hint: error.hint,
+      cause: error,
+    })
+  }
+}
+
+function keptAt(path: string | undefined): string {
+  return path === undefined
+    ? NOT_KEPT
+    : `it is kept on this machine (${path}), and the next command here puts it into etcd`
+}
+
+const NOT_KEPT = 'no directory of this machine takes it either'
+
+function newTokenLost({ profile }: SignIn, error: CliError): CliError {
+  return new CliError(
+    'refresh_token_lost',
+    Exit.notSignedIn,
+    `the service renewed the session of profile ${profile}, but the new refresh token could not be stored: ${error.message}; ${NOT_KEPT}, so the session cannot continue`,
+    {
+      hint: `sign in again, for the whole fleet: ${loginCommand({ profile })}. If MAILCLAIM_STATE_DIR is a directory that this machine can write to, the token is kept there`,
+      cause: error,
+    },
+  )
 }
 
 const own = (writer: string, { journal }: SessionValue) => ({
@@ -263,13 +315,12 @@ export function contentsOf({ record, secret, token, journal }: SessionValue): Ne
   }
 }
 
-function revisionOf({ revision, version, cluster }: Base): string {
-  return `${revision} ${version} ${cluster}`
+function revisionOf({ revision, version, base64, cluster }: Base): string {
+  return JSON.stringify({ revision, version, base64, cluster })
 }
 
-function baseOf({ revision: text }: Snapshot): Base {
-  const [revision = '0', version = '0', cluster = ''] = text.split(' ')
-  return { revision, version, cluster }
+function baseOf({ revision }: Snapshot): Base {
+  return JSON.parse(revision)
 }
 
 /** The access token, with its age by this machine's clocks. */

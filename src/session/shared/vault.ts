@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { type EtcdAnswer, EtcdClient } from '../../credentials/etcd/client.ts'
+import { type EtcdAnswer, type EtcdBase, EtcdClient, encode } from '../../credentials/etcd/client.ts'
 import { inEtcd, type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { loginCommand } from '../../settings/login-command.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
-import { sharedMemoryFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
+import { sharedMemoryFormat, sharedSessionFormat, signedOutFormat } from '../../storage/file-formats.ts'
 import { readJson } from '../../storage/json-file.ts'
 import type { Contents } from '../../storage/schema.ts'
 import { ensureProfileDirectory, type SessionPaths, sessionPaths } from '../paths.ts'
@@ -27,27 +27,30 @@ export type NewContents = Pick<SharedContents, 'record' | 'secret' | 'token'> & 
 }
 
 /** What a replacement is compared with. */
-export interface Base {
-  /** Of the key; `0` if nothing is there. */
-  readonly revision: string
+export interface Base extends EtcdBase {
   readonly version: string
-  readonly cluster: string
 }
 
 export interface SharedValue extends Base {
   readonly contents: SharedContents
 }
 
-/** That nothing is at the key. */
+/** That nobody is signed in. */
 export interface NoValue extends Base {
-  /** Whether somebody has removed what this machine has seen there. */
-  readonly isRemoved: boolean
+  /** Which machine has signed all of them out, and when. `unknown`: what this machine has seen there is gone. */
+  readonly signedOut: SignedOut | 'unknown' | undefined
 }
+
+/** What a logout puts in place of the session. The key stays, so that no write from before it can apply after it. */
+export type SignedOut = Contents<typeof signedOutFormat>
 
 export type Replaced =
   | { readonly kind: 'done'; readonly value: SharedValue }
-  /** Somebody else was faster; undefined if the value is gone. */
-  | { readonly kind: 'lost'; readonly current: SharedValue | undefined }
+  /**
+   * Somebody else was faster; undefined if nobody is signed in any more. `isRepeated`: this write may have been there
+   * before.
+   */
+  | { readonly kind: 'lost'; readonly current: SharedValue | undefined; readonly isRepeated: boolean }
 
 /** The value of one profile in etcd: encrypted, and checked against copies that are put back. */
 export class SharedVault {
@@ -90,13 +93,18 @@ export class SharedVault {
     const older = 'it is older than the one that this machine has seen last'
     if (isEarlier()) throw this.#restored(older)
     const value = await this.#open(answer, keys)
-    if (value === undefined)
-      return { revision: '0', version: '0', cluster: answer.cluster, isRemoved: known !== undefined }
+    if (value === undefined) {
+      const { cluster, revision, found } = answer
+      const signedOut = found && signedOutOf(found.text)
+      if (signedOut !== undefined && known !== undefined && known.revision !== revision)
+        await this.#remember(cluster, { ...known, revision })
+      return { ...baseOf(answer), signedOut: signedOut ?? (known && 'unknown') }
+    }
     const { record, secret, cluster } = value.contents
     if (cluster !== answer.cluster) throw this.#restored('it was written to another cluster of etcd')
     const isKnown = known?.session === record.id
     if (isKnown && secret.generation < known.generation) throw this.#restored(older)
-    if (!isKnown || secret.generation > known.generation) await this.#remember(value, answer.revision)
+    if (!isKnown || secret.generation > known.generation) await this.#rememberValue(value, answer.revision)
     return value
   }
 
@@ -119,15 +127,18 @@ export class SharedVault {
       writes: String(BigInt(base.version) + 1n),
     }
     const sealed = await seal(sharedSessionFormat.text(contents), this.access.key, this.keys)
-    const answer = await this.client.replace(this.access.key, base.revision, sealed)
-    // Whatever it says is about another value.
-    if (answer.cluster !== cluster) throw otherCluster()
+    const answer = await this.client.replace(this.access.key, base, sealed)
     // The first answer may have been lost.
     const isOurs = answer.succeeded || answer.found?.text === sealed
-    if (!isOurs) return { kind: 'lost', current: await this.#open(answer, this.keys) }
+    if (!isOurs) {
+      const current = await this.#open(answer, this.keys)
+      // `auth rekey` has encrypted it once more before the answer came.
+      if (current?.contents.journal?.writer === writer) return { kind: 'done', value: current }
+      return { kind: 'lost', current, isRepeated: answer.isRepeated }
+    }
     const { revision } = answer.succeeded ? answer : (answer.found ?? answer)
-    const value = { revision, version: contents.writes, cluster, contents }
-    if (contents.journal === null) await this.#remember(value, answer.revision)
+    const value = { revision, version: contents.writes, cluster, base64: encode(sealed), contents }
+    if (contents.journal === null) await this.#rememberValue(value, answer.revision)
     return { kind: 'done', value }
   }
 
@@ -135,8 +146,10 @@ export class SharedVault {
     return Buffer.from(this.#context.random.bytes(16)).toString('hex')
   }
 
-  async #open({ found, cluster }: EtcdAnswer, keys: SealingKeys): Promise<SharedValue | undefined> {
-    if (found === undefined) return undefined
+  /** @returns undefined if nobody is signed in. */
+  async #open(answer: EtcdAnswer, keys: SealingKeys): Promise<SharedValue | undefined> {
+    const { found } = answer
+    if (found === undefined || signedOutOf(found.text) !== undefined) return undefined
     const { key } = this.access
     const text = await unseal(found.text, key, keys)
     let contents: SharedContents
@@ -146,7 +159,7 @@ export class SharedVault {
       throw unusable(inEtcd(key), error instanceof Error ? error.message : String(error))
     }
     if (contents.writes !== found.version) throw unusable(inEtcd(key), 'an earlier copy of it was put back')
-    return { revision: found.revision, version: found.version, cluster, contents }
+    return { ...baseOf(answer), contents }
   }
 
   /** The profile's session at another prefix or in another cluster is another session. */
@@ -165,17 +178,18 @@ export class SharedVault {
   }
 
   /** A machine that can't remember is protected by what is in the value. */
-  async #remember({ contents: { record, secret, cluster } }: SharedValue, revision: string): Promise<void> {
+  async #remember(cluster: string, seen: Contents<typeof sharedMemoryFormat>): Promise<void> {
     try {
       await ensureProfileDirectory(this.#context, this.paths)
-      const { generation } = secret
-      writeDurable(
-        this.#memory(cluster),
-        sharedMemoryFormat.text({ session: record.id, generation, revision }),
-      )
+      writeDurable(this.#memory(cluster), sharedMemoryFormat.text(seen))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
     }
+  }
+
+  async #rememberValue({ contents, cluster }: SharedValue, revision: string): Promise<void> {
+    const { record, secret } = contents
+    await this.#remember(cluster, { session: record.id, generation: secret.generation, revision })
   }
 
   /** Forgets what this machine has seen in a cluster. @throws CliError `cannot_write`, exit 1. */
@@ -194,11 +208,19 @@ export class SharedVault {
   }
 }
 
-/** One of the addresses leads to the members of another cluster. */
-export function otherCluster(): CliError {
-  return new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
-    hint: 'check --store-url: its members have to belong to one cluster',
-  })
+/** What to compare a replacement of this with. */
+export function baseOf({ found, cluster }: EtcdAnswer): Base {
+  const { revision = '0', version = '0', base64 } = found ?? {}
+  return { revision, version, base64, cluster }
+}
+
+/** What a logout has put there; undefined if it is anything else. */
+export function signedOutOf(text: string): SignedOut | undefined {
+  try {
+    return signedOutFormat.parse(JSON.parse(text))
+  } catch {
+    return undefined
+  }
 }
 
 /** Whether there is a value. */
