@@ -65,27 +65,33 @@ const ASK_WITHIN_MS = 5000
 const PAUSE_MS = 30_000
 
 /**
- * Asks the service about a claim that was seen more than a minute ago, and saves the answer: somebody else may have replaced
- * or canceled it since. If the service can't be asked, because nobody is signed in or there is no answer, the claim stays as
- * it was, with `unasked`.
+ * Asks the service about a claim that was seen more than `maxAgeMs` ago (by default a minute), and saves the answer: somebody
+ * else may have replaced or canceled it since. If the service can't be asked, because nobody is signed in or there is no
+ * answer, the claim stays as it was, with `unasked`.
  */
-export type ClaimReader = (seen: SeenClaim) => Promise<SeenClaim>
+export type ClaimReader = (seen: SeenClaim, maxAgeMs?: number) => Promise<SeenClaim>
 
 /**
  * Creates the reader of a command that uses what this machine knows of one or many claims. It asks no person anything, and
  * prints nothing.
+ *
+ * @param shared the client of a command that has one; by default, the reader connects by itself
  */
-export function createClaimReader(context: Context, settings: Settings): ClaimReader {
+export function createClaimReader(
+  context: Context,
+  settings: Settings,
+  shared?: () => ServiceClient,
+): ClaimReader {
   const { clock } = context
   const quiet = { ...settings, quiet: true, interactive: false }
   let client: ServiceClient | undefined
   let failure: { readonly error: CliError; readonly until: number } | undefined
-  return async (seen) => {
-    const isFresh = Math.abs(clock.now() - seen.seenAt) <= FRESH_MS
+  return async (seen, maxAgeMs = FRESH_MS) => {
+    const isFresh = Math.abs(clock.now() - seen.seenAt) <= maxAgeMs
     if (isFresh || stateOf(seen.claim).phase === 'completed') return seen
     if (failure !== undefined && clock.monotonic() < failure.until) return { ...seen, unasked: failure.error }
     try {
-      client ??= connect(context, quiet)
+      client ??= shared?.() ?? connect(context, quiet)
       const options = { maxAttempts: 1, timeoutMs: ASK_WITHIN_MS }
       const current = await currentClaim(seen, client, context, quiet, options)
       await recordClaim(current.claim, context, quiet)
@@ -99,31 +105,45 @@ export function createClaimReader(context: Context, settings: Settings): ClaimRe
   }
 }
 
+export interface HastyReader {
+  readonly read: ClaimReader
+  /** Waits for what has begun. */
+  settled(): Promise<unknown>
+}
+
 /**
- * As `createClaimReader`, but the reader doesn't wait for longer than five seconds, even while a session is being renewed. What
- * it has begun goes on until `settled`: cutting off a renewal could lose the session.
+ * As `createClaimReader`, but the reader doesn't wait for longer than five seconds, even while a session is being renewed or a
+ * rate limit lasts. What it has begun goes on until `settled`: cutting off a renewal could lose the session. A late answer is
+ * what the next reading of that claim gets, so that never more than one request about a claim is waiting.
  */
 export function createHastyReader(
   context: Context,
   settings: Settings,
-): { readonly read: ClaimReader; settled(): Promise<unknown> } {
-  const read = createClaimReader(context, settings)
-  const begun: Promise<unknown>[] = []
+  shared?: () => ServiceClient,
+): HastyReader {
+  const read = createClaimReader(context, settings, shared)
+  /** By the claim's id, until somebody has the answer. */
+  const begun = new Map<string, Promise<SeenClaim>>()
   return {
-    async read(seen) {
-      const answer = read(seen)
-      begun.push(answer.catch(() => undefined))
-      let cancel = () => {}
+    async read(seen, maxAgeMs) {
+      const { domainId } = seen
+      const answer = begun.get(domainId) ?? read(seen, maxAgeMs)
+      begun.set(domainId, answer)
+      let [cancel, isLate] = [() => {}, false]
       const late = new Promise<SeenClaim>((resolve) => {
         const error = new CliError(
           'timeout',
           Exit.unavailable,
           `no answer in ${ASK_WITHIN_MS / 1000} seconds`,
         )
-        cancel = context.clock.alarm(ASK_WITHIN_MS, () => resolve({ ...seen, unasked: error }))
+        cancel = context.clock.alarm(ASK_WITHIN_MS, () => {
+          isLate = true
+          resolve({ ...seen, unasked: error })
+        })
       })
-      return Promise.race([answer, late]).finally(cancel)
+      const taken = answer.finally(() => isLate || begun.delete(domainId))
+      return Promise.race([taken, late]).finally(cancel)
     },
-    settled: () => Promise.all(begun),
+    settled: () => Promise.allSettled(begun.values()),
   }
 }

@@ -66,7 +66,7 @@ export function stateOf(claim: DomainClaim): ClaimState {
     case 'superseded':
       return ended(
         'a newer claim replaced this one',
-        'the newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID',
+        `the newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID; to start another claim, which ends the newer one: mailclaim claims create${asArgument(claim)}`,
       )
     case 'canceled':
       return ended('the claim was canceled')

@@ -10,7 +10,7 @@ import type { ServiceClient } from '../service/client.ts'
 import { newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { currentClaim } from './current-claim.ts'
+import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
 import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
 import {
   asArgument,
@@ -72,8 +72,8 @@ export interface WorkflowOptions {
   readonly publicResolvers?: boolean
   /** Called after each check of DNS with the milliseconds until the next one, and what it found. */
   readonly onCheck?: (nextInMs: number, report: CheckReport) => void
-  /** Whether a claim that a newer one replaced is the end, instead of starting yet another in place of that one. */
-  readonly keepsNewer?: boolean | undefined
+  /** Asks the service about the claim while DNS doesn't have its record: it may have ended, or be completed, by then. */
+  readonly latest: ClaimReader
   /** Adds the record to DNS. */
   readonly publish?: ChangeDns | undefined
   /** Removes the record after completion. */
@@ -100,7 +100,8 @@ type WorkflowSettings = LedgerSettings & DnsSettings
 /**
  * Runs a claim from start to finish: creates it or resumes the one in progress, waits until DNS has the record, asks the
  * service to verify, and follows the claim until it is settled. It can be interrupted and run again at any point: the
- * ledger and the service know how far it got.
+ * ledger and the service know how far it got. A claim that a newer one replaced is the end: starting another would end that
+ * newer one, which may be somebody else's.
  *
  * @throws CliError what the operations throw
  */
@@ -113,8 +114,9 @@ export async function* runWorkflow(
 ): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
   const end = context.clock.monotonic() + options.timeoutMs
   const timeLeft = () => Math.max(1, end - context.clock.monotonic())
-  const begin = await startOrResume(request, options, client, context, settings)
-  const { claim, origin, warning, earlier, error: replaced } = begin
+  const begin = await startOrResume(request, client, context, settings)
+  let { claim } = begin
+  const { origin, warning, earlier, error: replaced } = begin
   const state = stateOf(claim)
   if (replaced !== undefined) {
     yield eventOf('ended', state.description, claim, context)
@@ -130,23 +132,29 @@ export async function* runWorkflow(
   yield eventOf('record', `TXT  ${record.name}  ${record.value}`, claim, context)
 
   const domainId = claim.domain_id ?? ''
+  const seen = { domainId, claim, seenAt: context.clock.now() }
   // Once the service has accepted the record or blocked the claim, DNS no longer matters.
-  if (claim.status === 'pending' || state.phase === 'unknown') {
+  let needsDns = claim.status === 'pending' || state.phase === 'unknown'
+  if (needsDns) {
     if (options.publish !== undefined) {
       const { message } = await options.publish(record)
       yield eventOf('published', message, claim, context)
     }
     if (options.check) {
       const timed = { ...options, timeoutMs: timeLeft() }
-      const unseen = yield* waitForDns(claim, record, timed, context, settings)
-      if (unseen !== undefined) return { claim, ...unseen }
+      const waited = yield* waitForDns(seen, record, timed, context, settings)
+      if (waited.error !== undefined) return waited
+      needsDns = !waited.hasMovedOn
+      claim = waited.claim
     }
+  }
+  if (needsDns) {
     const requested = await verifyClaim(client, domainId)
     await recordClaim(requested, context, settings)
     yield eventOf('verification', 'verification requested', requested, context)
   } else {
     yield eventOf('dns', 'the service found the record', claim, context)
-    yield eventOf('verification', state.description, claim, context)
+    yield eventOf('verification', stateOf(claim).description, claim, context)
   }
 
   const watch = watchClaim(
@@ -227,11 +235,10 @@ interface Beginning {
 
 /**
  * The claim in progress, as the ledger or the service knows it, or a new one. A claim in another region than the one asked
- * for isn't resumed.
+ * for isn't resumed, and a claim that a newer one replaced isn't started again.
  */
 async function startOrResume(
   request: ClaimRequest,
-  { keepsNewer }: Pick<WorkflowOptions, 'keepsNewer'>,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
@@ -243,8 +250,10 @@ async function startOrResume(
   const open = known.filter((claim) => isOpen(claim, now))
   const { region } = request
   const suitable = open.filter((claim) => !region || !claim.region || claim.region === region)
-  const [domainId, ...others] = (open.length > 0 ? suitable : known.slice(0, 1)).map(
-    ({ domain_id }) => domain_id ?? '',
+  // A claim that was replaced by one of another region isn't started again, either.
+  const latest = open.length > 0 ? known.find((claim) => claim.region === region) : known[0]
+  const [domainId, ...others] = (suitable.length > 0 ? suitable : [latest]).flatMap((claim) =>
+    claim === undefined ? [] : [claim.domain_id ?? ''],
   )
   if (domainId !== undefined) {
     const found = await currentClaim({ domainId, others }, client, context, settings).catch(
@@ -254,7 +263,7 @@ async function startOrResume(
       },
     )
     if (found !== undefined) await recordClaim(found.claim, context, settings)
-    if (found !== undefined && found.claim.status === 'superseded' && keepsNewer) {
+    if (found !== undefined && found.claim.status === 'superseded') {
       const state = stateOf(found.claim)
       return { claim: found.claim, origin: state.description, error: endedError(found.claim, state) }
     }
@@ -305,14 +314,31 @@ function endingOf(earlier: DomainClaim, claim: DomainClaim): string {
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */
 const MAX_LAG_MS = 10 * 60 * 1000
 
-/** Waits until the record is in DNS, or there is no point in waiting. @returns when the time is up: what is missing */
+/** A claim that was seen this recently isn't asked about again, whatever has happened, in milliseconds. */
+const JUST_SEEN_MS = 10_000
+
+/** The claim at the end of the wait for DNS. */
+interface Waited extends WorkflowResult {
+  /** Whether the service has gone on without DNS being ready here, so that it needn't be asked to verify. */
+  readonly hasMovedOn?: boolean
+}
+
+/**
+ * Waits until the record is in DNS, or there is no point in waiting. Once a minute it asks the service whether the claim still
+ * needs the record; sooner when it is about to call the value in DNS outdated, or the time is up.
+ *
+ * @returns with an error if the claim has ended or the time is up
+ * @throws CliError exit 5 if the service no longer has the claim
+ */
 async function* waitForDns(
-  claim: DomainClaim,
+  begin: SeenClaim,
   record: TxtRecord,
-  { timeoutMs, intervalMs, publicResolvers, onCheck }: WorkflowOptions,
+  { timeoutMs, intervalMs, publicResolvers, onCheck, latest }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
-): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'error' | 'missing'> | undefined, void> {
+): AsyncGenerator<WorkflowEvent, Waited, void> {
+  let seen = begin
+  let isStale = false
   const news = newsOnly(context.clock)
   const request = checkRequest(record, settings, publicResolvers)
   const checks = waitForRecord(request, timeoutMs, dnsEffects(context), intervalMs)
@@ -322,23 +348,37 @@ async function* waitForDns(
     const report = step.done ? step.value : step.value.report
     const failure = exitErrorOf(report)
     if (failure === undefined) {
-      yield eventOf('dns', `the record is visible at ${report.name}`, claim, context)
-      return undefined
+      yield eventOf('dns', `the record is visible at ${report.name}`, seen.claim, context)
+      return seen
     }
+    const wasStale = isStale
+    isStale ||= report.findings.some(({ code }) => code === 'stale_token')
+    const isUrgent = step.done || isStale !== wasStale
+    const { unasked, ...asked } = await latest(seen, isUrgent ? JUST_SEEN_MS : undefined)
+    if (unasked?.exit === Exit.notFound) throw unasked
+    // A service that can't be asked is left alone for a minute, too.
+    seen = unasked === undefined ? asked : { ...asked, seenAt: context.clock.now() }
+    const { claim } = seen
+    const state = stateOf(claim)
+    if (state.phase === 'ended') {
+      yield eventOf('ended', state.description, claim, context)
+      return { claim, error: endedError(claim, state) }
+    }
+    if (claim.status !== 'pending' && claim.status !== begin.claim.status) return { claim, hasMovedOn: true }
     // Among many domains, a server may not have been asked about this one: that is no reason not to wait.
     const isIncomplete = report.verdict === 'unknown' && context.dns.wasLeftOut?.(report.name) === true
     if (report.verdict === 'unknown' && !isIncomplete) {
       // The service may still see DNS.
       const message = `couldn't query DNS from here, so the service is asked without waiting for the record; add it now if it isn't there, since the service looks again: ${failure.message}`
       yield eventOf('warning', message, claim, context)
-      return undefined
+      return seen
     }
     if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {
       yield eventOf('warning', failure.message, claim, context)
-      return undefined
+      return seen
     }
     if (failure.exit !== Exit.notYet && !isIncomplete) throw failure
-    if (step.done) return { error: failure, missing: { step: 'dns', report } }
+    if (step.done) return { claim, error: failure, missing: { step: 'dns', report } }
     onCheck?.(step.value.nextInMs ?? 0, report)
     const message = news(stateInDns(report), failure.message)
     if (message !== undefined)

@@ -1,4 +1,5 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
+import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
 import { nameOf, stateOf } from '../claims/lifecycle.ts'
 import { causeIn, claimProgress, dnsProgress, doneClaim } from '../claims/many/done-claim.ts'
 import { CREATING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
@@ -60,7 +61,9 @@ export const command = defineCommand<Flags>({
   description: `The whole flow in one command: starts the claim (or resumes the one in progress), shows the TXT record, waits until it is
 in DNS, asks the service to verify, follows the claim until it ends and shows what is left to do. It can be interrupted at
 any point and run again. If DNS can't be queried from this machine, it asks the service to verify without waiting for the
-record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.`,
+record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.
+If a newer claim has replaced the one that this machine knows, it ends with exit 9 and starts no other, which would end the
+newer one: "mailclaim claims create" does that. While it waits for DNS, it asks the service about the claim once a minute.`,
   arguments: [
     {
       syntax: '[domain...]',
@@ -136,15 +139,18 @@ record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON 
     const isShown = settings.format !== 'jsonl' && !settings.quiet
     const changeDns = (action: 'publish' | 'unpublish') =>
       programFor(action, options, context, settings, isShown ? checklist.say : undefined)
+    const client = connect(context, settings)
+    const reader = createHastyReader(context, settings, () => client)
     const events = runWorkflow(
       request,
       {
         ...workflowOptions(options),
+        latest: reader.read,
         onCheck: checklist.onCheck,
         publish: changeDns('publish'),
         unpublish: changeDns('unpublish'),
       },
-      connect(context, settings),
+      client,
       context,
       settings,
     )
@@ -152,7 +158,7 @@ record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON 
       settings.format === 'jsonl'
         ? drain(events, (event) => writeJsonLine(context, settings, event))
         : checklist.follow(events)
-    const result = await finished.catch(resumable)
+    const result = await finished.catch(resumable).finally(reader.settled)
     const { claim, error, missing, unpublished } = result
     // For people the record is above, and the claim is as it was.
     if (settings.format !== 'jsonl' && (error === undefined || settings.format !== 'table'))
@@ -177,7 +183,7 @@ function programFor(
     : publisher(action, { option: `--${action}`, command }, options, context, settings, say)
 }
 
-function workflowOptions(options: Flags): WorkflowOptions {
+function workflowOptions(options: Flags): Omit<WorkflowOptions, 'latest'> {
   return {
     timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
     throughBlocked: options.throughBlocked === true,
@@ -194,6 +200,7 @@ async function claimMany(
   context: Context,
   settings: Settings,
 ): Promise<void> {
+  let reader: HastyReader | undefined
   await runForAll(
     domains,
     options,
@@ -216,7 +223,9 @@ async function claimMany(
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
         const onCheck = (_nextInMs: number, report: CheckReport) => progress(dnsProgress(report))
-        const workflow = { ...workflowOptions(options), keepsNewer: true, onCheck, publish, unpublish }
+        reader ??= createHastyReader(context, settings, client)
+        const latest = reader.read
+        const workflow = { ...workflowOptions(options), latest, onCheck, publish, unpublish }
         let step = WAITING_FOR_DNS
         const events = runWorkflow(request, workflow, client(), context, settings)
         // A record that the first check finds needs nobody to add it.
@@ -249,7 +258,7 @@ async function claimMany(
     },
     context,
     settings,
-  )
+  ).finally(() => reader?.settled())
 }
 
 type TimedOut = Required<Pick<WorkflowResult, 'claim' | 'missing'>> & { readonly error: CliError }

@@ -61,7 +61,7 @@ async function run(
   const events: WorkflowEvent[] = []
   const workflow = runWorkflow(
     { name: 'example.com', ...request },
-    { timeoutMs: 60_000, throughBlocked: false, check: false, ...options },
+    { timeoutMs: 60_000, throughBlocked: false, check: false, latest: async (seen) => seen, ...options },
     client,
     context,
     settings,
@@ -171,7 +171,7 @@ describe('the workflow', () => {
     })
   })
 
-  it.each(['expired', 'failed', 'superseded', 'canceled'])(
+  it.each(['expired', 'failed', 'canceled'])(
     'the workflow starts a new claim if the known one is %s',
     async (status) => {
       const dead = { type: 'TXT', name: 'example.com', value: 'prefix=dead', ttl: 'Auto' }
@@ -187,6 +187,33 @@ describe('the workflow', () => {
       expect(asked).toContain('POST /domains/claim')
     },
   )
+
+  it('the workflow starts no claim in place of a newer one, until a new one was made on purpose', async () => {
+    const replaced = claim({ status: 'superseded', region: 'eu-west-1' })
+    const { steps, end, asked } = await run({ states: [replaced] }, {}, claim())
+    expect(steps).toEqual(['ended'])
+    expect(end).toMatchObject({
+      claim: { status: 'superseded' },
+      error: {
+        code: 'claim_superseded',
+        exit: Exit.negativeEnd,
+        hint: expect.stringMatching(/which ends the newer one: mailclaim claims create example\.com$/),
+      },
+    })
+    expect(asked).toEqual(['GET /domains/d1/claim'])
+    const another = claim({ domain_id: 'd2', created_at: '2026-11-20 10:00:00+00' })
+    const created = await run({}, {}, [replaced, another])
+    expect(created.asked).toEqual(['GET /domains/d2/claim'])
+    expect(created.end).toMatchObject({ claim: { status: 'completed' } })
+  })
+
+  it('runs that differ in the region do not replace the claims of each other in turn', async () => {
+    const replaced = claim({ status: 'superseded', region: 'eu-west-1' })
+    const newer = claim({ domain_id: 'd2', region: 'us-east-1', created_at: '2026-11-20 10:00:00+00' })
+    const { end, asked } = await run({ states: [replaced] }, {}, [replaced, newer], { region: 'eu-west-1' })
+    expect(end).toMatchObject({ error: { code: 'claim_superseded' } })
+    expect(asked).toEqual(['GET /domains/d1/claim'])
+  })
 
   it('the workflow starts a new claim if the service no longer has the known one', async () => {
     const { end, asked } = await run({ states: [undefined, claim({ status: 'completed' })] }, {}, claim())

@@ -493,7 +493,7 @@ describe('a claim that is over', () => {
       { status: 'superseded' },
       'claim_superseded',
       'example.com: a newer claim replaced this one',
-      'The newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID',
+      'The newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID; to start another claim, which ends the newer one: mailclaim claims create example.com',
     ],
     [
       { status: 'canceled' },

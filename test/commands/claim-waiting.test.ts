@@ -1,0 +1,243 @@
+import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
+import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+
+const DOMAINS = ['example.com', 'one.example.com', 'two.example.com']
+
+/**
+ * A machine without claims; a service that starts one of each domain; and DNS without any of their records. `at` changes the
+ * world when so many milliseconds have passed.
+ */
+function createWorld() {
+  const clock = createFakeClock()
+  const changes: { readonly atMs: number; readonly change: () => void }[] = []
+  const passed = () => {
+    for (const { atMs, change } of changes) if (clock.monotonic() >= atMs) change()
+  }
+  const world = {
+    clock,
+    status: 'pending',
+    inDns: ['v=spf1 -all'],
+    /** What GET does instead of answering. */
+    trouble: undefined as (() => Promise<HttpResponse>) | undefined,
+    /** The requests, with the second at which each was sent. */
+    asked: [] as { readonly request: string; readonly second: number; readonly timeoutMs: number }[],
+    at(atMs: number, change: () => void) {
+      changes.push({ atMs, change })
+      return world
+    },
+    /** When the service was asked about a claim, in seconds. */
+    reads: () => world.asked.filter(({ request }) => request.startsWith('GET')).map(({ second }) => second),
+    start(...words: string[]) {
+      const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
+      const ended = run(['claim', ...words], { ...context, stdout, stderr })
+      return { ended, stdout, stderr }
+    },
+    async run(...words: string[]) {
+      const { ended, stdout, stderr } = world.start(...words)
+      return { code: await ended, stdout: stdout.text, stderr: stderr.text }
+    },
+    async events(...words: string[]) {
+      const ran = await world.run(...words, '--format', 'jsonl')
+      const events = ran.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      return { ...ran, events, steps: events.map(({ event }) => event) }
+    },
+  }
+  const claim = (name: string) => ({
+    name,
+    domain_id: `id-${name}`,
+    status: world.status,
+    record: { type: 'TXT', name, value: 'prefix=mine', ttl: 'Auto' },
+    created_at: '2026-11-20 12:00:00+00',
+  })
+  const answer = async ({ method, url, body }: HttpRequest): Promise<HttpResponse> => {
+    if (url.pathname === '/domains/claim') return jsonResponse(201, claim(JSON.parse(`${body}`).name))
+    if (method === 'GET' && world.trouble !== undefined) return world.trouble()
+    if (method === 'GET') return jsonResponse(200, claim((url.pathname.split('/')[2] ?? '').slice(3)))
+    return jsonResponse(200, claim('example.com'))
+  }
+  const dns = smallWorld(() => world.inDns)
+  const context = createFakeContext({
+    clock,
+    dns: createFakeDns((question) => {
+      passed()
+      return dns(question)
+    }, clock),
+    environment: { settings: { base_url: 'https://api.example.com', resolver: '192.0.2.53' }, apiKey: 'key' },
+    respond: (request) => {
+      passed()
+      const { method, url, timeoutMs } = request
+      const second = clock.monotonic() / 1000
+      world.asked.push({ request: `${method} ${url.pathname}`, second, timeoutMs })
+      return answer(request)
+    },
+  })
+  return world
+}
+
+describe('claim, while it waits for DNS', () => {
+  test('ends within two minutes of the cancellation of the claim', async () => {
+    const world = createWorld().at(65_000, () => {
+      world.status = 'canceled'
+    })
+    const { code, steps, stderr } = await world.events('example.com')
+    expect({ code, last: steps.at(-1) }).toEqual({ code: 9, last: 'ended' })
+    expect(stderr).toContain('"code":"claim_canceled"')
+    expect(world.clock.monotonic()).toBeLessThan(185_000)
+  })
+
+  test('does not call the value of a newer claim outdated, but says that it replaced this one', async () => {
+    const world = createWorld().at(20_000, () => {
+      world.status = 'superseded'
+      world.inDns = ['prefix=colleague']
+    })
+    const { code, events, stdout, stderr } = await world.events('example.com')
+    expect({ code, last: events.at(-1) }).toMatchObject({
+      code: 9,
+      last: { event: 'ended', claim: { status: 'superseded' } },
+    })
+    expect(stdout).not.toContain('stale_token')
+    expect(stderr).toContain('"code":"claim_superseded"')
+    expect(world.clock.monotonic()).toBeLessThan(60_000)
+    // Running it again starts no claim, either.
+    const again = await world.run('example.com', '--json')
+    expect(again.code).toBe(9)
+    expect(world.asked.filter(({ request }) => request === 'POST /domains/claim')).toHaveLength(1)
+  })
+
+  test('a value of an earlier claim is still called outdated, at the price of one request', async () => {
+    const world = createWorld().at(20_000, () => {
+      world.inDns = ['prefix=earlier']
+    })
+    const { code, stdout } = await world.events('example.com', '--timeout', '50')
+    expect(code).toBe(8)
+    expect(stdout).toContain('stale_token')
+    expect(world.reads()).toHaveLength(2)
+  })
+
+  test.each(['verified', 'verifying', 'completed'])(
+    'goes on with a claim that is %s although its record is not seen here, without asking to verify it',
+    async (status) => {
+      const world = createWorld()
+        .at(30_000, () => {
+          world.status = status
+        })
+        .at(200_000, () => {
+          world.status = 'completed'
+        })
+      const { code, steps } = await world.events('example.com', '--timeout', '600')
+      expect({ code, last: steps.at(-1) }).toEqual({ code: 0, last: 'completed' })
+      expect(world.asked.map(({ request }) => request)).not.toContain(
+        'POST /domains/id-example.com/claim/verify',
+      )
+    },
+  )
+
+  test('ends as a blocked claim does', async () => {
+    const world = createWorld().at(30_000, () => {
+      world.status = 'blocked'
+    })
+    const { code, stderr } = await world.run('example.com', '--json')
+    expect({ code, error: JSON.parse(stderr).error.code }).toEqual({ code: 9, error: 'claim_blocked' })
+  })
+
+  test('asks before it says that the time is up', async () => {
+    const world = createWorld().at(20_000, () => {
+      world.status = 'canceled'
+    })
+    const { code, stdout } = await world.run('example.com', '--timeout', '45', '--json')
+    expect({ code, claim: JSON.parse(stdout) }).toMatchObject({ code: 9, claim: { status: 'canceled' } })
+    expect(world.reads()).toEqual([45])
+  })
+
+  test('asks at most once a minute', async () => {
+    const world = createWorld()
+    expect((await world.run('example.com', '--timeout', '600', '--interval', '5')).code).toBe(8)
+    const times = world.reads()
+    expect(times.length).toBeGreaterThanOrEqual(8)
+    expect(times.length).toBeLessThanOrEqual(11)
+  })
+
+  const troubles: Record<string, () => Promise<HttpResponse>> = {
+    'does not answer': () => Promise.reject(new TransportError('timeout', 'no', 'maybe')),
+    'is down': async () => jsonResponse(503, {}),
+    'rejects the key': async () => jsonResponse(401, {}),
+  }
+  test.each(Object.entries(troubles))(
+    'keeps waiting while the service %s, and asks it once a minute',
+    async (_what, trouble) => {
+      const world = createWorld()
+        .at(30_000, () => {
+          world.trouble = trouble
+        })
+        .at(300_000, () => {
+          world.trouble = undefined
+          world.inDns = ['prefix=mine']
+        })
+        .at(310_000, () => {
+          world.status = 'completed'
+        })
+      const { code, steps, stderr } = await world.events('example.com', '--timeout', '900')
+      expect({ code, stderr, last: steps.at(-1) }).toEqual({ code: 0, stderr: '', last: 'completed' })
+      const meanwhile = world.asked.filter(({ second }) => second > 30 && second < 300)
+      expect(meanwhile.length).toBeGreaterThanOrEqual(2)
+      expect(meanwhile.length).toBeLessThanOrEqual(4)
+      for (const { timeoutMs } of meanwhile) expect(timeoutMs).toBeLessThanOrEqual(5000)
+    },
+  )
+
+  test('waits no longer for a service that hangs than five seconds, and finds the record', async () => {
+    const world = createWorld()
+    let answer = () => {}
+    world.trouble = () =>
+      new Promise((resolve) => {
+        answer = () => resolve(jsonResponse(503, {}))
+      })
+    const { ended, stdout } = world.start('example.com', '--format', 'jsonl', '--timeout', '900')
+    while (world.reads().length === 0) await new Promise(setImmediate)
+    world.inDns = ['prefix=mine']
+    world.status = 'completed'
+    world.trouble = undefined
+    while (!stdout.text.includes('"event":"dns"')) {
+      world.clock.ring()
+      await new Promise(setImmediate)
+    }
+    answer()
+    expect(await ended).toBe(0)
+  })
+
+  test('says that the service no longer has the claim', async () => {
+    const world = createWorld().at(30_000, () => {
+      world.trouble = async () => jsonResponse(404, { name: 'not_found', message: 'Not found' })
+    })
+    expect((await world.run('example.com', '--json')).code).toBe(5)
+    expect(world.clock.monotonic()).toBeLessThan(120_000)
+  })
+})
+
+describe('claim of several domains, while it waits for DNS', () => {
+  test('ends each domain whose claim has ended', async () => {
+    const world = createWorld().at(30_000, () => {
+      world.status = 'superseded'
+    })
+    const { code, events } = await world.events(...DOMAINS)
+    expect(code).toBe(9)
+    expect(events.map(({ event, error }) => [event, error.code])).toEqual(
+      DOMAINS.map(() => ['ended', 'claim_superseded']),
+    )
+    expect(world.reads()).toHaveLength(DOMAINS.length)
+  })
+
+  test('leaves a service that is down alone for all of them', async () => {
+    const world = createWorld()
+    world.trouble = async () => jsonResponse(503, {})
+    expect((await world.run(...DOMAINS, '--jobs', '1', '--timeout', '100', '--json')).code).toBe(8)
+    expect(world.reads().length).toBeGreaterThan(0)
+    expect(world.reads().length).toBeLessThan(DOMAINS.length * 2)
+  })
+})
