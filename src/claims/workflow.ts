@@ -72,6 +72,8 @@ export interface WorkflowOptions {
   readonly publicResolvers?: boolean
   /** Called after each check of DNS with the milliseconds until the next one, and what it found. */
   readonly onCheck?: (nextInMs: number, report: CheckReport) => void
+  /** Called if the service is asked although this check didn't show the record. */
+  readonly onUnseen?: (report: CheckReport) => void
   /** Asks the service about the claim while DNS doesn't have its record: it may have ended, or be completed, by then. */
   readonly latest: ClaimReader
   /** Adds the record to DNS. */
@@ -333,7 +335,7 @@ interface Waited extends WorkflowResult {
 async function* waitForDns(
   begin: SeenClaim,
   record: TxtRecord,
-  { timeoutMs, intervalMs, publicResolvers, onCheck, latest }: WorkflowOptions,
+  { timeoutMs, intervalMs, publicResolvers, onCheck, onUnseen, latest }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
 ): AsyncGenerator<WorkflowEvent, Waited, void> {
@@ -370,10 +372,12 @@ async function* waitForDns(
     if (report.verdict === 'unknown' && !isIncomplete) {
       // The service may still see DNS.
       const message = `couldn't query DNS from here, so the service is asked without waiting for the record; add it now if it isn't there, since the service looks again: ${failure.message}`
+      onUnseen?.(report)
       yield eventOf('warning', message, claim, context)
       return seen
     }
     if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {
+      onUnseen?.(report)
       yield eventOf('warning', failure.message, claim, context)
       return seen
     }

@@ -1,7 +1,7 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
 import { nameOf, stateOf } from '../claims/lifecycle.ts'
-import { causeIn, claimProgress, dnsProgress, doneClaim } from '../claims/many/done-claim.ts'
+import { causeIn, claimProgress, dnsProgress, doneClaim, withUnseen } from '../claims/many/done-claim.ts'
 import { CREATING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
@@ -225,14 +225,18 @@ async function claimMany(
         const onCheck = (_nextInMs: number, report: CheckReport) => progress(dnsProgress(report))
         reader ??= createHastyReader(context, settings, client)
         const latest = reader.read
-        const workflow = { ...workflowOptions(options), latest, onCheck, publish, unpublish }
+        let unseen: CheckReport | undefined
+        const onUnseen = (report: CheckReport) => {
+          unseen = report
+        }
+        const workflow = { ...workflowOptions(options), latest, onCheck, onUnseen, publish, unpublish }
         let step = WAITING_FOR_DNS
         const events = runWorkflow(request, workflow, client(), context, settings)
         // A record that the first check finds needs nobody to add it.
         let isSettled = publish !== undefined
         const result = await drain(events, ({ event, claim, report }) => {
           if (event === 'verification') step = VERIFYING
-          if (event === 'created' || step === VERIFYING) progress(claimProgress(step, claim))
+          if (event === 'created' || step === VERIFYING) progress(claimProgress(step, claim, unseen))
           const isFirstLook = report !== undefined || event === 'warning' || options.check === false
           if (event === 'dns') isSettled = true
           const isNeeded = needsRecord(claim) && stateOf(claim).phase !== 'completed'
@@ -251,9 +255,8 @@ async function claimMany(
           settings,
         )
         const cause = causeIn(missing?.report)
-        return cause === undefined
-          ? done
-          : { ...done, cause, needsPerson: missing?.report?.verdict !== 'wait' }
+        if (cause !== undefined) return { ...done, cause, needsPerson: missing?.report?.verdict !== 'wait' }
+        return error === undefined ? done : withUnseen(done, unseen)
       },
     },
     context,

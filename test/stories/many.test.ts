@@ -290,6 +290,23 @@ describe('several domains', () => {
     expect(stderr).toContain('interrupted after 0 domains, with 3 claims still open')
   })
 
+  test.each([
+    ['claim', ['--timeout', '2']],
+    ['claims verify', ['--wait', '--timeout', '2']],
+  ])('%s says why the record could not be seen, although the service is asked all the same', async (name, more) => {
+    const world = keyed()
+    const domains = world.domains(2)
+    await world.run(['claims', 'create', ...domains, '--quiet'])
+    await world.control('POST', 'claims/publish', { domains, mistake: 'silent' })
+    const args = [...name.split(' '), ...domains, ...more, '--interval', '1']
+    const lines = await world.run([...args, '--format', 'jsonl'])
+    const [{ error }] = jsonLines(lines.stdout) as unknown as [{ error: { exit: number; hint: string } }]
+    expect(error.exit, lines.stderr).toBe(8)
+    expect(error.hint).toMatch(/DNS: [^\n]*\n.*don't answer/s)
+    const { stderr } = await world.run([...args, '--format', 'tsv'])
+    expect(stderr).toMatch(/2 domains at .*: .*(?:\n.*)*fix: .*don't answer/)
+  })
+
   test('in a pipeline of bash with pipefail, each step sees the failure of another', async () => {
     const world = keyed()
     install(world)

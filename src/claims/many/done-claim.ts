@@ -1,9 +1,10 @@
 import type { Context } from '../../context.ts'
+import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import type { Finding } from '../../dns/diagnosis/finding.ts'
 import { cacheTime } from '../../dns/diagnosis/labels.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { relativeName } from '../../dns/wire/name.ts'
-import { type CliError, Exit } from '../../errors.ts'
+import { CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { endedError, nameOf, stateOf } from '../lifecycle.ts'
@@ -30,6 +31,22 @@ export function doneClaim(
     error,
     needsPerson: error !== undefined && error.exit !== Exit.notYet,
     cause: error && claimCause(claim, error),
+  }
+}
+
+/** The same, where the service goes on although a check didn't show the record: until the claim ends, that is the cause. */
+export function withUnseen(done: Done, report: CheckReport | undefined): Done {
+  const { error } = done
+  const cause = causeIn(report)
+  const failure = report && exitErrorOf(report)
+  if (cause === undefined || failure === undefined || (error && error.exit !== Exit.notYet)) return done
+  const hint = [error?.hint, `DNS: ${failure.message}`, failure.hint]
+  return {
+    ...done,
+    cause,
+    needsPerson: report?.verdict !== 'wait',
+    error:
+      error && new CliError(error.code, error.exit, error.message, { hint: hint.filter(Boolean).join('\n') }),
   }
 }
 
@@ -89,10 +106,14 @@ export function dnsProgress(report: CheckReport): Progress {
   return { step: WAITING_FOR_DNS, cause: causeIn(report), needsPerson: report.verdict === 'fix' }
 }
 
-/** How far a claim is that the service works on; a block can last. */
-export function claimProgress(step: string, claim: DomainClaim): Progress {
+/**
+ * How far a claim is that the service works on; a block can last.
+ *
+ * @param unseen the check that didn't show the record
+ */
+export function claimProgress(step: string, claim: DomainClaim, unseen?: CheckReport): Progress {
   const state = stateOf(claim)
-  return state.phase === 'blocked'
-    ? { step, cause: claimCause(claim, endedError(claim, state)), needsPerson: true }
-    : { step }
+  if (state.phase === 'blocked')
+    return { step, cause: claimCause(claim, endedError(claim, state)), needsPerson: true }
+  return { step, cause: causeIn(unseen), needsPerson: unseen !== undefined && unseen.verdict !== 'wait' }
 }

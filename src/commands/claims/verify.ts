@@ -2,7 +2,7 @@ import { currentClaim } from '../../claims/current-claim.ts'
 import { followClaim } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
-import { causeIn, doneClaim } from '../../claims/many/done-claim.ts'
+import { causeIn, doneClaim, withUnseen } from '../../claims/many/done-claim.ts'
 import type { OneRun } from '../../claims/many/run-many.ts'
 import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest } from '../../claims/precheck.ts'
@@ -130,9 +130,11 @@ async function verifyOne(domain: string, options: Flags, run: OneRun): Promise<D
   const state = stateOf(before)
   if (state.phase === 'completed') return doneClaim(before, undefined, 'done', context, settings)
   if (state.phase === 'ended') return doneClaim(before, endedError(before, state), 'done', context, settings)
+  let unseen: CheckReport | undefined
   if (before.status !== 'verified') {
     const { mistake, report } =
       options.check === false ? {} : await precheck(before, options, context, settings)
+    unseen = report
     if (mistake !== undefined)
       return {
         ...doneClaim(before, mistake, 'stopped', context, settings),
@@ -143,9 +145,13 @@ async function verifyOne(domain: string, options: Flags, run: OneRun): Promise<D
     const claim = await verifyClaim(client(), domainId)
     await recordClaim(claim, context, settings)
     if (!options.wait)
-      return { ...doneClaim(claim, undefined, 'verification', context, settings), label: REQUESTED }
+      return withUnseen(
+        { ...doneClaim(claim, undefined, 'verification', context, settings), label: REQUESTED },
+        unseen,
+      )
   } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
-  return await followOne({ domainId, entry: undefined }, { ...options, isVerifying: true }, run)
+  const followed = await followOne({ domainId, entry: undefined }, { ...options, isVerifying: true }, run)
+  return followed.error === undefined ? followed : withUnseen(followed, unseen)
 }
 
 /**
