@@ -227,6 +227,14 @@ describe('several domains', () => {
     expect(jsonLines(stdout)).toMatchObject([{ name: `own.${domains[0]}`, error: { exit: 6 } }])
   })
 
+  test('--fail-fast says that the rest was left out after a line that cannot be used, too', async () => {
+    const world = keyed()
+    const list = world.list('list.txt', ['not a name', ...world.domains(3)])
+    const { code, stdout, stderr } = await world.run(['claims', 'create', '--from', list, '--fail-fast'])
+    expect({ code, stdout }).toMatchObject({ code: 2 })
+    expect(stderr).toContain("1 line of the list can't be used; stopped early: 0 done, 3 not finished")
+  })
+
   test('markdown is one report by cause', async () => {
     const world = keyed()
     const domains = world.domains(6)
@@ -293,19 +301,22 @@ describe('several domains', () => {
   test.each([
     ['claim', ['--timeout', '2']],
     ['claims verify', ['--wait', '--timeout', '2']],
-  ])('%s says why the record could not be seen, although the service is asked all the same', async (name, more) => {
-    const world = keyed()
-    const domains = world.domains(2)
-    await world.run(['claims', 'create', ...domains, '--quiet'])
-    await world.control('POST', 'claims/publish', { domains, mistake: 'silent' })
-    const args = [...name.split(' '), ...domains, ...more, '--interval', '1']
-    const lines = await world.run([...args, '--format', 'jsonl'])
-    const [{ error }] = jsonLines(lines.stdout) as unknown as [{ error: { exit: number; hint: string } }]
-    expect(error.exit, lines.stderr).toBe(8)
-    expect(error.hint).toMatch(/DNS: [^\n]*\n.*don't answer/s)
-    const { stderr } = await world.run([...args, '--format', 'tsv'])
-    expect(stderr).toMatch(/2 domains at .*: .*(?:\n.*)*fix: .*don't answer/)
-  })
+  ])(
+    '%s says why the record could not be seen, although the service is asked all the same',
+    async (name, more) => {
+      const world = keyed()
+      const domains = world.domains(2)
+      await world.run(['claims', 'create', ...domains, '--quiet'])
+      await world.control('POST', 'claims/publish', { domains, mistake: 'silent' })
+      const args = [...name.split(' '), ...domains, ...more, '--interval', '1']
+      const lines = await world.run([...args, '--format', 'jsonl'])
+      const [{ error }] = jsonLines(lines.stdout) as unknown as [{ error: { exit: number; hint: string } }]
+      expect(error.exit, lines.stderr).toBe(8)
+      expect(error.hint).toMatch(/DNS: [^\n]*\n.*don't answer/s)
+      const { stderr } = await world.run([...args, '--format', 'tsv'])
+      expect(stderr).toMatch(/2 domains at .*: .*(?:\n.*)*fix: .*don't answer/)
+    },
+  )
 
   test('in a pipeline of bash with pipefail, each step sees the failure of another', async () => {
     const world = keyed()

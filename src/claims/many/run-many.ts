@@ -206,7 +206,7 @@ const AGAIN = 'run the same command again for the rest: what is done is not done
 
 /** Where a run stood that ended early: "150 done, 2 failed, 48 not finished"; undefined before the first domain. */
 function standOf(tally: RunTally, total: number | undefined): string | undefined {
-  if (tally.done === 0) return undefined
+  if (tally.done === 0 && tally.problems === 0) return undefined
   const left = total === undefined ? undefined : total - tally.done - tally.problems - tally.repeated
   return [
     `${formatCount(tally.done - tally.failed)} done`,
