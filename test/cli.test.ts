@@ -303,6 +303,8 @@ describe('a command line that cannot be understood', () => {
     ['formats', "unknown command 'formats'", 'did you mean mailclaim help formats?'],
     ['confg --help', "unknown command 'confg'", 'did you mean mailclaim config?'],
     ['unset', "unknown command 'unset'", 'did you mean mailclaim config unset?'],
+    ['example.com claim', "unknown command 'example.com'", 'did you mean mailclaim claim example.com?'],
+    ['example.com', "unknown command 'example.com'", 'did you mean mailclaim claim example.com?'],
     ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
     ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],
     ['--jsn config list', "unknown option '--jsn'", 'did you mean --json?'],

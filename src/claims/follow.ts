@@ -91,8 +91,8 @@ function watchResolved(
   // The first poll decides which claim a name stands for.
   let target = resolved
   return watchClaim(
-    async () => {
-      const current = await currentClaim(target, client, context, settings, { maxAttempts: 1 })
+    async (options) => {
+      const current = await currentClaim(target, client, context, settings, options)
       target = { domainId: current.domainId }
       return current.claim
     },

@@ -1,8 +1,9 @@
 import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
+import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
-import { commandLine } from '../shell-quote.ts'
+import { commandWith } from '../settings/suggested-commands.ts'
 import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import {
@@ -48,36 +49,44 @@ export async function resolveClaim(
   )
   if ('domainId' in resolved) return resolved
   const { domain } = resolved
-  const other = await otherProfileHint(domain, 'get', context, settings)
-  if (other !== undefined)
-    throw new CliError(
-      'claim_unknown',
-      Exit.notFound,
-      `profile ${settings.profile.value} has no claim of ${argument}`,
-      { hint: other },
-    )
+  const elsewhere = await claimElsewhere(domain, context, settings)
+  if (elsewhere !== undefined)
+    throw new CliError('claim_unknown', Exit.notFound, elsewhere.problem, { hint: elsewhere.hint })
   throw new CliError('claim_unknown', Exit.notFound, `no claim for ${argument} is known on this machine`, {
     hint: `if the claim was created elsewhere, give its placeholder domain id once; to start one: mailclaim claim ${domain}; to see what is in DNS: mailclaim claims check ${domain}`,
   })
 }
 
 /**
- * Names another profile that has a claim of the domain: this one would be the wrong one to start another in. Undefined if none
- * has one.
+ * Where this machine knows a claim of the domain, if that's at another service or in another profile: to start another claim here
+ * would be a mistake. Undefined if there is none.
  *
  * @param domain in its ASCII form
- * @param command the subcommand of `claims` to run with that profile
+ * @returns what is wrong, and the command that was typed, for that service or profile
  */
-export async function otherProfileHint(
+export async function claimElsewhere(
   domain: string,
-  command: 'check' | 'get',
   context: Pick<Context, 'directories' | 'clock' | 'platform'>,
-  settings: Pick<Settings, 'profile'>,
-): Promise<string | undefined> {
+  settings: Pick<Settings, 'baseUrl' | 'profile' | 'argv'>,
+): Promise<{ readonly problem: string; readonly hint: string } | undefined> {
+  const { baseUrl, profile, argv } = settings
+  const again = (option: string, value: string) => commandWith(argv, option, value, context.platform)
+  const anywhere = await readLedger(context, { profile, baseUrl: undefined }, async () => {}, domain)
+  const [claim] = claimsOf(anywhere, domain, context.clock.now())
+  if (baseUrl !== undefined && claim !== undefined) {
+    const here = issuerOf(parseBaseUrl(baseUrl.value))
+    const { issuer } = claim
+    return {
+      problem: `no claim of ${domain} at ${here} is known on this machine; another service, ${issuer}, has one`,
+      hint: `for the claim at ${issuer}: ${again('--base-url', issuer)}`,
+    }
+  }
   const [other] = await otherProfilesWith(domain, context, settings)
   if (other === undefined) return undefined
-  const line = commandLine(['claims', command, domain, '--profile', other], context.platform)
-  return `profile ${other} has a claim of ${domain}: ${line}`
+  return {
+    problem: `profile ${profile.value} has no claim of ${domain}`,
+    hint: `profile ${other} has a claim of ${domain}: ${again('--profile', other)}`,
+  }
 }
 
 /**

@@ -1,6 +1,14 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
+import type { RequestOptions } from '../service/client.ts'
+import {
+  lastPollFailed,
+  newsOnly,
+  type PollTimes,
+  poll,
+  retryMessage,
+  timedOutAfter,
+} from '../service/polling.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { formatTime } from '../terminal/relative-time.ts'
@@ -56,17 +64,18 @@ const SKEW_MS = 30_000
  * Watches a claim until it is settled: completed, ended, or blocked (unless `throughBlocked`). Yields each change and each
  * problem, once a minute that nothing has changed, and returns the claim at the end.
  *
- * @param fetch gets the claim
+ * @param fetch gets the claim, with these options for its requests
  * @throws CliError what `poll` throws
  */
 export async function* watchClaim(
-  fetch: () => Promise<DomainClaim>,
+  fetch: (options: RequestOptions) => Promise<DomainClaim>,
   options: WatchOptions,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<WatchEvent, WatchResult, void> {
   const { clock } = context
   const news = newsOnly(clock)
   let last: { claim: DomainClaim; state: ClaimState; status: string } | undefined
+  let lastFailure: CliError | undefined
   let skewEnd: number | undefined
   const eventOf = (event: WatchEvent['event'], message: string, claim: DomainClaim): WatchEvent => ({
     event,
@@ -77,7 +86,10 @@ export async function* watchClaim(
 
   const delays = options.isVerifying ? VERIFYING_DELAYS : WATCH_DELAYS
   for await (const polled of poll(fetch, { ...options, delays }, context)) {
-    if (polled.kind === 'timeout') break
+    if (polled.kind === 'timeout') {
+      lastFailure = polled.error
+      break
+    }
     if (polled.kind === 'failure') {
       const text = retryMessage(polled)
       const message = last && news(text, text)
@@ -120,7 +132,7 @@ export async function* watchClaim(
   }
   // The first poll gives a claim or throws.
   const { claim, state } = last as NonNullable<typeof last>
-  return { claim, state, error: timeoutError(claim, state, options) }
+  return { claim, state, error: timeoutError(claim, state, options, lastFailure) }
 }
 
 function describedState(claim: DomainClaim, { isVerifying }: WatchOptions): ClaimState {
@@ -134,6 +146,7 @@ function timeoutError(
   claim: DomainClaim,
   { description }: ClaimState,
   { timeoutMs = 0, isVerifying, throughBlocked, again }: WatchOptions,
+  lastFailure: CliError | undefined,
 ): CliError {
   const name = asArgument(claim)
   const watch = again ?? `mailclaim claims watch${name}${throughBlocked ? ' --through-blocked' : ''}`
@@ -145,7 +158,7 @@ function timeoutError(
   return new CliError(
     'claim_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs)}: ${nameOf(claim)} is still in progress (${description})`,
+    `${timedOutAfter(timeoutMs)}: ${nameOf(claim)} is still in progress (${description})${lastPollFailed(lastFailure)}`,
     { hint: `the claim continues; to keep watching: ${watch}${verify}` },
   )
 }

@@ -1,9 +1,10 @@
 import type { CommanderError } from 'commander'
 import { type CommandDefinition, longFlag, type OptionDefinition } from '../commands/definition.ts'
 import { globalOptions } from '../commands/program.ts'
+import { checkName } from '../dns/wire/name.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { secretHint } from '../settings/table.ts'
-import { shellQuote } from '../shell-quote.ts'
+import { commandLine, shellQuote } from '../shell-quote.ts'
 import type { CommandLine } from './line.ts'
 import { meantCommands, meantOptions } from './suggestions.ts'
 
@@ -30,7 +31,10 @@ export function usageErrorOf(
         )
       if (line.words[0] === 'claims' && CANCEL.test(line.unknownWord ?? ''))
         return usageError(first, cannotCancel(line.rest[0]))
-      return usageError(first, didYouMean(meantCommands(line.unknownWord ?? '', meant, line)) ?? help)
+      return usageError(
+        first,
+        didYouMean(meantCommands(line.unknownWord ?? '', meant, line)) ?? claimMeant(line) ?? help,
+      )
     case 'commander.unknownOption': {
       const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
       return unknownOption(typed, meant, help, knownOptions(line, definition))
@@ -66,6 +70,12 @@ function unknownOption(
   const meant = isFormat ? [`--format ${name.slice(2)}`] : meantOptions(name, similar, known)
   const hint = secretHint(name) ?? didYouMean(meant) ?? help
   return usageError(`unknown option '${name}'`, hint)
+}
+
+/** For a domain in place of a command: `mailclaim example.com claim`. */
+function claimMeant({ words, unknownWord = '', helpWord }: CommandLine): string | undefined {
+  const isDomain = words.length === 0 && !helpWord && unknownWord.includes('.') && checkName(unknownWord).ok
+  return isDomain ? didYouMean([commandLine(['claim', unknownWord], process.platform)]) : undefined
 }
 
 function didYouMean(meant: readonly string[]): string | undefined {

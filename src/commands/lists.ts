@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { idOf, type PageFetcher, pages } from '../service/paging.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
-import { commandLine } from '../shell-quote.ts'
+import { commandWith } from '../settings/suggested-commands.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createListWriter } from '../terminal/list-writer.ts'
 import { hint } from '../terminal/notices.ts'
@@ -91,26 +91,10 @@ export async function printList<T extends { readonly id?: string | null }>(
   if (hasMore && edge !== undefined) {
     const option = flags.before === undefined ? '--after' : '--before'
     await hint(
-      `there are more: ${nextCommand(settings.argv, option, edge, context.platform)}`,
+      `there are more: ${commandWith(settings.argv, option, edge, context.platform)}`,
       context,
       // A program has to learn it too.
       { ...settings, quiet: settings.quiet === true },
     )
   }
-}
-
-/** The command that was typed, continued from another item: all other words are kept, quoted for the shell. */
-export function nextCommand(
-  argv: readonly string[],
-  option: '--after' | '--before',
-  id: string,
-  platform: NodeJS.Platform,
-): string {
-  const words: string[] = []
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at] ?? ''
-    if (word === option) at++
-    else if (!word.startsWith(`${option}=`)) words.push(word)
-  }
-  return commandLine([...words, option, id], platform)
 }

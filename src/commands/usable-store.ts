@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { proveStore } from '../session/prove-store.ts'
+import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { note } from '../terminal/notices.ts'
@@ -23,7 +24,8 @@ export async function usableStore<S extends StoreKind>(
   try {
     await proveStore(context, settings, store, secret)
     return store
-  } catch (error) {
+  } catch (failure) {
+    const error = failure instanceof CliError ? repeatingLine(failure, settings) : failure
     const isOffered =
       settings.interactive &&
       settings.chosen.store?.source === 'default' &&
@@ -36,4 +38,13 @@ export async function usableStore<S extends StoreKind>(
     await proveStore(context, settings, 'file', secret)
     return 'file'
   }
+}
+
+/** The error whose remedy, a login with the secret in a file, has all the options of the one that was typed. */
+function repeatingLine(error: CliError, { profile, argv }: Settings): CliError {
+  const { code, exit, message, cause } = error
+  const login = { profile: profile.value, store: 'file' } as const
+  const whole = loginCommand({ ...login, typed: argv })
+  const hint = argv.length === 0 ? error.hint : error.hint?.replace(loginCommand(login), () => whole)
+  return new CliError(code, exit, message, { ...error, hint, cause })
 }

@@ -42,7 +42,7 @@ export async function followImport(
 ): Promise<void> {
   const events = watchImport(
     id,
-    () => getImport(client, id, { maxAttempts: 1 }),
+    (options) => getImport(client, id, options),
     { ...pollTimes(flags), again: commandLine(settings.argv, context.platform) },
     context,
   )

@@ -1,6 +1,14 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
+import type { RequestOptions } from '../service/client.ts'
+import {
+  lastPollFailed,
+  newsOnly,
+  type PollTimes,
+  poll,
+  retryMessage,
+  timedOutAfter,
+} from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
@@ -45,17 +53,18 @@ export interface ImportResult {
  * has changed.
  *
  * @param id names the import in messages
- * @param fetch gets the import
+ * @param fetch gets the import, with these options for its requests
  * @throws CliError what `poll` throws
  */
 export async function* watchImport(
   id: string,
-  fetch: () => Promise<ContactImport>,
+  fetch: (options: RequestOptions) => Promise<ContactImport>,
   times: ImportTimes,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<ImportEvent, ImportResult, void> {
   const news = newsOnly(context.clock)
   let last: ContactImport | undefined
+  let lastFailure: CliError | undefined
   const eventOf = (event: ImportEvent['event'], message: string, seen: ContactImport): ImportEvent => ({
     event,
     at: new Date(context.clock.now()).toISOString(),
@@ -64,7 +73,10 @@ export async function* watchImport(
   })
 
   for await (const polled of poll(fetch, { ...times, delays: WATCH_DELAYS }, context)) {
-    if (polled.kind === 'timeout') break
+    if (polled.kind === 'timeout') {
+      lastFailure = polled.error
+      break
+    }
     if (polled.kind === 'failure') {
       const text = retryMessage(polled)
       const message = last && news(text, text)
@@ -86,7 +98,7 @@ export async function* watchImport(
   }
   // The first poll gives an import or throws.
   const seen = last as ContactImport
-  return { import: seen, error: timeoutError(id, seen, times) }
+  return { import: seen, error: timeoutError(id, seen, times, lastFailure) }
 }
 
 function failedError(id: string, seen: ContactImport): CliError {
@@ -95,11 +107,16 @@ function failedError(id: string, seen: ContactImport): CliError {
   })
 }
 
-function timeoutError(id: string, seen: ContactImport, { timeoutMs = 0, again }: ImportTimes): CliError {
+function timeoutError(
+  id: string,
+  seen: ContactImport,
+  { timeoutMs = 0, again }: ImportTimes,
+  lastFailure: CliError | undefined,
+): CliError {
   return new CliError(
     'import_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}`,
+    `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}${lastPollFailed(lastFailure)}`,
     { hint: `the import continues; to keep watching: ${again}` },
   )
 }

@@ -80,7 +80,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
     const signal = options.signal ?? interrupts.signal
     let credential = requireSendable(await authorizer.credential())
     let isRenewed = false
-    let end = clock.monotonic() + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
+    const start = clock.monotonic()
+    let end = start + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
 
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
@@ -107,10 +108,12 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       }
       const { message, retryAfterMs = 0 } = failure
       const most = Math.min(options.maxAttempts ?? MAX_ATTEMPTS, isUnconnected ? MAX_CONNECTS : MAX_ATTEMPTS)
-      if (!isRetryable || attempts >= most || retryAfterMs > MAX_RETRY_AFTER_MS) throw failure
+      if (!isRetryable || attempts >= most || retryAfterMs > MAX_RETRY_AFTER_MS)
+        throw afterAll(failure, attempts, clock.monotonic() - start)
       end += retryAfterMs
       const delay = isUnconnected ? RECONNECT_MS : Math.max(retryAfterMs, backoff(attempts, random))
-      if (clock.monotonic() + delay + SHORTEST_ATTEMPT_MS > end) throw failure
+      if (clock.monotonic() + delay + SHORTEST_ATTEMPT_MS > end)
+        throw afterAll(failure, attempts, clock.monotonic() - start)
       if (delay >= MIN_NOTICED_DELAY_MS) {
         await note(`${message}; retrying in ${formatDuration(delay / 1000)}`, context, settings)
       }
@@ -182,6 +185,14 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
     get: (path, query, options) => perform({ method: 'GET', path, query }, options),
     post: (path, body, options) => perform({ method: 'POST', path, body }, options),
   }
+}
+
+/** The failure of the last attempt. If it was too short to explain the wait, it names the whole. */
+function afterAll(failure: CliError, attempts: number, ms: number): CliError {
+  const { code, exit, message } = failure
+  if (code !== 'timeout' || attempts === 1) return failure
+  const all = `${attempts} tries in ${formatDuration(ms / 1000)}`
+  return new CliError(code, exit, `${message} (${all})`, { ...failure, cause: failure.cause })
 }
 
 /** A shorter delay needs no explanation. */

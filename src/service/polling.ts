@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/duration.ts'
+import type { RequestOptions } from './client.ts'
 
 /** The options of the watch commands, in seconds. */
 export interface PollFlags {
@@ -27,6 +28,10 @@ export interface PollOptions extends PollTimes {
 const MAX_SILENCE_MS = 15 * 60_000
 /** A longer `Retry-After` is cut to this: someone is watching. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000
+/** The last poll, which is when the time is up, may still take this long. */
+const LAST_POLL_MS = 2000
+/** Timers may fire that much early. */
+const EARLY_MS = 1
 
 export interface PollFailure {
   readonly kind: 'failure'
@@ -38,7 +43,8 @@ export interface PollFailure {
 export type PollEvent<T> =
   | { readonly kind: 'value'; readonly value: T }
   | PollFailure
-  | { readonly kind: 'timeout' }
+  /** With the error of the last poll if that failed. */
+  | { readonly kind: 'timeout'; readonly error?: CliError }
 
 export function pollTimes({ interval, timeout }: PollFlags): PollTimes {
   return {
@@ -51,35 +57,41 @@ export function pollTimes({ interval, timeout }: PollFlags): PollTimes {
  * Polls until the caller leaves the loop or the time is up. Delays grow and have jitter, so that many clients spread
  * out, and `Retry-After` is honored up to five minutes.
  *
- * @param fetch gets the value once. After a first value, a `CliError` with exit 7 is retried; any other error is thrown.
- * @throws CliError of the last poll after 15 minutes without a response; the reason of the interrupt signal.
+ * @param fetch gets the value once, with these options: the time that is left limits the request. After a first value, a `CliError` with exit 7 is retried; any other error is thrown.
+ * @throws CliError `timeout`, exit 8, if the time is up before a first value; of the last poll after 15 minutes without a response; the reason of the interrupt signal.
  */
 export async function* poll<T>(
-  fetch: () => Promise<T>,
+  fetch: (options: RequestOptions) => Promise<T>,
   { delays, intervalMs, timeoutMs }: PollOptions,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
   const started = clock.monotonic()
   let lastResponse: number | undefined
   let delay = intervalMs ?? delays.first
+  const timeLeft = () =>
+    timeoutMs === undefined ? Number.POSITIVE_INFINITY : started + timeoutMs - clock.monotonic()
 
   for (let polls = 1; ; polls++) {
     let retryAfterMs = 0
+    let failure: CliError | undefined
     try {
-      const value = await fetch()
+      const value = await fetch({ maxAttempts: 1, timeoutMs: Math.max(timeLeft(), LAST_POLL_MS) })
       lastResponse = clock.monotonic()
       yield { kind: 'value', value }
     } catch (error) {
       interrupts.signal.throwIfAborted()
       const isTemporary = error instanceof CliError && error.exit === Exit.unavailable
-      if (!isTemporary || lastResponse === undefined || clock.monotonic() - lastResponse > MAX_SILENCE_MS)
-        throw error
+      if (!isTemporary) throw error
+      const isUp = timeLeft() <= EARLY_MS
+      if (lastResponse === undefined) throw isUp ? unanswered(error, timeoutMs) : error
+      if (clock.monotonic() - lastResponse > MAX_SILENCE_MS) throw error
       retryAfterMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
-      yield { kind: 'failure', error, retryInMs: Math.max(delay, retryAfterMs) }
+      failure = error
+      if (!isUp) yield { kind: 'failure', error, retryInMs: Math.max(delay, retryAfterMs) }
     }
-    const left = timeoutMs === undefined ? Number.POSITIVE_INFINITY : started + timeoutMs - clock.monotonic()
-    if (left <= 0) {
-      yield { kind: 'timeout' }
+    const left = timeLeft()
+    if (left <= EARLY_MS) {
+      yield { kind: 'timeout', ...(failure && { error: failure }) }
       return
     }
     // 75 to 100% of the delay: never longer than announced.
@@ -121,6 +133,19 @@ export function resumable(error: unknown): never {
 /** "timed out after 10 minutes" */
 export function timedOutAfter(ms: number): string {
   return `timed out after ${formatDuration(ms / 1000)}`
+}
+
+/** What to add to the message of a timeout whose last poll failed; else nothing. */
+export function lastPollFailed(error: CliError | undefined): string {
+  return error === undefined ? '' : `; the last poll failed: ${error.message}`
+}
+
+/** The error if the time is up and the service has said nothing at all. */
+function unanswered(error: CliError, timeoutMs = 0): CliError {
+  return new CliError('timeout', Exit.notYet, `${timedOutAfter(timeoutMs)}: ${error.message}`, {
+    hint: 'try again when the service answers, or allow more time with --timeout SECONDS',
+    cause: error,
+  })
 }
 
 export function retryMessage({ error, retryInMs }: PollFailure): string {

@@ -5,6 +5,7 @@ import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
+import { formatDuration } from '../terminal/duration.ts'
 import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
 import { decodingError, responseBody } from './response-body.ts'
 import { classify } from './transport-errors.ts'
@@ -244,7 +245,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       before = this.#arrivals
       await readPendingInput()
     } while (!this.#isOver && this.#arrivals > before && performance.now() < until)
-    this.#failWith('timeout', `no complete response within ${this.#request.timeoutMs / 1000} s`)
+    this.#failWith('timeout', `no complete response within ${formatDuration(this.#request.timeoutMs / 1000)}`)
   }
 
   #failWith(kind: TransportError['kind'], message: string, cause?: unknown): void {

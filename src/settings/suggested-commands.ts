@@ -49,6 +49,21 @@ export function withGivenOptions(
   })
 }
 
+/** The command that was typed, with another value of an option: all other words are kept, quoted for the shell. */
+export function commandWith(
+  argv: readonly string[],
+  option: string,
+  value: string,
+  platform: NodeJS.Platform,
+): string {
+  const end = argv.indexOf('--')
+  const [before, after] = end < 0 ? [argv, []] : [argv.slice(0, end), argv.slice(end)]
+  const others = before.filter(
+    (word, at) => word !== option && before[at - 1] !== option && !word.startsWith(`${option}=`),
+  )
+  return commandLine([...others, option, value, ...after], platform)
+}
+
 /** Not a setting, but another way to sign in. */
 const WITH_API_KEY: GivenOption = { key: '', flag: '--with-api-key', values: [], only: 'login' }
 

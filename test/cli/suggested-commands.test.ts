@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { everyCommand } from '../../src/cli/line.ts'
 import { run } from '../../src/cli.ts'
-import { withGivenOptions } from '../../src/settings/suggested-commands.ts'
+import { commandWith, withGivenOptions } from '../../src/settings/suggested-commands.ts'
 import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
 import {
   createFakeClock,
@@ -173,7 +173,7 @@ describe('the commands that messages suggest', () => {
       environment: {},
     })
     expect(withKey.stderr).toContain(
-      'mailclaim login --with-api-key --base-url http://127.0.0.1:1 --profile ci --store file\n',
+      'mailclaim login --with-api-key --profile ci --base-url http://127.0.0.1:1 --store file\n',
     )
   })
 
@@ -255,9 +255,60 @@ describe('a claim that only another profile made', () => {
     expect(code).toBe(5)
     expect(stderr).toContain('error: profile default has no claim of example.com\n')
     expect(stderr).toContain(
-      'hint: profile ci has a claim of example.com: mailclaim claims get example.com --profile ci\n',
+      `hint: profile ci has a claim of example.com: mailclaim claims ${command} example.com${more} --profile ci\n`,
     )
     expect(stderr).not.toContain('to start one')
+  })
+
+  it('one domain of several has a hint for itself alone, with the options that were given', async () => {
+    const lines = [
+      'claims create example.com --profile ci',
+      'claims watch --interval 7 example.com other.example --json',
+    ]
+    const { stdout, stderr } = await say(lines, { ...signedIn, respond: service() })
+    expect(stdout + stderr).toContain(
+      'profile ci has a claim of example.com: mailclaim claims watch --interval 7 --json example.com --profile ci',
+    )
+  })
+})
+
+describe('a claim that is known at another service only', () => {
+  const create = 'claims create example.com --base-url https://staging.example'
+
+  it.each(['get', 'record', 'verify --wait', 'watch'])('claims %s names that service', async (command) => {
+    const { code, stderr } = await say([create, `claims ${command} example.com`], {
+      ...signedIn,
+      respond: service(),
+    })
+    expect(code).toBe(5)
+    expect(stderr).toContain(
+      'error: no claim of example.com at http://127.0.0.1:1 is known on this machine; another service, https://staging.example, has one\n',
+    )
+    expect(stderr).toContain(
+      `hint: for the claim at https://staging.example: mailclaim claims ${command} example.com --base-url https://staging.example\n`,
+    )
+    expect(stderr).not.toContain('to start one')
+  })
+
+  it('claims check names that service', async () => {
+    const { stderr } = await say([create, 'claims check example.com --base-url http://127.0.0.1:1'], {
+      respond: service(),
+    })
+    expect(stderr).toContain(
+      'hint: for the claim at https://staging.example: mailclaim claims check example.com --base-url https://staging.example\n',
+    )
+  })
+})
+
+describe('a sign-in on a machine without a keychain', () => {
+  it.each(['', ' --json'])('the hint repeats the login%s with all its options', async (json) => {
+    const keychain = createFakeKeychain()
+    keychain.trouble = 'no_bus'
+    const line = `login --profile work --no-browser --timeout 900${json}`
+    const { code, stderr } = await say([line], { keychain })
+    expect(code).toBe(4)
+    expect(stderr).toContain(`mailclaim ${line} --store file`)
+    expect(stderr.match(/--profile work/g)).toHaveLength(1)
   })
 })
 
@@ -328,5 +379,33 @@ describe('claim, run again', () => {
     expect(stderr).not.toContain('Add this TXT record')
     expect(stderr).not.toContain('Verification:')
     expect(stderr).toMatch(/^error: example\.com is blocked/m)
+  })
+})
+
+describe('the command that was typed, with another value of an option', () => {
+  it('keeps every word and quotes special characters', () => {
+    expect(
+      commandWith(
+        ['imports', 'list', '--profile', "o'brien", '--after', 'x', '--json'],
+        '--after',
+        'a b$c',
+        'linux',
+      ),
+    ).toBe(`mailclaim imports list --profile 'o'\\''brien' --json --after 'a b$c'`)
+    expect(commandWith(['grants', 'list', '--before=x', '--limit=5'], '--before', 'y', 'linux')).toBe(
+      'mailclaim grants list --limit=5 --before y',
+    )
+  })
+
+  it('has the option in front of --, after which all words are arguments', () => {
+    expect(commandWith(['claims', 'get', '--', 'example.com'], '--profile', 'ci', 'linux')).toBe(
+      'mailclaim claims get --profile ci -- example.com',
+    )
+  })
+
+  it('is quoted for PowerShell and cmd.exe on Windows', () => {
+    expect(commandWith(['imports', 'list', '--profile', "o'brien"], '--after', 'a b$c', 'win32')).toBe(
+      'mailclaim imports list --profile "o\'brien" --after "a b`$c"',
+    )
   })
 })

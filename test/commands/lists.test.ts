@@ -1,7 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished, test } from 'vitest'
 import { run } from '../../src/cli.ts'
-import { nextCommand } from '../../src/commands/lists.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { createFakeContext } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -267,26 +266,4 @@ describe('a service that misbehaves', () => {
       }
     },
   )
-})
-
-describe('the next command', () => {
-  it('the next command keeps every word and quotes special characters', () => {
-    expect(
-      nextCommand(
-        ['imports', 'list', '--profile', "o'brien", '--after', 'x', '--json'],
-        '--after',
-        'a b$c',
-        'linux',
-      ),
-    ).toBe(`mailclaim imports list --profile 'o'\\''brien' --json --after 'a b$c'`)
-    expect(nextCommand(['grants', 'list', '--before=x', '--limit=5'], '--before', 'y', 'linux')).toBe(
-      'mailclaim grants list --limit=5 --before y',
-    )
-  })
-
-  it('the next command is quoted for PowerShell and cmd.exe on Windows', () => {
-    expect(nextCommand(['imports', 'list', '--profile', "o'brien"], '--after', 'a b$c', 'win32')).toBe(
-      'mailclaim imports list --profile "o\'brien" --after "a b`$c"',
-    )
-  })
 })

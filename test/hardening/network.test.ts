@@ -80,7 +80,7 @@ describe('the address of the service', () => {
     expect(ended.code).toBe(7)
     expect(errorOf(ended)).toMatchObject({
       code: 'timeout',
-      message: expect.stringContaining('no complete response within 0.5 s'),
+      message: expect.stringContaining('no complete response within 1 second'),
     })
   })
 })

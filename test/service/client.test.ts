@@ -181,9 +181,11 @@ describe('retries', () => {
         throw new TransportError('timeout', 'maybe', 'late')
       },
     ])
-    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+    const error = await failed(getImport(client, 'i-1'))
+    expect(error.exit).toBe(7)
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 14_500])
     expect(context.clock.monotonic()).toBe(45_000)
+    expect(error.message).toContain('(2 tries in 45 seconds)')
   })
 
   it('the waits that the service asks for do not count against the time limit', async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { run } from '../../src/cli.ts'
+import { TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
 import { poll } from '../../src/service/polling.ts'
-import { createFakeContext } from '../fake-context.ts'
+import { createFakeClock, createFakeContext, jsonResponse } from '../fake-context.ts'
 
 const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable, 'down', { retryAfterMs })
 
@@ -95,5 +97,62 @@ describe('polling', () => {
     const asked = take(['on'], undefined, context)
     context.interrupt()
     await expect(asked).rejects.toMatchObject({ exit: 130 })
+  })
+})
+
+describe('a watch with --timeout of a service that no longer answers', () => {
+  const CLAIM = { object: 'domain_claim', domain_id: 'd-1', name: 'example.com', status: 'pending' }
+  const IMPORT = { object: 'contact_import', id: 'i-1', status: 'in_progress' }
+
+  /** Runs a command at a service that answers the first requests and then lets every other one wait. */
+  async function type(line: string, answers: number) {
+    const clock = createFakeClock()
+    let requests = 0
+    const context = createFakeContext({
+      clock,
+      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
+      respond: ({ url, timeoutMs }) => {
+        if (++requests <= answers) return jsonResponse(200, url.pathname.includes('import') ? IMPORT : CLAIM)
+        clock.advance(timeoutMs)
+        throw new TransportError('timeout', 'maybe', 'no complete response')
+      },
+    })
+    const code = await run(line.split(' '), context)
+    return { code, stderr: context.stderr.text, waited: clock.monotonic() }
+  }
+
+  it.each(['claims watch d-1', 'imports watch i-1'])(
+    '%s ends in time with exit 8, even if there was no answer at all',
+    async (command) => {
+      const { code, stderr, waited } = await type(`${command} --timeout 5`, 0)
+      expect(stderr).toContain(
+        'error: timed out after 5 seconds: no response from http://127.0.0.1:1: no complete response\n',
+      )
+      expect([code, waited]).toEqual([8, 5000])
+    },
+  )
+
+  it.each([
+    ['claims watch d-1', 1],
+    ['claims verify d-1 --no-check --wait', 3],
+    ['imports watch i-1', 1],
+  ])('%s names what was seen last, and that the last poll failed', async (command, answers) => {
+    const { code, stderr, waited } = await type(`${command} --timeout 5`, answers)
+    expect(stderr).toMatch(
+      /^error: timed out after 5 seconds: .* still in progress.*; the last poll failed: no response from /m,
+    )
+    expect(stderr).not.toContain('retrying')
+    expect(code).toBe(8)
+    expect(waited).toBeLessThanOrEqual(7000)
+  })
+
+  it('the last poll, at the timeout, still has two seconds', async () => {
+    const { code, waited } = await type('claims watch d-1 --timeout 2 --interval 2', 2)
+    expect(code).toBe(8)
+    expect(waited).toBeLessThanOrEqual(4000)
+  })
+
+  it('a failure that comes before the time is up keeps its exit code', async () => {
+    expect(await type('claims watch d-1 --timeout 600', 0)).toMatchObject({ code: 7, waited: 30_000 })
   })
 })

@@ -1,7 +1,7 @@
 import type { ClaimReader, SeenClaim } from '../../claims/current-claim.ts'
 import { readValue } from '../../claims/read-value.ts'
 import { recordOf } from '../../claims/record.ts'
-import { otherProfileHint, resolveClaimOrDomain } from '../../claims/resolve.ts'
+import { claimElsewhere, resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { usageError } from '../../errors.ts'
@@ -57,9 +57,9 @@ export async function findTarget(
   const isGiven = value !== null
   const found = await resolveClaimOrDomain(argument, context, settings)
   if ('domain' in found) {
-    // Only the profile that made a claim knows which value to expect.
-    const other = isGiven ? undefined : await otherProfileHint(found.domain, 'check', context, settings)
-    if (other !== undefined) await hint(other, context, settings)
+    // Only the profile and the service with the claim know which value to expect.
+    const elsewhere = isGiven ? undefined : await claimElsewhere(found.domain, context, settings)
+    if (elsewhere !== undefined) await hint(elsewhere.hint, context, settings)
     return { name: found.domain, value, isGiven }
   }
   // With a value nothing is needed from the service, and without a base URL nobody can ask it: a mistyped domain, not an id.

@@ -19,8 +19,9 @@ export interface ManyFlags {
 const DEFAULT_JOBS = 16
 const MAX_JOBS = 500
 
+const FROM_FLAG = '--from'
 const FROM: OptionDefinition = {
-  flags: '--from <file>',
+  flags: `${FROM_FLAG} <file>`,
   description:
     'read the domains from a list: a domain on each line, CSV (domain,value,region, …) or JSON lines; - is standard input',
   completion: 'files',
@@ -130,13 +131,24 @@ export async function runForAll(
     }
   })()
   const total = listed === undefined ? undefined : typed.length + listed
+  // A hint repeats the command for the one domain that it is about.
+  const others = withoutDomains(settings.argv, domains)
+  const perform: ManyWork['perform'] = (subject, run) =>
+    work.perform(subject, { ...run, settings: { ...run.settings, argv: [...others, subject.domain] } })
   try {
-    await runMany(work, subjects, { jobs, failFast, total }, context, settings)
+    await runMany({ ...work, perform }, subjects, { jobs, failFast, total }, context, settings)
   } finally {
     // If the run was interrupted, what is still being read would keep the process alive.
     if (from === '-') context.stdin.stream.destroy()
   }
   if (isEmpty && from !== undefined) throw usageError('--from: the list has no domain')
+}
+
+/** The words of a command line that don't say which domains it means. */
+function withoutDomains(argv: readonly string[], domains: readonly string[]): string[] {
+  return argv.filter(
+    (word, at) => !domains.includes(word) && !/^--(from(=|$)|all$)/.test(word) && argv[at - 1] !== FROM_FLAG,
+  )
 }
 
 /** The names of all claims that were open when they were last seen. */
