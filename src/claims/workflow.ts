@@ -160,7 +160,7 @@ export async function* runWorkflow(
   }
 
   const watch = watchClaim(
-    () => getClaim(client, domainId, { maxAttempts: 1 }),
+    (options) => getClaim(client, domainId, options),
     { ...options, intervalMs: options.intervalMs, timeoutMs: timeLeft(), isVerifying: true },
     context,
   )
