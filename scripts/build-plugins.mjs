@@ -209,8 +209,8 @@ export function chunksAsCommonJs(modules, outputs) {
       .filter((name) => name !== passedOn)
       .map((name) => ({ in: name, out: name.slice(0, -'.js'.length) })),
     bundle: true,
-    // As in ES modules.
-    banner: { js: '"use strict";' },
+    // Strict as in ES modules. Tools that tell the formats apart by patterns look for `module.exports` after a semicolon.
+    banner: { js: '"use strict";module.exports;' },
     plugins: [
       {
         name: 'chunks-as-commonjs',
