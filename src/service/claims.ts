@@ -12,13 +12,18 @@ export async function createClaim(
   client: ServiceClient,
   request: ClaimRequest,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
-  const answer = await client.post('/domains/claim', request, { namesItem: false })
+  const answer = await client.post('/domains/claim', request, {
+    namesItem: false,
+    lostHint: `the claim may exist, and nothing is lost; to go on with it: mailclaim claim ${request.name}`,
+  })
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
 /** Asks the service to verify the claim (section 4.6), which it does after it has responded. */
 export async function verifyClaim(client: ServiceClient, domainId: string): Promise<DomainClaim> {
-  const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`)
+  const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, {
+    lostHint: 'the service may be verifying already, and nothing is lost: run the same command again',
+  })
   return readClaim(body)
 }
 

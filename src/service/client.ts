@@ -39,6 +39,8 @@ export interface RequestOptions {
   readonly maxAttempts?: number
   /** How long each attempt may take, in milliseconds, if that is less than the setting. */
   readonly timeoutMs?: number
+  /** What to do if the service may have acted on the request, although there is no response. */
+  readonly lostHint?: string
   /** Whether the path or the query has an id in it, as most do: then a 404 may mean that the id is wrong. */
   readonly namesItem?: boolean
 }
@@ -87,7 +89,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       signal.throwIfAborted()
       const longest = Math.min(settings.httpTimeoutMs, options.timeoutMs ?? Number.POSITIVE_INFINITY)
       const timeoutMs = Math.min(longest, end - clock.monotonic())
-      const prepared = { ...request, namesItem: options.namesItem ?? true, timeoutMs }
+      const { namesItem = true, lostHint } = options
+      const prepared = { ...request, namesItem, lostHint, timeoutMs }
       const outcome = await withWaitingNote(
         `Waiting for ${base.host} …`,
         context,
@@ -122,7 +125,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   }
 
   async function attempt(
-    { method, path, query = {}, body, namesItem, timeoutMs }: PreparedRequest,
+    { method, path, query = {}, body, namesItem, lostHint, timeoutMs }: PreparedRequest,
     credential: Credential,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
@@ -174,7 +177,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       if (signal.aborted) throw signal.reason
       if (!(error instanceof TransportError)) throw error
       return {
-        failure: transportFailure(error, url, method),
+        failure: transportFailure(error, url, method, lostHint),
         isRetryable: isRetryableError(error, isIdempotent),
         isUnconnected: error.kind === 'connect' || error.kind === 'lookup',
       }
@@ -209,6 +212,7 @@ interface ServiceRequest {
 
 interface PreparedRequest extends ServiceRequest {
   readonly namesItem: boolean
+  readonly lostHint: string | undefined
   readonly timeoutMs: number
 }
 
@@ -267,7 +271,12 @@ function isRetryableResponse(response: HttpResponse, idempotent: boolean, now: n
 }
 
 /** The error for a request without a response: exit 7. */
-export function transportFailure(error: TransportError, url: URL, method: string): CliError {
+export function transportFailure(
+  error: TransportError,
+  url: URL,
+  method: string,
+  lostHint = 'the service may have acted on the request: check before you send it again',
+): CliError {
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const hints: Partial<Record<TransportError['kind'], string>> = {
     lookup: 'check the base URL and the network',
@@ -278,7 +287,7 @@ export function transportFailure(error: TransportError, url: URL, method: string
   }
   const hint =
     method === 'POST' && error.sent === 'maybe'
-      ? 'the service may have acted on the request: check before you send it again'
+      ? lostHint
       : (hints[error.kind] ?? 'check the network and any proxy in between')
   return new CliError(code, Exit.unavailable, `no response from ${url.origin}: ${error.message}`, {
     hint,

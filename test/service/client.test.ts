@@ -276,7 +276,9 @@ describe('retries', () => {
 
   it('a POST without a response hints that the service may have acted on it', async () => {
     const { client } = await clientWith([reset])
-    expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toContain('may have acted')
+    expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toContain(
+      'to go on with it: mailclaim claim example.com',
+    )
   })
 
   it('an interrupt ends the delay before a retry', async () => {
