@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { createTurns } from '../turns.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
@@ -31,6 +32,8 @@ export function paceRequests(
   let window: Window | undefined
   let limit = 1
   let pausedUntil = 0
+  /** The last refusal for longer than anybody waits. */
+  let refusal: { readonly response: HttpResponse; readonly until: number } | undefined
   let inFlight = 0
   /** Wakes those who wait for what the next response says. */
   let onResponse: (() => void)[] = []
@@ -87,11 +90,16 @@ export function paceRequests(
       return inTurn(async () => {
         const started = clock.monotonic()
         for (;;) {
+          // Nobody waits that long, so the others fail as well, without bothering the service.
+          if (refusal !== undefined && clock.monotonic() < refusal.until)
+            return { ...refusal.response, body: Readable.from([]) }
           const response = await sendOnce(request)
-          const pauseMs = pauseOf(response, request, clock.now())
+          const pauseMs = pauseOf(response, clock.now())
           if (pauseMs === undefined) return response
-          // Nobody waits for longer: the requests fail, and say why.
-          if (pauseMs > MAX_RETRY_AFTER_MS) return response
+          if (pauseMs > MAX_RETRY_AFTER_MS) {
+            refusal = { response, until: clock.monotonic() + pauseMs }
+            return response
+          }
           pausedUntil = Math.max(pausedUntil, clock.monotonic() + pauseMs)
           if (response.status !== 429 || clock.monotonic() - started > MAX_WAIT_MS) return response
           for await (const _piece of response.body);
@@ -102,15 +110,11 @@ export function paceRequests(
   }
 }
 
-/** How long the service asks everyone to wait, in milliseconds; undefined if it doesn't, or may have done something. */
-function pauseOf(
-  { status, headers }: HttpResponse,
-  { method }: HttpRequest,
-  now: number,
-): number | undefined {
+/** How long the service asks everyone to wait, in milliseconds; undefined if it doesn't. */
+function pauseOf({ status, headers }: HttpResponse, now: number): number | undefined {
   if (status !== 429 && status !== 503) return undefined
   const asked = parseRetryAfter(headers['retry-after'], now) ?? readLimit(headers, now)?.resetMs
-  return asked ?? (status === 429 && method === 'GET' ? DEFAULT_PAUSE_MS : undefined)
+  return asked ?? (status === 429 ? DEFAULT_PAUSE_MS : undefined)
 }
 
 interface ToldLimit {

@@ -125,18 +125,6 @@ test('a service that asks for an hour is not waited for', async () => {
   expect(clock.monotonic()).toBeLessThan(1)
 })
 
-test('a POST that was refused without a time is not sent again by itself', async () => {
-  const clock = createVirtualClock()
-  let sent = 0
-  const send = async () => {
-    sent += 1
-    return jsonResponse(429, {})
-  }
-  const paced = paceRequests({ send, close: async () => {} }, clock, { concurrent: 2 })
-  expect((await paced.send(REQUEST)).status).toBe(429)
-  expect(sent).toBe(1)
-})
-
 test.each([502, 401])(
   'responses with the status %d and without a limit, as many as the limit allows, stop nothing',
   async (status) => {
@@ -162,4 +150,33 @@ test('a request with a step before it is sent, as one under a lock has, waits fo
   await paced.send({ ...REQUEST, beforeSend: () => {} })
   expect(service.clock.monotonic()).toBeLessThan(WINDOW_MS)
   await Promise.all(others)
+})
+
+test('after a refusal for longer than anybody waits, the other requests fail without being sent', async () => {
+  const clock = createVirtualClock()
+  let sent = 0
+  const http: HttpTransport = {
+    async send() {
+      sent += 1
+      const isRefused = sent > 5
+      await clock.sleep(20)
+      return isRefused ? jsonResponse(429, {}, { 'retry-after': '3600' }) : jsonResponse(200, {})
+    },
+    close: async () => {},
+  }
+  const paced = paceRequests(http, { ...clock, now: () => START + clock.now() }, { concurrent: 2 })
+  const responses = await Promise.all(Array.from({ length: 40 }, () => paced.send(REQUEST)))
+  expect(responses.filter(({ status }) => status === 429)).toHaveLength(35)
+  expect(new Set(responses.slice(10).map(({ headers }) => headers['retry-after']))).toEqual(new Set(['3600']))
+  expect(sent).toBeLessThanOrEqual(7)
+})
+
+test('a refusal without a time slows all requests down, and none is lost', async () => {
+  const service = limitedService(5, () => ({}))
+  const send: HttpTransport['send'] = async (request) => {
+    const { status, body } = await service.http.send(request)
+    return { status, headers: {}, body }
+  }
+  const { statuses } = await sendAll(40, { ...service, http: { ...service.http, send } })
+  expect(statuses).toEqual(new Set([200]))
 })

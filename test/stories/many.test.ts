@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { MISTAKES } from '../../src/sandbox/mistakes.ts'
+import { needs } from '../requirements.ts'
 import {
   createServedWorld,
   install,
@@ -11,6 +12,7 @@ import {
   shareSandbox,
 } from './built-program.ts'
 import { checkWithFaults } from './many-faults.ts'
+import { openTerminal } from './terminal.ts'
 
 const newWorld = shareSandbox()
 
@@ -113,6 +115,19 @@ describe('several domains', () => {
     const { code, stdout, stderr } = await running.ended
     expect(code, stderr).toBe(0)
     expect(linesOf(stdout)).toEqual(['status', 'completed', 'completed', 'completed'])
+  })
+
+  test.runIf(needs('tmux'))('claim prints a record in one piece on a narrow terminal, too', async () => {
+    const world = keyed()
+    const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
+      columns: 40,
+      rows: 40,
+    })
+    expect(await terminal.exit()).toBe(8)
+    for (const domain of world.domains(2))
+      expect(terminal.lines().join('\n')).toMatch(
+        new RegExp(`add to DNS: ${domain} TXT sandbox-domain-verification=\\S{32}$`, 'm'),
+      )
   })
 
   test('claim says which record to add only if it is not in DNS already', async () => {

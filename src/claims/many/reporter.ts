@@ -5,6 +5,7 @@ import type { Column } from '../../terminal/columns.ts'
 import { createListWriter } from '../../terminal/list-writer.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { renderContext } from '../../terminal/output.ts'
+import { sanitizeLines } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
 import { CAUSE_COLUMNS, causeBlocks, headline, summaryLines } from './summary.ts'
@@ -115,7 +116,11 @@ export async function createReporter(
       const hasLabel = problem.where === undefined || isProgramFormat(settings)
       await write(() => (hasLabel ? warn : note)(problemText(problem), context, settings))
     },
-    say: (text) => write(() => note(text, context, settings)),
+    // In one piece, so that a value can be copied: the terminal wraps it without a line break.
+    say: (text) =>
+      write(async () => {
+        if (!settings.quiet) await context.stderr.write(`${sanitizeLines(text)}\n`)
+      }),
     print: (text) => write(() => context.stderr.write(text)),
     async end(isCut) {
       stopMoving()
