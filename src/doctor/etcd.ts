@@ -1,4 +1,4 @@
-import { outOfSpace } from '../credentials/etcd/client.ts'
+import { otherCluster, outOfSpace } from '../credentials/etcd/client.ts'
 import { keyName } from '../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isValue, type SharedContext, type SharedSettings, SharedVault } from '../session/shared/vault.ts'
@@ -36,12 +36,15 @@ export async function examineShared(
         .finally(() => over.abort()),
     ])
     const silent = members.filter(
-      ({ version, problem: why }) => version === undefined && !lacksPermission(why),
+      ({ version, isElsewhere, problem: why }) =>
+        version === undefined && !isElsewhere && !lacksPermission(why),
     )
     const diagnoses = silent.map(({ url, problem: why }) =>
       warning('etcd', `${url} doesn't answer: ${why}`, 'the session works as long as a majority answers'),
     )
-    const answering = members.filter(({ version }) => version !== undefined)
+    const elsewhere = members.filter(({ isElsewhere }) => isElsewhere)
+    if (elsewhere.length > 0) diagnoses.push(problem('etcd', otherCluster(elsewhere.map(({ url }) => url))))
+    const answering = members.filter(({ version, isElsewhere }) => version !== undefined && !isElsewhere)
     // Every member says the same about the cluster.
     for (const why of new Set(answering.flatMap(({ problem: said }) => said ?? []))) {
       const remedy = 'look at etcdctl alarm list, and at the logs of the members'
@@ -51,7 +54,8 @@ export async function examineShared(
           : warning('etcd', `etcd says: ${why}`, remedy),
       )
     }
-    if (silent.length === 0) diagnoses.push(ok('etcd', `all ${members.length} members answer`))
+    if (silent.length + elsewhere.length === 0)
+      diagnoses.push(ok('etcd', `all ${members.length} members answer`))
     if (found instanceof CliError) return [...diagnoses, problem(check, found)]
     const { key } = vault.access
     const what = isValue(found)
