@@ -46,6 +46,14 @@ function withKey({ context, settings }: Machine, storeKey: string): Machine {
   return { context: withEffects(context, { environment: { ...context.environment, storeKey } }), settings }
 }
 
+/** The machine, with a service that refuses its refresh token. */
+const refuses = (machine: Machine, status: number, error: string) =>
+  between(machine, async (request, pass) => {
+    if (!request.url.pathname.endsWith('/oauth/token')) return pass(request)
+    await request.beforeSend?.()
+    return jsonResponse(status, { error })
+  })
+
 const lost = () => new TransportError('reset', 'maybe', 'the connection was closed')
 const isTransaction = ({ url }: { url: URL }) => url.pathname === '/v3/kv/txn'
 
@@ -220,7 +228,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       if (request.url.pathname.endsWith('/oauth/token') && ++refusals === 1) {
         // What is sent is counted from here.
         await request.beforeSend?.()
-        return { ...jsonResponse(429, { error: 'slow_down' }), headers: { 'retry-after': '1' } }
+        return { ...jsonResponse(429, { error: 'x' }), headers: { 'retry-after': '1' } }
       }
       const answer = await pass(request)
       if (!isTransaction(request) || ++transactions !== 2) return answer
@@ -357,6 +365,24 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  it('that the service has not used is said to be by the next command of the machine, if etcd was gone', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let transactions = 0
+    const cut = between(machine, async (request, pass) => {
+      if (isTransaction(request) && ++transactions > 1) throw lost()
+      return pass(request)
+    })
+    expect(await failure(refuses(cut, 429, 'slow_down'))).toMatchObject({
+      message: expect.stringContaining('is kept on this machine'),
+      hint: expect.stringMatching(/^run any command on this machine once etcd answers/),
+    })
+    expect((await fleet.value()).contents.journal).not.toBeNull()
+    expect(await use(machine)).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
   describe('of a machine that can keep nothing', () => {
     afterEach(() => void vi.unstubAllEnvs())
 
@@ -397,6 +423,36 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       })
       expect(machine.context.clock.monotonic()).toBeGreaterThan(45_000)
       expect(machine.context.clock.monotonic()).toBeLessThan(75_000)
+    })
+
+    it('is said to be unused although etcd is away for half a minute after the refusal', async () => {
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms < 30_000) throw lost()
+        return pass()
+      })
+      expect(await use(refuses(cut, 429, 'slow_down'))).toBe('slow_down')
+      expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 1 } })
+    })
+
+    it('is unused but not said to be if etcd stays away: the error says what is safe', async () => {
+      const { machine, cut } = await machineOf(async (at, _ms, pass) => {
+        if (at > 1) throw lost()
+        return pass()
+      })
+      expect(await failure(refuses(cut, 429, 'slow_down'))).toMatchObject({
+        message: expect.stringContaining('The service has not used the refresh token'),
+        hint: expect.stringMatching(/may be in etcd.*this is safe.*--retry-interrupted/),
+      })
+      expect(machine.context.clock.monotonic()).toBeGreaterThan(45_000)
+    })
+
+    it('is recorded as refused although etcd is away for half a minute', async () => {
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms < 30_000) throw lost()
+        return pass()
+      })
+      expect(await use(refuses(cut, 400, 'invalid_grant'))).toBe('session_over')
+      expect((await fleet.value()).contents.record.ended).toMatchObject({ cause: 'refused' })
     })
 
     it('is not sent, and a journal entry that arrives late is removed', async () => {
