@@ -567,6 +567,20 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     })
   })
 
+  it('may be removed by a logout whose transaction has no answer, which says so', async () => {
+    const fleet = await createFleet(cluster)
+    const machine = between(await fleet.inProcess(), async (request, pass) => {
+      if (isTransaction(request)) throw lost()
+      return pass(request)
+    })
+    await expect(forgetShared(machine.context, machine.settings)).rejects.toMatchObject({
+      code: 'store_unavailable',
+      exit: 7,
+      message: expect.stringContaining('The session may be removed all the same, even later'),
+      hint: expect.stringMatching(/^check with mailclaim auth status .*before you sign in again/),
+    })
+  })
+
   it('is removed by a logout, which says so although the confirmation was lost', async () => {
     const fleet = await createFleet(cluster)
     let transactions = 0

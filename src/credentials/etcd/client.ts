@@ -231,7 +231,7 @@ export class EtcdClient {
     let isRepeated = false
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
-      if (left <= 0) throw unavailable(members, problem)
+      if (left <= 0) throw unavailable(members, problem, isRepeated)
       const member = members[this.#current % members.length] as URL
       try {
         const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
@@ -402,9 +402,12 @@ function isStaleToken(body: Json): boolean {
   return body['code'] === UNAUTHENTICATED || /revision (of|in) (auth store|header) is old/.test(said)
 }
 
-function unavailable(members: readonly URL[], problem: string): CliError {
+/** A request was sent to a member and had no answer: if it is a transaction, it may be applied, even later. */
+export class Unanswered extends CliError {}
+
+function unavailable(members: readonly URL[], problem: string, isSent: boolean): CliError {
   const names = members.map(({ host }) => host).join(', ')
-  return new CliError(
+  return new (isSent ? Unanswered : CliError)(
     'store_unavailable',
     Exit.unavailable,
     `etcd doesn't answer: no majority of its members can be reached through ${names} (${problem})`,
