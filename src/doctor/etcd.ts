@@ -15,6 +15,30 @@ function noMajority(): never {
   )
 }
 
+/** Reads the session within the time of a check: without a majority, the answer takes longer. */
+async function readInTime(vault: SharedVault, { clock }: SharedContext) {
+  const over = new AbortController()
+  try {
+    return await Promise.race([vault.read(), clock.sleep(READ_MS, over.signal).then(noMajority)])
+  } finally {
+    over.abort()
+  }
+}
+
+/** The client id of the session in etcd; undefined if there is none that can be read, which another check reports. */
+export async function clientIdOfSession(
+  context: SharedContext,
+  settings: SharedSettings,
+): Promise<string | undefined> {
+  try {
+    const found = await readInTime(new SharedVault(context, settings), context)
+    return isValue(found) ? found.contents.record.clientId : undefined
+  } catch (error) {
+    if (error instanceof CliError) return undefined
+    throw error
+  }
+}
+
 /** Which members of etcd answer, and whether the session can be read: majority, TLS, user, permissions, and key. */
 export async function examineShared(
   check: string,
@@ -24,16 +48,12 @@ export async function examineShared(
   try {
     const vault = new SharedVault(context, settings)
     const { keys } = vault
-    const over = new AbortController()
     const [members, found] = await Promise.all([
       vault.client.status(),
-      // Without a majority, the answer takes longer than a check may.
-      Promise.race([vault.read(), context.clock.sleep(READ_MS, over.signal).then(noMajority)])
-        .catch((error: unknown) => {
-          if (error instanceof CliError) return error
-          throw error
-        })
-        .finally(() => over.abort()),
+      readInTime(vault, context).catch((error: unknown) => {
+        if (error instanceof CliError) return error
+        throw error
+      }),
     ])
     const silent = members.filter(
       ({ version, isElsewhere, problem: why }) =>
