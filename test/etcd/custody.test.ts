@@ -507,14 +507,18 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
 
   describe('that a sign-in stores when the first answer of etcd is lost', () => {
     /** Stores the session of a fleet in another profile, with the first transaction lost on the way there or back. */
-    async function signInOf(fleet: Fleet, first: (pass: () => ReturnType<Send>) => Promise<unknown>) {
+    async function signInOf(
+      fleet: Fleet,
+      first: (pass: () => ReturnType<Send>) => Promise<unknown>,
+      losses = 1,
+    ) {
       const { record, secret, token } = (await fleet.value()).contents
       const { context, settings } = await fleet.inProcess()
       const profile = { ...settings.profile, value: 'other' }
       const machine = { context, settings: { ...settings, profile } }
       let transactions = 0
       const cut = between(machine, async (request, pass) => {
-        if (!isTransaction(request) || ++transactions > 1) return pass(request)
+        if (!isTransaction(request) || ++transactions > losses) return pass(request)
         await first(() => pass(request))
         throw lost()
       })
@@ -526,6 +530,16 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         } as Parameters<typeof replaceShared>[2])
       return { machine, signIn }
     }
+
+    it('may be stored all the same if no try has an answer, and the error says so', async () => {
+      const fleet = await createFleet(cluster)
+      const { signIn } = await signInOf(fleet, () => Promise.reject(lost()), Number.POSITIVE_INFINITY)
+      await expect(signIn()).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringContaining('The session may be stored all the same, even later'),
+        hint: expect.stringMatching(/^check with mailclaim auth status .*before you sign in again/),
+      })
+    })
 
     it('does not come back when the transaction arrives after a logout', async () => {
       const fleet = await createFleet(cluster)
