@@ -1,4 +1,4 @@
-import { outOfSpace } from '../credentials/etcd/client.ts'
+import { otherCluster, outOfSpace } from '../credentials/etcd/client.ts'
 import { keyName } from '../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isValue, type SharedContext, type SharedSettings, SharedVault } from '../session/shared/vault.ts'
@@ -15,6 +15,30 @@ function noMajority(): never {
   )
 }
 
+/** Reads the session within the time of a check: without a majority, the answer takes longer. */
+async function readInTime(vault: SharedVault, { clock }: SharedContext) {
+  const over = new AbortController()
+  try {
+    return await Promise.race([vault.read(), clock.sleep(READ_MS, over.signal).then(noMajority)])
+  } finally {
+    over.abort()
+  }
+}
+
+/** The client id of the session in etcd; undefined if there is none that can be read, which another check reports. */
+export async function clientIdOfSession(
+  context: SharedContext,
+  settings: SharedSettings,
+): Promise<string | undefined> {
+  try {
+    const found = await readInTime(new SharedVault(context, settings), context)
+    return isValue(found) ? found.contents.record.clientId : undefined
+  } catch (error) {
+    if (error instanceof CliError) return undefined
+    throw error
+  }
+}
+
 /** Which members of etcd answer, and whether the session can be read: majority, TLS, user, permissions, and key. */
 export async function examineShared(
   check: string,
@@ -24,24 +48,23 @@ export async function examineShared(
   try {
     const vault = new SharedVault(context, settings)
     const { keys } = vault
-    const over = new AbortController()
     const [members, found] = await Promise.all([
       vault.client.status(),
-      // Without a majority, the answer takes longer than a check may.
-      Promise.race([vault.read(), context.clock.sleep(READ_MS, over.signal).then(noMajority)])
-        .catch((error: unknown) => {
-          if (error instanceof CliError) return error
-          throw error
-        })
-        .finally(() => over.abort()),
+      readInTime(vault, context).catch((error: unknown) => {
+        if (error instanceof CliError) return error
+        throw error
+      }),
     ])
     const silent = members.filter(
-      ({ version, problem: why }) => version === undefined && !lacksPermission(why),
+      ({ version, isElsewhere, problem: why }) =>
+        version === undefined && !isElsewhere && !lacksPermission(why),
     )
     const diagnoses = silent.map(({ url, problem: why }) =>
       warning('etcd', `${url} doesn't answer: ${why}`, 'the session works as long as a majority answers'),
     )
-    const answering = members.filter(({ version }) => version !== undefined)
+    const elsewhere = members.filter(({ isElsewhere }) => isElsewhere)
+    if (elsewhere.length > 0) diagnoses.push(problem('etcd', otherCluster(elsewhere.map(({ url }) => url))))
+    const answering = members.filter(({ version, isElsewhere }) => version !== undefined && !isElsewhere)
     // Every member says the same about the cluster.
     for (const why of new Set(answering.flatMap(({ problem: said }) => said ?? []))) {
       const remedy = 'look at etcdctl alarm list, and at the logs of the members'
@@ -51,7 +74,8 @@ export async function examineShared(
           : warning('etcd', `etcd says: ${why}`, remedy),
       )
     }
-    if (silent.length === 0) diagnoses.push(ok('etcd', `all ${members.length} members answer`))
+    if (silent.length + elsewhere.length === 0)
+      diagnoses.push(ok('etcd', `all ${members.length} members answer`))
     if (found instanceof CliError) return [...diagnoses, problem(check, found)]
     const { key } = vault.access
     const what = isValue(found)

@@ -18,17 +18,21 @@ import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 type LockContext = Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>
 
 /** Whether the configuration is valid and has what a request needs. */
-export async function examineConfiguration(
-  context: Pick<Context, 'directories' | 'environment'>,
-  settings: Settings,
-): Promise<Diagnosis> {
+export async function examineConfiguration(context: SharedContext, settings: Settings): Promise<Diagnosis> {
   const check = 'configuration'
   if (settings.configProblem !== undefined) return problem(check, settings.configProblem)
   try {
     const base = requireBaseUrl(settings)
     const profile = `profile ${settings.profile.value}`
+    const at = `${profile} at ${base.href.replace(/\/+$/, '')}`
+    if (context.environment.apiKey === undefined && settings.clientId === undefined && isShared(settings)) {
+      // Machines of a fleet need no client id: it is in the session.
+      const { clientIdOfSession } = await import('./etcd.ts')
+      const clientId = await clientIdOfSession(context, settings)
+      if (clientId !== undefined) return ok(check, `${at}; client id ${clientId}, from the session`)
+    }
     if (context.environment.apiKey === undefined) requireClientId(settings)
-    return ok(check, `${profile} at ${base.href.replace(/\/+$/, '')} (${configPath(context)})`)
+    return ok(check, `${at} (${configPath(context)})`)
   } catch (error) {
     return problem(check, asCliError(error))
   }

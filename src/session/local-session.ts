@@ -148,7 +148,7 @@ export class LocalSession implements OpenSession {
       try {
         closeJournal(journals, seen.revision)
       } catch (failure) {
-        throw journalStays(this.#record.profile, error, failure)
+        throw journalStays(this.#record, error, failure)
       }
       throw nothingSent(this.#record.profile, error)
     }

@@ -60,7 +60,7 @@ function at(ms: number | undefined): string {
 }
 
 function signInOrRetry(session: SignedIn): string {
-  return `sign in again, which is always safe: ${signInAgain(session)}. Or try the old token: ${withProfile('mailclaim auth refresh --retry-interrupted', session.profile)}; if the service did take it, that ends this session everywhere`
+  return `sign in again, which is always safe: ${signInAgain(session)}. Or try the old token: ${retryInterrupted(session.profile)}; if the service did take it, that ends this session everywhere`
 }
 
 /** What the next command does with a token that may have been sent. */
@@ -166,17 +166,32 @@ export function lockReplaced(profile: string, path: string): CliError {
   )
 }
 
-/** The token is unused, but its journal entry can't be removed. */
-export function journalStays(profile: string, cause: unknown, failure: unknown): CliError {
+/** The token is unused, but its journal entry can't be removed. @param failure why; that of etcd says what to do. */
+export function journalStays({ profile, store }: SignedIn, cause: unknown, failure: unknown): CliError {
   const error = cause instanceof CliError ? cause : new CliError('cannot_write', Exit.bug, String(cause))
-  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  const hint = `once that file can be removed, this is safe and continues the session: ${retry}`
+  const hint =
+    store === 'etcd' && failure instanceof CliError
+      ? failure.hint
+      : `once that file can be removed, this is safe and continues the session: ${retryInterrupted(profile)}`
   return withSentence(
     error,
     `The service has not used the refresh token, but ${messageOf(failure)}`,
     failure,
     hint,
   )
+}
+
+/** The way on if this machine keeps that the token is unused. */
+export const ENTRY_IS_KEPT =
+  'run any command on this machine once etcd answers: it removes the journal entry from etcd'
+
+/** The way on if nothing keeps that the token is unused. */
+export function entryStays(profile: string): string {
+  return `the journal entry may be in etcd. If machines then say that this refresh has no known outcome, this is safe, because the token was not used: ${retryInterrupted(profile)}`
+}
+
+function retryInterrupted(profile: string): string {
+  return withProfile('mailclaim auth refresh --retry-interrupted', profile)
 }
 
 /** The session is renewed, but its new access token couldn't replace the old one. */
@@ -238,8 +253,7 @@ export function nothingSent(profile: string, error: unknown): unknown {
 /** Nothing was sent, but the store may still say that something was: there is nowhere to keep that it wasn't. */
 export function entryMayStay(profile: string, sentAt: number, error: CliError): CliError {
   const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, but the journal entry of ${formatTime(sentAt)} may be in etcd, or arrive there later`
-  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  const hint = `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retry}`
+  const hint = `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retryInterrupted(profile)}`
   return new CliError(error.code, error.exit, message, { hint, cause: error })
 }
 

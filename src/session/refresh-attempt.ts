@@ -146,7 +146,7 @@ async function withdraw(
     const stored = await session.compareAndSwap(journaled, { ...journaled, journal: undefined })
     return stored === 'lost' ? stored : stored.value
   } catch (failure) {
-    throw journalStays(seen.record.profile, error, failure)
+    throw journalStays(seen.record, error, failure)
   }
 }
 

@@ -93,7 +93,11 @@ describe('two clusters behind the addresses', () => {
   async function clusters(hosts: readonly string[], isWritten: boolean) {
     const members = { x: createMemoryEtcd('11'), y: createMemoryEtcd('22') }
     const { clock, random, interrupts } = createFakeContext()
-    const clientOfHosts = (answer: (request: HttpRequest) => ReturnType<typeof members.x>, urls = hosts) =>
+    const clientOfHosts = (
+      answer: (request: HttpRequest) => ReturnType<typeof members.x>,
+      urls = hosts,
+      user?: { name: string; password: string },
+    ) =>
       new EtcdClient(
         {
           clock,
@@ -101,7 +105,7 @@ describe('two clusters behind the addresses', () => {
           interrupts,
           http: { send: async (request: HttpRequest) => answer(request) } as unknown as Context['http'],
         },
-        { members: urls.map((host) => new URL(`https://${host}`)), tls: {}, user: undefined },
+        { members: urls.map((host) => new URL(`https://${host}`)), tls: {}, user },
       )
     const own = {
       x: clientOfHosts((request) => members.x(request), ['x']),
@@ -123,12 +127,17 @@ describe('two clusters behind the addresses', () => {
     'a replacement goes to none but the one that was read (with a value: %s)',
     async (isWritten) => {
       const { members, clientOfHosts, own } = await clusters(['x', 'y'], isWritten)
+      let isRead = false
       const client = clientOfHosts((request) => {
-        if (request.url.host === 'y') return members.y(request)
+        if (request.url.host === 'y') {
+          if (!isRead) throw new TransportError('connect', 'no', 'refused')
+          return members.y(request)
+        }
         if (request.url.pathname === '/v3/kv/txn') throw new TransportError('reset', 'maybe', 'closed')
         return members.x(request)
       })
       const read = await client.read('/a')
+      isRead = true
       expect(read.cluster).toBe('11')
       await expect(client.replace('/a', baseOf(read), 'new')).rejects.toMatchObject({
         code: 'store_unavailable',
@@ -147,6 +156,69 @@ describe('two clusters behind the addresses', () => {
       code: 'store_unavailable',
     })
     expect((await own.y.read('/a')).found?.text).toBe('y')
+  })
+
+  it.each(['x', 'y'])(
+    'are told apart before it is believed that nothing is there: %s is asked',
+    async (own) => {
+      const { members, clientOfHosts } = await clusters(['x', 'y'], false)
+      const client = clientOfHosts(
+        (request) => members[request.url.host as 'x' | 'y'](request),
+        own === 'x' ? ['x', 'y'] : ['y', 'x'],
+      )
+      await expect(client.read('/a')).rejects.toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: `another cluster of etcd answered at https://${own === 'x' ? 'y' : 'x'}`,
+      })
+    },
+  )
+
+  it('are told apart by their logins, because one does not take the token of the other', async () => {
+    const { members, clientOfHosts } = await clusters(['x', 'y'], false)
+    const user = { name: 'a', password: 'b' }
+    const client = clientOfHosts(
+      (request) => {
+        const host = request.url.host as 'x' | 'y'
+        const { authorization } = request.headers as Record<string, string>
+        if (request.url.pathname === '/v3/auth/authenticate')
+          return jsonResponse(200, {
+            header: { cluster_id: host === 'x' ? '11' : '22', revision: '1' },
+            token: host,
+          })
+        if (authorization !== host)
+          return jsonResponse(401, { message: 'etcdserver: invalid auth token', code: 16 })
+        return members[host](request)
+      },
+      ['x', 'y'],
+      user,
+    )
+    const elsewhere = { message: 'another cluster of etcd answered at https://y' }
+    await expect(client.read('/a')).rejects.toMatchObject(elsewhere)
+    expect(await client.status()).toMatchObject([
+      { isElsewhere: false },
+      { isElsewhere: true, problem: 'it belongs to another cluster' },
+    ])
+  })
+
+  it('of which one is the odd address: the one that fewer members have', async () => {
+    const { members, clientOfHosts } = await clusters(['x', 'y'], false)
+    const client = clientOfHosts(
+      (request) => members[request.url.host === 'x' ? 'x' : 'y'](request),
+      ['x', 'y', 'z'],
+    )
+    await expect(client.read('/a')).rejects.toMatchObject({
+      message: expect.stringMatching(/ at https:\/\/x$/),
+    })
+  })
+
+  it('need not be told apart if the other addresses are silent: nothing is there', async () => {
+    const { members, clientOfHosts } = await clusters(['x', 'y'], false)
+    const client = clientOfHosts((request) => {
+      if (request.url.host !== 'x') throw new TransportError('connect', 'no', 'refused')
+      return members.x(request)
+    })
+    expect((await client.read('/a')).found).toBeUndefined()
   })
 
   it('costs no request as long as the member that was read answers', async () => {

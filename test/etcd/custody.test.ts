@@ -46,6 +46,14 @@ function withKey({ context, settings }: Machine, storeKey: string): Machine {
   return { context: withEffects(context, { environment: { ...context.environment, storeKey } }), settings }
 }
 
+/** The machine, with a service that refuses its refresh token. */
+const refuses = (machine: Machine, status: number, error: string) =>
+  between(machine, async (request, pass) => {
+    if (!request.url.pathname.endsWith('/oauth/token')) return pass(request)
+    await request.beforeSend?.()
+    return jsonResponse(status, { error })
+  })
+
 const lost = () => new TransportError('reset', 'maybe', 'the connection was closed')
 const isTransaction = ({ url }: { url: URL }) => url.pathname === '/v3/kv/txn'
 
@@ -220,7 +228,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       if (request.url.pathname.endsWith('/oauth/token') && ++refusals === 1) {
         // What is sent is counted from here.
         await request.beforeSend?.()
-        return { ...jsonResponse(429, { error: 'slow_down' }), headers: { 'retry-after': '1' } }
+        return { ...jsonResponse(429, { error: 'x' }), headers: { 'retry-after': '1' } }
       }
       const answer = await pass(request)
       if (!isTransaction(request) || ++transactions !== 2) return answer
@@ -357,6 +365,24 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  it('that the service has not used is said to be by the next command of the machine, if etcd was gone', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let transactions = 0
+    const cut = between(machine, async (request, pass) => {
+      if (isTransaction(request) && ++transactions > 1) throw lost()
+      return pass(request)
+    })
+    expect(await failure(refuses(cut, 429, 'slow_down'))).toMatchObject({
+      message: expect.stringContaining('is kept on this machine'),
+      hint: expect.stringMatching(/^run any command on this machine once etcd answers/),
+    })
+    expect((await fleet.value()).contents.journal).not.toBeNull()
+    expect(await use(machine)).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
   describe('of a machine that can keep nothing', () => {
     afterEach(() => void vi.unstubAllEnvs())
 
@@ -397,6 +423,36 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       })
       expect(machine.context.clock.monotonic()).toBeGreaterThan(45_000)
       expect(machine.context.clock.monotonic()).toBeLessThan(75_000)
+    })
+
+    it('is said to be unused although etcd is away for half a minute after the refusal', async () => {
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms < 30_000) throw lost()
+        return pass()
+      })
+      expect(await use(refuses(cut, 429, 'slow_down'))).toBe('slow_down')
+      expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 1 } })
+    })
+
+    it('is unused but not said to be if etcd stays away: the error says what is safe', async () => {
+      const { machine, cut } = await machineOf(async (at, _ms, pass) => {
+        if (at > 1) throw lost()
+        return pass()
+      })
+      expect(await failure(refuses(cut, 429, 'slow_down'))).toMatchObject({
+        message: expect.stringContaining('The service has not used the refresh token'),
+        hint: expect.stringMatching(/may be in etcd.*this is safe.*--retry-interrupted/),
+      })
+      expect(machine.context.clock.monotonic()).toBeGreaterThan(45_000)
+    })
+
+    it('is recorded as refused although etcd is away for half a minute', async () => {
+      const { fleet, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms < 30_000) throw lost()
+        return pass()
+      })
+      expect(await use(refuses(cut, 400, 'invalid_grant'))).toBe('session_over')
+      expect((await fleet.value()).contents.record.ended).toMatchObject({ cause: 'refused' })
     })
 
     it('is not sent, and a journal entry that arrives late is removed', async () => {
@@ -451,14 +507,18 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
 
   describe('that a sign-in stores when the first answer of etcd is lost', () => {
     /** Stores the session of a fleet in another profile, with the first transaction lost on the way there or back. */
-    async function signInOf(fleet: Fleet, first: (pass: () => ReturnType<Send>) => Promise<unknown>) {
+    async function signInOf(
+      fleet: Fleet,
+      first: (pass: () => ReturnType<Send>) => Promise<unknown>,
+      losses = 1,
+    ) {
       const { record, secret, token } = (await fleet.value()).contents
       const { context, settings } = await fleet.inProcess()
       const profile = { ...settings.profile, value: 'other' }
       const machine = { context, settings: { ...settings, profile } }
       let transactions = 0
       const cut = between(machine, async (request, pass) => {
-        if (!isTransaction(request) || ++transactions > 1) return pass(request)
+        if (!isTransaction(request) || ++transactions > losses) return pass(request)
         await first(() => pass(request))
         throw lost()
       })
@@ -470,6 +530,16 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         } as Parameters<typeof replaceShared>[2])
       return { machine, signIn }
     }
+
+    it('may be stored all the same if no try has an answer, and the error says so', async () => {
+      const fleet = await createFleet(cluster)
+      const { signIn } = await signInOf(fleet, () => Promise.reject(lost()), Number.POSITIVE_INFINITY)
+      await expect(signIn()).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringContaining('The session may be stored all the same, even later'),
+        hint: expect.stringMatching(/^check with mailclaim auth status .*before you sign in again/),
+      })
+    })
 
     it('does not come back when the transaction arrives after a logout', async () => {
       const fleet = await createFleet(cluster)
@@ -508,6 +578,20 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       })
       await expect(signIn()).rejects.toMatchObject({ code: 'session_busy', exit: 7 })
       expect(await use(machine)).toBe('not_signed_in')
+    })
+  })
+
+  it('may be removed by a logout whose transaction has no answer, which says so', async () => {
+    const fleet = await createFleet(cluster)
+    const machine = between(await fleet.inProcess(), async (request, pass) => {
+      if (isTransaction(request)) throw lost()
+      return pass(request)
+    })
+    await expect(forgetShared(machine.context, machine.settings)).rejects.toMatchObject({
+      code: 'store_unavailable',
+      exit: 7,
+      message: expect.stringContaining('The session may be removed all the same, even later'),
+      hint: expect.stringMatching(/^check with mailclaim auth status .*before you sign in again/),
     })
   })
 

@@ -24,6 +24,8 @@ export function createMemoryEtcd(cluster = '1'): (request: HttpRequest) => HttpR
     switch (url.pathname) {
       case '/v3/auth/authenticate':
         return answer({ token: 'token' })
+      case '/v3/maintenance/status':
+        return answer({ version: '3.5.0' })
       case '/v3/kv/range':
         return answer(range(request().key))
       case '/v3/kv/txn': {

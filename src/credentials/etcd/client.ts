@@ -50,6 +50,8 @@ export interface MemberStatus {
   /** Undefined if it doesn't answer. */
   readonly version: string | undefined
   readonly isLeader: boolean
+  /** Whether it belongs to another cluster than most of the members that answer. */
+  readonly isElsewhere: boolean
   /** Why it doesn't answer, or what it says is wrong with the cluster: alarms, for example. */
   readonly problem: string | undefined
 }
@@ -92,10 +94,17 @@ export class EtcdClient {
     this.#current = Math.floor(context.random.fraction() * access.members.length) % access.members.length
   }
 
-  /** @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4. */
+  /**
+   * Reads a key. That nothing is there is believed only if every member that answers belongs to the same cluster: if one of
+   * the addresses is wrong, the value may be in the other cluster.
+   *
+   * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
+   */
   async read(key: string): Promise<EtcdAnswer> {
     const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange)
-    return { ...headerOf(answer), found: firstOf(answer) }
+    const found = firstOf(answer)
+    if (found === undefined) await this.#requireOneCluster()
+    return { ...headerOf(answer), found }
   }
 
   /**
@@ -131,29 +140,76 @@ export class EtcdClient {
 
   /** Asks every member about itself. */
   async status(): Promise<MemberStatus[]> {
-    return Promise.all(
-      this.#access.members.map(async (member) => {
-        const url = member.origin
-        try {
-          const { status, body } = await this.#post(
-            member,
-            '/v3/maintenance/status',
-            {},
-            FIRST_TRY_MS,
-            this.#token,
-          )
-          if (status !== 200)
-            return { url, version: undefined, isLeader: false, problem: messageOf(body, status) }
-          const { leader, version, errors } = body
-          const isLeader = leader !== undefined && leader === objectOf(body['header'])['member_id']
-          const said = Array.isArray(errors) ? excerpt(errors.join('; '), 200).trim() : ''
-          return { url, version: String(version), isLeader, problem: said || undefined }
-        } catch (error) {
-          if (!(error instanceof TransportError)) throw error
-          return { url, version: undefined, isLeader: false, problem: ofMember(error) }
-        }
-      }),
+    const { members } = this.#access
+    const answers = await Promise.all(members.map((member) => this.#statusOf(member)))
+    const elsewhere = this.#elsewhere()
+    return answers.map((answer, at) =>
+      elsewhere.includes(members[at] as URL)
+        ? { ...answer, isElsewhere: true, problem: 'it belongs to another cluster' }
+        : answer,
     )
+  }
+
+  async #statusOf(member: URL): Promise<MemberStatus> {
+    const silent = { url: member.origin, version: undefined, isLeader: false, isElsewhere: false }
+    try {
+      const { status, body } = await this.#post(
+        member,
+        '/v3/maintenance/status',
+        {},
+        FIRST_TRY_MS,
+        this.#token,
+      )
+      if (status !== 200) {
+        // Another cluster doesn't take the token of this one.
+        await this.#probe(member).catch(ignoreRefusal)
+        return { ...silent, problem: messageOf(body, status) }
+      }
+      const { leader, version, errors } = body
+      const isLeader = leader !== undefined && leader === objectOf(body['header'])['member_id']
+      const said = Array.isArray(errors) ? excerpt(errors.join('; '), 200).trim() : ''
+      return { ...silent, version: String(version), isLeader, problem: said || undefined }
+    } catch (error) {
+      if (!(error instanceof TransportError)) throw error
+      return { ...silent, problem: ofMember(error) }
+    }
+  }
+
+  /** Asks the members that have not answered yet which cluster they belong to. One that stays silent is ignored. */
+  async #requireOneCluster(): Promise<void> {
+    const unknown = this.#access.members.filter((member) => !this.#clusters.has(member))
+    await Promise.all(unknown.map((member) => this.#probe(member)))
+    this.#context.interrupts.signal.throwIfAborted()
+    const elsewhere = this.#elsewhere()
+    if (elsewhere.length > 0) throw otherCluster(elsewhere.map(({ origin }) => origin))
+  }
+
+  /**
+   * Learns the cluster of a member. A login needs no token, which only the cluster that gave it takes.
+   *
+   * @throws CliError `store_refused`, exit 4: a member of the same cluster would take the same user.
+   */
+  async #probe(member: URL): Promise<void> {
+    const { user } = this.#access
+    const path = user === undefined ? RANGE : LOGIN
+    const request = user ?? { key: encode('/'), serializable: true }
+    try {
+      const { status, body } = await this.#post(member, path, { ...request }, FIRST_TRY_MS, undefined)
+      if (status !== 200) this.#problemOf(member, path, status, body)
+    } catch (error) {
+      if (!(error instanceof TransportError)) throw error
+    }
+  }
+
+  /** The members that have answered and belong to another cluster than most of them, or than the first one. */
+  #elsewhere(): URL[] {
+    const clusterOf = (member: URL) => this.#clusters.get(member)
+    const known = this.#access.members.filter((member) => this.#clusters.has(member))
+    const sizeOf = (cluster: string | undefined) =>
+      known.filter((member) => clusterOf(member) === cluster).length
+    const largest = Math.max(...known.map((member) => sizeOf(clusterOf(member))))
+    const own = known.map(clusterOf).find((cluster) => sizeOf(cluster) === largest)
+    return known.filter((member) => clusterOf(member) !== own)
   }
 
   /**
@@ -175,7 +231,7 @@ export class EtcdClient {
     let isRepeated = false
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
-      if (left <= 0) throw unavailable(members, problem)
+      if (left <= 0) throw unavailable(members, problem, isRepeated)
       const member = members[this.#current % members.length] as URL
       try {
         const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
@@ -245,6 +301,10 @@ export class EtcdClient {
     if (status === 200 && hasHeader(body)) this.#clusters.set(member, headerOf(body).cluster)
     return { status, body }
   }
+}
+
+function ignoreRefusal(error: unknown): void {
+  if (!(error instanceof CliError)) throw error
 }
 
 const LOGIN = '/v3/auth/authenticate'
@@ -342,9 +402,12 @@ function isStaleToken(body: Json): boolean {
   return body['code'] === UNAUTHENTICATED || /revision (of|in) (auth store|header) is old/.test(said)
 }
 
-function unavailable(members: readonly URL[], problem: string): CliError {
+/** A request was sent to a member and had no answer: if it is a transaction, it may be applied, even later. */
+export class Unanswered extends CliError {}
+
+function unavailable(members: readonly URL[], problem: string, isSent: boolean): CliError {
   const names = members.map(({ host }) => host).join(', ')
-  return new CliError(
+  return new (isSent ? Unanswered : CliError)(
     'store_unavailable',
     Exit.unavailable,
     `etcd doesn't answer: no majority of its members can be reached through ${names} (${problem})`,
@@ -352,9 +415,10 @@ function unavailable(members: readonly URL[], problem: string): CliError {
   )
 }
 
-/** One of the addresses leads to the members of another cluster. */
-export function otherCluster(): CliError {
-  return new CliError('store_unavailable', Exit.unavailable, 'another cluster of etcd answered', {
+/** One of the addresses leads to the members of another cluster. @param at which ones, if that is known. */
+export function otherCluster(at: readonly string[] = []): CliError {
+  const message = `another cluster of etcd answered${at.length === 0 ? '' : ` at ${at.join(', ')}`}`
+  return new CliError('store_unavailable', Exit.unavailable, message, {
     hint: 'check --store-url: its members have to belong to one cluster',
   })
 }

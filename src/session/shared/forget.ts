@@ -2,7 +2,14 @@ import { CliError, Exit } from '../../errors.ts'
 import { removeDurable } from '../../storage/durable-file.ts'
 import { signedOutFormat } from '../../storage/file-formats.ts'
 import { pendingFiles } from './pending.ts'
-import { baseOf, type SharedContext, type SharedSettings, SharedVault, signedOutOf } from './vault.ts'
+import {
+  baseOf,
+  perhaps,
+  type SharedContext,
+  type SharedSettings,
+  SharedVault,
+  signedOutOf,
+} from './vault.ts'
 
 /**
  * Replaces the session in etcd by a note that every machine is signed out. It takes no key: what can't be decrypted can be
@@ -25,7 +32,10 @@ export async function forgetShared(context: SharedContext, settings: SharedSetti
     const isThere = found !== undefined && signedOutOf(found.text) === undefined
     wasThere ||= isThere
     // Either somebody else has changed it, or the answer to the first try was lost.
-    if (isThere && !(await client.replace(access.key, baseOf(answer), signedOut)).succeeded) continue
+    if (isThere) {
+      const replacing = client.replace(access.key, baseOf(answer), signedOut)
+      if (!(await replacing.catch(perhaps('removed', settings.profile.value))).succeeded) continue
+    }
     for (const path of pendingFiles(vault, cluster)) removeDurable(path)
     vault.forget(cluster)
     return wasThere

@@ -8,6 +8,8 @@ import {
   type Base,
   baseOf,
   isValue,
+  perhaps,
+  type Replaced,
   type SharedContext,
   type SharedSettings,
   type SharedValue,
@@ -39,8 +41,9 @@ export async function replaceShared(
   const vault = new SharedVault(context, settings)
   const next = contentsOf({ ...session, journal: undefined })
   let base: SharedValue | Base = await readReplaceable(vault)
+  const maybe = perhaps('stored', session.record.profile)
   for (;;) {
-    const replaced = await vault.replace(base, next, vault.newWriter())
+    const replaced: Replaced = await vault.replace(base, next, vault.newWriter()).catch(maybe)
     if (replaced.kind === 'done') break
     // The answer was lost, and other machines have used the session since.
     if (replaced.current?.contents.record.id === session.record.id) break

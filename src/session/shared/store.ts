@@ -8,7 +8,9 @@ import { sanitizeLine } from '../../terminal/sanitize.ts'
 import type { AccessToken } from '../access-token.ts'
 import { fingerprint } from '../journal.ts'
 import {
+  ENTRY_IS_KEPT,
   entryMayStay,
+  entryStays,
   nothingSent,
   notRecorded,
   removedForAll,
@@ -182,20 +184,19 @@ class SharedSession implements OpenSession {
 
   /** The outcome is known: whatever happens to etcd, or to this process, this machine keeps it until it is stored. */
   async #settle(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
-    const isRenewed = next.secret !== seen.secret
     // Before etcd is asked: this process may be killed meanwhile.
-    const path = isRenewed ? await this.#keep(seen, next) : undefined
-    const isOnlyHere = isRenewed && path === undefined
-    try {
-      const stored = await this.#store(seen, next, isOnlyHere ? this.#entered + PATIENCE_MS : 0)
-      if (stored instanceof CliError) return await this.#notStored(seen, next, stored, path)
-      if (path !== undefined) removeQuietly(path)
-      return stored
-    } catch (error) {
+    const isSettled = seen.journal !== undefined && next.journal === undefined
+    const path = isSettled ? await this.#keep(seen, next) : undefined
+    const isOnlyHere = isSettled && path === undefined
+    const until = isOnlyHere ? this.#entered + PATIENCE_MS : 0
+    const stored = await this.#store(seen, next, until).catch((error: unknown) => {
       // The session is somebody else's by now.
       if (path !== undefined && error instanceof CliError) removeQuietly(path)
       throw error
-    }
+    })
+    if (stored instanceof CliError) return this.#notStored(seen, next, stored, path)
+    if (path !== undefined) removeQuietly(path)
+    return stored
   }
 
   /**
@@ -267,12 +268,10 @@ class SharedSession implements OpenSession {
     }
     // Only an access token: that the outcome isn't known stays as it is.
     if (next.journal !== undefined) return { value, loss: error }
-    const kept = keptAt(await this.#keep(seen, next))
     if (record.ended !== null) return { value, loss: notRecorded(sessionOver(record), error) }
-    throw new CliError(error.code, error.exit, `that could not be stored: ${error.message}; ${kept}`, {
-      hint: error.hint,
-      cause: error,
-    })
+    const message = `that could not be stored: ${error.message}; ${keptAt(path)}`
+    const hint = path === undefined ? entryStays(record.profile) : ENTRY_IS_KEPT
+    throw new CliError(error.code, error.exit, message, { hint, cause: error })
   }
 }
 

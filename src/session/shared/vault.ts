@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { type EtcdAnswer, type EtcdBase, EtcdClient, encode } from '../../credentials/etcd/client.ts'
+import {
+  type EtcdAnswer,
+  type EtcdBase,
+  EtcdClient,
+  encode,
+  Unanswered,
+} from '../../credentials/etcd/client.ts'
 import { inEtcd, type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { loginCommand } from '../../settings/login-command.ts'
@@ -10,6 +16,7 @@ import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
 import { sharedMemoryFormat, sharedSessionFormat, signedOutFormat } from '../../storage/file-formats.ts'
 import { readJson } from '../../storage/json-file.ts'
 import type { Contents } from '../../storage/schema.ts'
+import { withProfile } from '../messages.ts'
 import { ensureProfileDirectory, type SessionPaths, sessionPaths } from '../paths.ts'
 import { type SharedAccess, sealingKeys, sharedAccess } from './access.ts'
 
@@ -226,4 +233,14 @@ export function signedOutOf(text: string): SignedOut | undefined {
 /** Whether there is a value. */
 export function isValue(found: SharedValue | Base): found is SharedValue {
   return 'contents' in found
+}
+
+/** Says, if the answer to a transaction that stores or removes a session was lost, that it may be applied all the same. */
+export function perhaps(outcome: 'stored' | 'removed', profile: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof Unanswered)) throw error
+    const message = `${error.message}. The session may be ${outcome} all the same, even later`
+    const hint = `check with ${withProfile('mailclaim auth status', profile)} before you sign in again; mailclaim doctor shows which members answer`
+    throw new CliError(error.code, error.exit, message, { hint, cause: error })
+  }
 }
