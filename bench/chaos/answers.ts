@@ -56,7 +56,8 @@ export function statusCases(): AnswerCase[] {
           .map(([kind, body]): AnswerCase => {
             const refusal =
               (retryAfter && (status === 429 || (status === 503 && kind !== 'HTML'))) ||
-              (kind === 'OAuth error' && status >= 400 && status <= 499)
+              // Servers and proxies use these three for connection problems, when the request may have been processed.
+              (kind === 'OAuth error' && status >= 400 && status <= 499 && ![408, 421, 425].includes(status))
             return {
               group: String(status),
               name: `${status}, ${kind}${retryAfter ? ', Retry-After' : ''}`,

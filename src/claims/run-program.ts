@@ -36,7 +36,19 @@ export async function runProgram(
 ): Promise<ProgramEnd> {
   signal?.throwIfAborted()
   const hasGroup = platform !== 'win32'
-  let child: ChildProcess
+  let child: ChildProcess | undefined
+  const kill = (name: NodeJS.Signals) => {
+    if (child?.pid === undefined) return
+    try {
+      if (hasGroup) process.kill(-child.pid, name)
+      else child.kill(name)
+    } catch {
+      // It has ended.
+    }
+  }
+  const killNow = () => kill('SIGKILL')
+  // Before it starts: a signal in between would leave it running.
+  if (hasGroup) killOnQuit(killNow)
   try {
     child = spawn(file, args, {
       env: { ...environment, ...variables },
@@ -46,19 +58,12 @@ export async function runProgram(
     })
     if (child.pid === undefined) await once(child, 'spawn')
   } catch (error) {
+    forgetOnQuit(killNow)
     const firstLine = await firstLineOf(file)
     return { kind: 'not_started', error: error as NodeJS.ErrnoException, ...(firstLine && { firstLine }) }
   }
   // Nothing else than a failed start can come.
   child.on('error', () => {})
-  const kill = (name: NodeJS.Signals) => {
-    try {
-      if (hasGroup) process.kill(-(child.pid ?? 0), name)
-      else child.kill(name)
-    } catch {
-      // It has ended.
-    }
-  }
   const timers: NodeJS.Timeout[] = []
   let timedOut = false
   const end = (name: NodeJS.Signals, killAfterMs: number) => {
@@ -70,8 +75,6 @@ export async function runProgram(
     end(reason instanceof CliError && reason.exit === Exit.terminated ? 'SIGTERM' : 'SIGINT', INTERRUPTION_MS)
   }
   signal?.addEventListener('abort', interrupt, { once: true })
-  const killNow = () => kill('SIGKILL')
-  if (hasGroup) killOnQuit(killNow)
   timers.push(
     setTimeout(() => {
       timedOut = true
