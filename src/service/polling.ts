@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts'
+import { type Context, TransportError } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import type { RequestOptions } from './client.ts'
@@ -30,6 +30,8 @@ const MAX_SILENCE_MS = 15 * 60_000
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 /** The last poll, which is when the time is up, may still take this long. */
 const LAST_POLL_MS = 2000
+/** The first value is asked for this often, as any other request. */
+const FIRST_POLLS = 4
 /** Timers may fire that much early. */
 const EARLY_MS = 1
 
@@ -57,7 +59,7 @@ export function pollTimes({ interval, timeout }: PollFlags): PollTimes {
  * Polls until the caller leaves the loop or the time is up. Delays grow and have jitter, so that many clients spread
  * out, and `Retry-After` is honored up to five minutes.
  *
- * @param fetch gets the value once, with these options: the time that is left limits the request. After a first value, a `CliError` with exit 7 is retried; any other error is thrown.
+ * @param fetch gets the value once, with these options: the time that is left limits the request. A `CliError` with exit 7 is retried; before a first value three times, if the service answered or broke the connection. Any other error is thrown.
  * @throws CliError `timeout`, exit 8, if the time is up before a first value; of the last poll after 15 minutes without a response; the reason of the interrupt signal.
  */
 export async function* poll<T>(
@@ -83,14 +85,18 @@ export async function* poll<T>(
       const isTemporary = error instanceof CliError && error.exit === Exit.unavailable
       if (!isTemporary) throw error
       const isUp = timeLeft() <= EARLY_MS
-      if (lastResponse === undefined) throw isUp ? unanswered(error, timeoutMs) : error
-      if (clock.monotonic() - lastResponse > MAX_SILENCE_MS) throw error
+      if (lastResponse === undefined) {
+        if (isUp) throw unanswered(error, timeoutMs)
+        if (polls >= FIRST_POLLS || !mayPass(error)) throw error
+      } else if (clock.monotonic() - lastResponse > MAX_SILENCE_MS) throw error
       retryAfterMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
       failure = error
-      if (!isUp) yield { kind: 'failure', error, retryInMs: Math.max(delay, retryAfterMs) }
+      // Without a first value there is nothing to report on yet.
+      if (!isUp && lastResponse !== undefined)
+        yield { kind: 'failure', error, retryInMs: Math.max(delay, retryAfterMs) }
     }
     const left = timeLeft()
-    if (left <= EARLY_MS) {
+    if (left <= EARLY_MS && lastResponse !== undefined) {
       yield { kind: 'timeout', ...(failure && { error: failure }) }
       return
     }
@@ -172,4 +178,10 @@ export async function drain<Event, Result>(
     if (step.done) return step.value
     await show(step.value)
   }
+}
+
+/** Whether an error before the first value may be over soon: not if nothing can be reached, or for a long time. */
+function mayPass({ status, retryAfterMs = 0, cause }: CliError): boolean {
+  if (retryAfterMs > MAX_RETRY_AFTER_MS) return false
+  return status !== undefined || (cause instanceof TransportError && cause.kind === 'reset')
 }

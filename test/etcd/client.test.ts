@@ -29,7 +29,9 @@ describe('an answer with status 200', () => {
   it.each(['', '<html>Welcome</html>', '{}', '[]', '{"header":{}}', JSON.stringify({ header, count: '1' })])(
     'that is not from etcd does not say that the key is gone: %s',
     async (body) => {
-      await expect(clientOf(body).read('/a')).rejects.toMatchObject({ code: 'store_unavailable' })
+      await expect(clientOf(body).read('/a', () => false)).rejects.toMatchObject({
+        code: 'store_unavailable',
+      })
       await expect(clientOf(body).replace('/a', base, 'x')).rejects.toMatchObject({
         code: 'store_unavailable',
       })
@@ -48,7 +50,10 @@ describe('an answer with status 200', () => {
   })
 
   it('of etcd is used after one that is not', async () => {
-    expect(await clientOf('<html>', EMPTY).read('/a')).toMatchObject({ revision: '7', found: undefined })
+    expect(await clientOf('<html>', EMPTY).read('/a', () => false)).toMatchObject({
+      revision: '7',
+      found: undefined,
+    })
   })
 })
 
@@ -67,7 +72,7 @@ describe('a member that', () => {
       if (++asked === 1) return jsonResponse(200, { header })
       return jsonResponse(429, { error: message, message, code: 8 })
     })
-    await client.read('/a')
+    await client.read('/a', () => false)
     await expect(client.replace('/a', base, 'x')).rejects.toMatchObject({
       code: 'store_unavailable',
       exit: 7,
@@ -81,7 +86,7 @@ describe('a member that', () => {
     const client = told(async () => {
       throw new TransportError('tls', 'no', 'the certificate of the service has expired')
     })
-    await expect(client.read('/a')).rejects.toMatchObject({
+    await expect(client.read('/a', () => false)).rejects.toMatchObject({
       message: expect.stringContaining('(a.example: the certificate of the member has expired)'),
     })
     expect(await client.status()).toMatchObject([{ problem: 'the certificate of the member has expired' }])
@@ -112,7 +117,7 @@ describe('two clusters behind the addresses', () => {
       y: clientOfHosts((request) => members.y(request), ['y']),
     }
     for (const name of ['x', 'y'] as const) {
-      const { cluster } = await own[name].read('/a')
+      const { cluster } = await own[name].read('/a', () => false)
       if (isWritten) await own[name].replace('/a', { cluster, revision: '0', base64: undefined }, name)
     }
     return { members, clientOfHosts, own }
@@ -136,14 +141,14 @@ describe('two clusters behind the addresses', () => {
         if (request.url.pathname === '/v3/kv/txn') throw new TransportError('reset', 'maybe', 'closed')
         return members.x(request)
       })
-      const read = await client.read('/a')
+      const read = await client.read('/a', () => false)
       isRead = true
       expect(read.cluster).toBe('11')
       await expect(client.replace('/a', baseOf(read), 'new')).rejects.toMatchObject({
         code: 'store_unavailable',
         message: expect.stringContaining('another cluster of etcd answered'),
       })
-      expect((await own.y.read('/a')).found?.text).toBe(isWritten ? 'y' : undefined)
+      expect((await own.y.read('/a', () => false)).found?.text).toBe(isWritten ? 'y' : undefined)
     },
   )
 
@@ -152,10 +157,12 @@ describe('two clusters behind the addresses', () => {
     const client = clientOfHosts((request) =>
       request.url.pathname === '/v3/kv/txn' ? members.y(request) : members.x(request),
     )
-    await expect(client.replace('/a', baseOf(await client.read('/a')), 'new')).rejects.toMatchObject({
+    await expect(
+      client.replace('/a', baseOf(await client.read('/a', () => false)), 'new'),
+    ).rejects.toMatchObject({
       code: 'store_unavailable',
     })
-    expect((await own.y.read('/a')).found?.text).toBe('y')
+    expect((await own.y.read('/a', () => false)).found?.text).toBe('y')
   })
 
   it.each(['x', 'y'])(
@@ -166,7 +173,7 @@ describe('two clusters behind the addresses', () => {
         (request) => members[request.url.host as 'x' | 'y'](request),
         own === 'x' ? ['x', 'y'] : ['y', 'x'],
       )
-      await expect(client.read('/a')).rejects.toMatchObject({
+      await expect(client.read('/a', () => false)).rejects.toMatchObject({
         code: 'store_unavailable',
         exit: 7,
         message: `another cluster of etcd answered at https://${own === 'x' ? 'y' : 'x'}`,
@@ -194,7 +201,7 @@ describe('two clusters behind the addresses', () => {
       user,
     )
     const elsewhere = { message: 'another cluster of etcd answered at https://y' }
-    await expect(client.read('/a')).rejects.toMatchObject(elsewhere)
+    await expect(client.read('/a', () => false)).rejects.toMatchObject(elsewhere)
     expect(await client.status()).toMatchObject([
       { isElsewhere: false },
       { isElsewhere: true, problem: 'it belongs to another cluster' },
@@ -207,7 +214,7 @@ describe('two clusters behind the addresses', () => {
       (request) => members[request.url.host === 'x' ? 'x' : 'y'](request),
       ['x', 'y', 'z'],
     )
-    await expect(client.read('/a')).rejects.toMatchObject({
+    await expect(client.read('/a', () => false)).rejects.toMatchObject({
       message: expect.stringMatching(/ at https:\/\/x$/),
     })
   })
@@ -218,7 +225,7 @@ describe('two clusters behind the addresses', () => {
       if (request.url.host !== 'x') throw new TransportError('connect', 'no', 'refused')
       return members.x(request)
     })
-    expect((await client.read('/a')).found).toBeUndefined()
+    expect((await client.read('/a', () => false)).found).toBeUndefined()
   })
 
   it('costs no request as long as the member that was read answers', async () => {
@@ -228,7 +235,7 @@ describe('two clusters behind the addresses', () => {
       asked.push(`${request.url.host}${request.url.pathname}`)
       return members.x(request)
     })
-    expect(await client.replace('/a', baseOf(await client.read('/a')), 'new')).toMatchObject({
+    expect(await client.replace('/a', baseOf(await client.read('/a', () => false)), 'new')).toMatchObject({
       succeeded: true,
     })
     expect(asked).toEqual(['x/v3/kv/range', 'x/v3/kv/txn'])

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { DnsTransportError } from '../../src/context.ts'
+import { signedOutFormat } from '../../src/storage/file-formats.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
@@ -8,8 +9,11 @@ const silent = async (): Promise<never> => {
   throw new DnsTransportError('timeout', 'no answer')
 }
 
-/** A machine of a fleet that has two clusters behind its list of members. Nobody has signed in to either. */
-function machine() {
+/** What a logout leaves. */
+const NOTE = Buffer.from(signedOutFormat.text({ signedOut: 'id', host: 'ci', at: 0 })).toString('base64')
+
+/** A machine of a fleet that has two clusters behind its list of members. Nobody is signed in to either. */
+function machine(isSignedOut = false) {
   const clusters = { a: createMemoryEtcd('11'), b: createMemoryEtcd('22') }
   const written: string[] = []
   return {
@@ -27,6 +31,11 @@ function machine() {
       respond: (request) => {
         const { hostname, pathname } = request.url
         if (pathname === '/v3/kv/txn') written.push(hostname)
+        if (isSignedOut && pathname === '/v3/kv/range')
+          return jsonResponse(200, {
+            header: { cluster_id: hostname.startsWith('a.') ? '11' : '22', revision: '5' },
+            kvs: [{ value: NOTE, mod_revision: '5', version: '1' }],
+          })
         const answer = clusters[hostname.startsWith('a.') ? 'a' : 'b'](request)
         return answer ?? jsonResponse(401, {})
       },
@@ -35,16 +44,21 @@ function machine() {
 }
 
 describe('two clusters behind one list of members', () => {
-  it.each([
-    ['auth', 'token'],
-    ['logout', '--yes'],
-    ['login', '--no-browser', '--client-id', 'cli'],
-  ])('are reported in place of an absent session: %s %s', async (...words) => {
-    const { context, written } = machine()
-    expect(await run(words, context)).toBe(7)
-    expect(context.stderr.text).toContain('another cluster of etcd answered at https://b.example:2379')
-    expect(context.stderr.text).toContain('check --store-url')
-    expect(written).toEqual([])
+  describe.each([
+    ['that is absent', false],
+    ['that was signed out', true],
+  ])('are reported in place of a session %s', (_what, isSignedOut) => {
+    it.each([
+      ['auth', 'token'],
+      ['logout', '--yes'],
+      ['login', '--no-browser', '--client-id', 'cli'],
+    ])('by %s %s', async (...words) => {
+      const { context, written } = machine(isSignedOut)
+      expect(await run(words, context)).toBe(7)
+      expect(context.stderr.text).toContain('another cluster of etcd answered at https://b.example:2379')
+      expect(context.stderr.text).toContain('check --store-url')
+      expect(written).toEqual([])
+    })
   })
 
   it('are named by auth status', async () => {

@@ -72,6 +72,20 @@ describe('polling', () => {
     await expect(take([down()], undefined)).rejects.toMatchObject({ code: 'network' })
   })
 
+  it.each([1, 2, 3])(
+    'the first value is asked for again after %d failures of the service',
+    async (failures) => {
+      const failure = new CliError('failed', Exit.unavailable, 'failed', { status: 503 })
+      const { seen } = await take([...Array<CliError>(failures).fill(failure), 'on', 'end'], undefined)
+      expect(seen).toEqual(['on', 'end'])
+    },
+  )
+
+  it('polling fails if the service fails four times before the first value', async () => {
+    const failure = new CliError('failed', Exit.unavailable, 'failed', { status: 503 })
+    await expect(take(Array(4).fill(failure), undefined)).rejects.toBe(failure)
+  })
+
   it('polling fails on an error that waiting cannot fix', async () => {
     await expect(take(['on', new CliError('gone', Exit.notFound, 'gone')], undefined)).rejects.toMatchObject({
       exit: 5,

@@ -98,12 +98,13 @@ export class EtcdClient {
    * Reads a key. That nothing is there is believed only if every member that answers belongs to the same cluster: if one of
    * the addresses is wrong, the value may be in the other cluster.
    *
+   * @param isNothing whether a value says that nothing is there
    * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
    */
-  async read(key: string): Promise<EtcdAnswer> {
+  async read(key: string, isNothing: (text: string) => boolean): Promise<EtcdAnswer> {
     const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange)
     const found = firstOf(answer)
-    if (found === undefined) await this.#requireOneCluster()
+    if (found === undefined || isNothing(found.text)) await this.#requireOneCluster()
     return { ...headerOf(answer), found }
   }
 

@@ -4,11 +4,11 @@ import { signedOutFormat } from '../../storage/file-formats.ts'
 import { pendingFiles } from './pending.ts'
 import {
   baseOf,
+  isSignedOut,
   perhaps,
   type SharedContext,
   type SharedSettings,
   SharedVault,
-  signedOutOf,
 } from './vault.ts'
 
 /**
@@ -27,9 +27,9 @@ export async function forgetShared(context: SharedContext, settings: SharedSetti
     at: context.clock.now(),
   })
   for (let wasThere = false; ; ) {
-    const answer = await client.read(access.key)
+    const answer = await client.read(access.key, isSignedOut)
     const { found, cluster } = answer
-    const isThere = found !== undefined && signedOutOf(found.text) === undefined
+    const isThere = found !== undefined && !isSignedOut(found.text)
     wasThere ||= isThere
     // Either somebody else has changed it, or the answer to the first try was lost.
     if (isThere) {

@@ -7,6 +7,7 @@ import { contentsOf } from './store.ts'
 import {
   type Base,
   baseOf,
+  isSignedOut,
   isValue,
   perhaps,
   type Replaced,
@@ -63,7 +64,7 @@ async function readReplaceable(vault: SharedVault): Promise<Base> {
     const isReplaceable =
       error instanceof CliError && ['store_value_unusable', 'store_restored'].includes(error.code)
     if (!isReplaceable) throw error
-    return baseOf(await vault.client.read(vault.access.key))
+    return baseOf(await vault.client.read(vault.access.key, isSignedOut))
   }
 }
 

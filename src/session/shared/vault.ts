@@ -92,11 +92,11 @@ export class SharedVault {
    */
   async read(): Promise<SharedValue | NoValue> {
     const { keys } = this
-    let answer = await this.client.read(this.access.key)
+    let answer = await this.client.read(this.access.key, isSignedOut)
     const known = await this.#remembered(answer.cluster)
     const isEarlier = () => known !== undefined && BigInt(answer.revision) < BigInt(known.revision)
     // Another process of this machine may have seen a newer one since etcd answered.
-    if (isEarlier()) answer = await this.client.read(this.access.key)
+    if (isEarlier()) answer = await this.client.read(this.access.key, isSignedOut)
     const older = 'it is older than the one that this machine has seen last'
     if (isEarlier()) throw this.#restored(older)
     const value = await this.#open(answer, keys)
@@ -156,7 +156,7 @@ export class SharedVault {
   /** @returns undefined if nobody is signed in. */
   async #open(answer: EtcdAnswer, keys: SealingKeys): Promise<SharedValue | undefined> {
     const { found } = answer
-    if (found === undefined || signedOutOf(found.text) !== undefined) return undefined
+    if (found === undefined || isSignedOut(found.text)) return undefined
     const { key } = this.access
     const text = await unseal(found.text, key, keys)
     let contents: SharedContents
@@ -222,12 +222,17 @@ export function baseOf({ found, cluster }: EtcdAnswer): Base {
 }
 
 /** What a logout has put there; undefined if it is anything else. */
-export function signedOutOf(text: string): SignedOut | undefined {
+function signedOutOf(text: string): SignedOut | undefined {
   try {
     return signedOutFormat.parse(JSON.parse(text))
   } catch {
     return undefined
   }
+}
+
+/** Whether a logout has put there what is there. */
+export function isSignedOut(text: string): boolean {
+  return signedOutOf(text) !== undefined
 }
 
 /** Whether there is a value. */
