@@ -121,7 +121,7 @@ async function startUp(node, bare, service) {
   await over('`imports list --limit 100 --json` over undici alone', json, page, 1.15)
   await over('the same over a bare start', json, empty, later(node.version, 3.6, 2.6))
   if (!existsSync('/usr/bin/script')) return
-  const shown = onTerminal(at([...list, '--format', 'table']))
+  const shown = onTerminal(at([...list, '--format', 'table', '--no-pager']))
   const plain = onTerminal(json, join(directory, 'list.json'))
   await over('the same as a table on a terminal over JSON', shown, plain, 1.3)
 }
