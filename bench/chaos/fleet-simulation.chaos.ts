@@ -3,6 +3,7 @@ import type { Clock, Context, HttpRequest, HttpResponse } from '../../src/contex
 import { CliError } from '../../src/errors.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { replaceShared } from '../../src/session/shared/replace.ts'
+import { SharedVault } from '../../src/session/shared/vault.ts'
 import { createMemoryEtcd } from '../../test/etcd/memory-etcd.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../../test/fake-context.ts'
 import { seeded } from '../../test/session/processes.ts'
@@ -181,7 +182,7 @@ it(`${MACHINES} machines share one sign-in for a virtual day`, async () => {
   const token = { session: record.id, generation: 1, issuer: record.issuer, clientId: 'client' }
   const first = { ...token, value: 'access-1', scope: null, narrowed: false, expiresInSeconds: 900, received }
   const secret = { generation: 1, issuedAt: began, value: current }
-  await time.run(replaceShared(context, settings, { record, secret, token: first }))
+  await time.run(replaceShared(new SharedVault(context, settings), { record, secret, token: first }))
   for (const path of Object.keys(asked)) asked[path] = 0
 
   const took: number[] = []

@@ -4,7 +4,8 @@ import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect-uri.ts'
 import { scopeDifference } from '../oauth/scopes.ts'
 import { exchangeCode } from '../oauth/token-endpoint.ts'
-import { replaceSession } from '../session/replace.ts'
+import { type NewSession, replaceSession } from '../session/replace.ts'
+import type { SharedVault } from '../session/shared/vault.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
 import {
   isProgramFormat,
@@ -54,8 +55,11 @@ export async function signInWithBrowser(
   // What could fail after the browser's part is tried before it.
   requireBaseUrl(settings)
   requireClientId(settings)
-  const store = await usableStore(chosenStore, 'refresh_token', context, settings)
-  const again = loginOptions(store, issuer, settings)
+  const store =
+    chosenStore === 'etcd'
+      ? await proveVault(context, settings)
+      : await usableStore(chosenStore, 'refresh_token', context, settings)
+  const again = loginOptions(typeof store === 'string' ? store : 'etcd', issuer, settings)
 
   return login(
     {
@@ -77,12 +81,17 @@ export async function signInWithBrowser(
   )
 }
 
+async function proveVault(context: Context, settings: Settings): Promise<SharedVault> {
+  const { proveShared } = await import('../session/shared/replace.ts')
+  return proveShared(context, settings)
+}
+
 /** Exchanges the code and stores the tokens; this replaces the old session. */
 async function storeSession(
   code: ReceivedCode,
   scopes: readonly string[],
   resource: string | undefined,
-  store: StoreKind,
+  store: NewSession['store'],
   again: string,
   context: Context,
   settings: Settings,

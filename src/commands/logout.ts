@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { limitKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type Forgotten, forgetSession } from '../session/forget.ts'
+import { maybeElsewhere } from '../session/messages.ts'
 import { profilesWithSecrets } from '../session/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { isShared } from '../settings/shared-store.ts'
@@ -72,15 +73,20 @@ the service stays active until it is revoked there.`,
 /** The session in etcd is that of every machine, so somebody has to say that all of them are meant. */
 async function signFleetOut(isConfirmed: boolean, context: Context, settings: Settings): Promise<boolean> {
   const { forgetShared, needsConsent } = await import('../session/shared/forget.ts')
+  const { SharedVault } = await import('../session/shared/vault.ts')
   const profile = settings.profile.value
   if (!isConfirmed) {
     if (!settings.interactive) throw needsConsent(profile)
     const message = `Sign out every machine that uses the session of profile ${profile} in etcd?`
     if (!(await context.prompts.confirm({ message, default: false }))) throw needsConsent(profile)
   }
-  const wasThere = await forgetShared(context, settings)
-  const done = wasThere ? 'was removed from etcd, for every machine' : 'was not in etcd'
+  const vault = new SharedVault(context, settings)
+  const wasThere = await forgetShared(context, vault)
+  const { silent } = vault.client
+  const removed = silent.length === 0 ? 'was removed from etcd, for every machine' : 'was removed from etcd'
+  const done = wasThere ? removed : 'was not in etcd'
   await note(`The session of profile ${profile} ${done}.`, context, settings)
+  if (silent.length > 0) await warn(maybeElsewhere(silent), context, settings)
   return wasThere
 }
 

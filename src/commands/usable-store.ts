@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import { proveStore } from '../session/prove-store.ts'
 import { loginCommand } from '../settings/login-command.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { StoreKind } from '../settings/table.ts'
+import type { LocalStoreKind } from '../settings/table.ts'
 import { note } from '../terminal/notices.ts'
 
 /** The errors of a store that say that this machine has no keychain, however long one waits. */
@@ -15,7 +15,7 @@ const NO_KEYCHAIN: readonly string[] = ['keychain_no_module', 'keychain_no_bus',
  *
  * @throws CliError as `proveStore` does.
  */
-export async function usableStore<S extends StoreKind>(
+export async function usableStore<S extends LocalStoreKind>(
   store: S,
   secret: 'refresh_token' | 'api_key',
   context: Context,

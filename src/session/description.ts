@@ -60,6 +60,8 @@ export interface SharedDescription {
   readonly writtenAt: number | undefined
   /** Files with a session that etcd hasn't taken yet. */
   readonly pending: readonly string[]
+  /** Such files for another cluster, which this one never takes. */
+  readonly pendingElsewhere: readonly string[]
 }
 
 /** What is known about an access token, without the secret. */

@@ -139,6 +139,24 @@ export function perhapsReplaced({ profile, store }: SignedIn): CliError {
   )
 }
 
+/** A logout of a fleet has found another session than the one that it was to remove. */
+export function perhapsSignedInAgain(profile: string): CliError {
+  return new CliError(
+    'session_busy',
+    Exit.unavailable,
+    `the session of profile ${profile} may have been removed, but somebody may have signed in again before that was confirmed. What is in etcd now was left as it is`,
+    {
+      hint: `see ${withProfile('mailclaim auth status', profile)}; to sign every machine out of that session too, run ${withProfile('mailclaim logout', profile)}`,
+    },
+  )
+}
+
+/** One address of etcd may be wrong, and nobody knows. @param silent the members that didn't answer, at least one */
+export function maybeElsewhere(silent: readonly URL[]): string {
+  const names = silent.map(({ host }) => host).join(', ')
+  return `no answer from ${names}: if that is another cluster of etcd, a session there was left as it is. Once it answers, mailclaim doctor shows whether it is`
+}
+
 /** Somebody has signed the whole fleet out. @param by `unknown`: a session that this machine has used is gone. */
 export function removedForAll(
   profile: string,

@@ -6,7 +6,7 @@ import { CliError } from '../errors.ts'
 import type { Tokens } from '../oauth/token-endpoint.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { LocalStoreKind, StoreKind } from '../settings/table.ts'
+import type { LocalStoreKind } from '../settings/table.ts'
 import { removeStaleTemporaries } from '../storage/durable-file.ts'
 import { withLock, withLockIfAny } from '../storage/lock.ts'
 import { moment } from '../storage/moment.ts'
@@ -26,6 +26,7 @@ import {
   writeRecord,
 } from './record.ts'
 import { secretStorage } from './secret-storage.ts'
+import type { SharedVault } from './shared/vault.ts'
 import { noteSuperseded, readSuperseded, removeSuperseded } from './superseded.ts'
 
 type SessionSettings = Pick<Settings, 'profile' | 'chosen' | 'httpTimeoutMs' | 'quiet' | 'colorOption'>
@@ -37,7 +38,8 @@ export interface NewSession {
   readonly scope: string | undefined
   readonly resource: string | undefined
   readonly tokens: Tokens
-  readonly store: StoreKind
+  /** A store of this machine, or the place in etcd that `proveShared` has found. */
+  readonly store: LocalStoreKind | SharedVault
 }
 
 /**
@@ -76,10 +78,10 @@ export async function replaceSession(
     received: moment(context.clock),
   }
   const secret: Secret = { generation: 1, issuedAt: now, value: tokens.refreshToken }
-  if (store === 'etcd') {
+  if (typeof store !== 'string') {
     const { replaceShared } = await import('./shared/replace.ts')
-    const shared = { ...signIn, store }
-    await replaceShared(context, settings, { record: shared, secret, token })
+    const shared = { ...signIn, store: 'etcd' } as const
+    await replaceShared(store, { record: shared, secret, token })
     // What was signed in on this machine alone is no longer used.
     const { kept } = await forgetSession(context, settings, signIn.profile)
     return { record: shared, kept: [...kept] }

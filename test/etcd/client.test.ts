@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
-import { EtcdClient } from '../../src/credentials/etcd/client.ts'
+import { EtcdClient, Unanswered } from '../../src/credentials/etcd/client.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
@@ -90,6 +90,24 @@ describe('a member that', () => {
       message: expect.stringContaining('(a.example: the certificate of the member has expired)'),
     })
     expect(await client.status()).toMatchObject([{ problem: 'the certificate of the member has expired' }])
+  })
+})
+
+describe('a write', () => {
+  it('that was sent without an answer may be applied, whatever the next answer is', async () => {
+    const { clock, random, interrupts } = createFakeContext()
+    const answers = [
+      () => jsonResponse(200, { header }),
+      () => {
+        throw new TransportError('reset', 'maybe', 'closed')
+      },
+      () => jsonResponse(429, { message: 'etcdserver: mvcc: database space exceeded', code: 8 }),
+    ]
+    const http = { send: async () => answers.shift()?.() } as unknown as Context['http']
+    const access = { members: [new URL('https://a.example')], tls: {}, user: undefined }
+    const client = new EtcdClient({ clock, random, interrupts, http }, access)
+    await client.read('/a', () => false)
+    await expect(client.replace('/a', base, 'x')).rejects.toBeInstanceOf(Unanswered)
   })
 })
 
@@ -226,6 +244,55 @@ describe('two clusters behind the addresses', () => {
       return members.x(request)
     })
     expect((await client.read('/a', () => false)).found).toBeUndefined()
+  })
+
+  it.each([true, false])(
+    'stay apart: the other one is never read after the first (with a value: %s)',
+    async (isWritten) => {
+      const { members, clientOfHosts } = await clusters(['x', 'y'], isWritten)
+      let isGone = false
+      const client = clientOfHosts((request) => {
+        const host = request.url.host as 'x' | 'y'
+        if ((host === 'y') !== isGone) throw new TransportError('connect', 'no', 'refused')
+        return members[host](request)
+      })
+      expect(await client.read('/a', () => false)).toMatchObject({ cluster: '11' })
+      isGone = true
+      await expect(client.read('/a', () => false)).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringContaining('another cluster of etcd answered'),
+      })
+    },
+  )
+
+  it('have a token each, and asking the other one for its token does not keep the own one from being asked', async () => {
+    const { members, clientOfHosts } = await clusters(['x', 'y'], true)
+    const given = { x: 0, y: 0 }
+    let writes = 0
+    const client = clientOfHosts(
+      (request) => {
+        const host = request.url.host as 'x' | 'y'
+        const { authorization } = request.headers as Record<string, string>
+        if (request.url.pathname === '/v3/auth/authenticate')
+          return jsonResponse(200, {
+            header: { cluster_id: host === 'x' ? '11' : '22', revision: '1' },
+            token: `${host}${++given[host]}`,
+          })
+        // It was restarted, and has forgotten its tokens.
+        if (request.url.pathname === '/v3/kv/txn' && ++writes === 1) given.x++
+        if (authorization !== `${host}${given[host]}`)
+          return jsonResponse(401, { message: 'etcdserver: invalid auth token', code: 16 })
+        return members[host](request)
+      },
+      ['x', 'y'],
+      { name: 'a', password: 'b' },
+    )
+    const read = await client.read('/a', () => false)
+    expect(await client.replace('/a', baseOf(read), 'new')).toMatchObject({
+      succeeded: true,
+      // The refusal was an answer.
+      isRepeated: false,
+    })
   })
 
   it('costs no request as long as the member that was read answers', async () => {

@@ -23,6 +23,7 @@ export interface Cluster {
   readonly ca: string
   /** A client certificate with its key. */
   readonly cert: string
+  readonly certificates: Certificates
   /** Where the members keep what they are told. */
   readonly directory: string
   readonly members: readonly Member[]
@@ -49,10 +50,12 @@ export interface Member {
 const NAMES = ['one', 'two', 'three'] as const
 
 /** Starts the members, and creates a user that may do no more than docs/fleet.md says. */
-export async function startCluster(options: { token?: string; snapshot?: string } = {}): Promise<Cluster> {
+export async function startCluster(
+  options: { token?: string; snapshot?: string; certificates?: Certificates } = {},
+): Promise<Cluster> {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-etcd-'))
   const { token = 'first', snapshot } = options
-  const files = makeCertificates(directory)
+  const files = options.certificates ?? makeCertificates(directory)
   const relays = await Promise.all(NAMES.map(() => startRelay()))
   const ports = await Promise.all(NAMES.flatMap(() => [freePort(), freePort()]))
   const initial = NAMES.map((name, at) => `${name}=https://127.0.0.1:${relays[at]?.port}`).join(',')
@@ -157,6 +160,7 @@ export async function startCluster(options: { token?: string; snapshot?: string 
     urls: all,
     ca: files.ca,
     cert: files.combined,
+    certificates: files,
     directory,
     members,
     leader,
@@ -194,6 +198,8 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** What `etcdctl` takes to act as the user that may do everything. */
 export const AS_ROOT = ['--user', 'root:only-for-the-tests']
+
+type Certificates = ReturnType<typeof makeCertificates>
 
 /** An authority, a certificate for the members, and one for the client. */
 function makeCertificates(directory: string) {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { run } from '../../src/cli.ts'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
 import { examineShared } from '../../src/doctor/etcd.ts'
@@ -9,6 +10,7 @@ import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { forgetShared } from '../../src/session/shared/forget.ts'
 import { replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
+import { SharedVault } from '../../src/session/shared/vault.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
@@ -41,6 +43,8 @@ function between(
     settings,
   }
 }
+
+const signOut = ({ context, settings }: Machine) => forgetShared(context, new SharedVault(context, settings))
 
 function withKey({ context, settings }: Machine, storeKey: string): Machine {
   return { context: withEffects(context, { environment: { ...context.environment, storeKey } }), settings }
@@ -179,6 +183,20 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     })
   })
 
+  it('that a machine keeps for a cluster which was replaced since is told from one that is to be stored', async () => {
+    const { machine, path } = await machineThatKeeps()
+    const text = readFileSync(path, 'utf8')
+    const status = async () => {
+      const before = machine.context.stdout.text.length
+      await run(['auth', 'status', '--format', 'jsonl'], machine.context)
+      return JSON.parse(machine.context.stdout.text.slice(before)).etcd
+    }
+    writeFileSync(path, text.replace(/"cluster":"\d+"/, '"cluster":"1"'))
+    expect(await status()).toMatchObject({ pending: [], pending_elsewhere: [path] })
+    writeFileSync(path, '{')
+    expect(await status()).toMatchObject({ pending: [path], pending_elsewhere: [] })
+  })
+
   it('is kept on the machine if another cluster answers when it is stored', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()
@@ -190,7 +208,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     const machine = await fleet.inProcess({ home: fleet.machine() })
     let transactions = 0
     const misled = between(machine, async (request, pass) =>
-      isTransaction(request) && ++transactions === 2
+      isTransaction(request) && ++transactions > 1
         ? jsonResponse(200, { header, responses: [{ response_range: { kvs: [pair] } }] })
         : pass(request),
     )
@@ -523,11 +541,11 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         throw lost()
       })
       const signIn = async () =>
-        replaceShared(cut.context, cut.settings, {
+        replaceShared(new SharedVault(cut.context, cut.settings), {
           record: { ...record, profile: 'other' },
           secret,
           token: token && { ...token, received: { ...token.received, wall: 0, sinceBoot: 0, boot: null } },
-        } as Parameters<typeof replaceShared>[2])
+        } as Parameters<typeof replaceShared>[1])
       return { machine, signIn }
     }
 
@@ -541,6 +559,19 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       })
     })
 
+    it('is not stored if etcd is gone before that, and the error says so', async () => {
+      const fleet = await createFleet(cluster)
+      const { context, settings } = between(await fleet.inProcess(), () => Promise.reject(lost()))
+      const { record, secret } = (await fleet.value()).contents
+      const session = { record, secret, token: undefined } as Parameters<typeof replaceShared>[1]
+      await expect(replaceShared(new SharedVault(context, settings), session)).rejects.toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: expect.stringMatching(/The new session was not stored, and the previous one is unchanged$/),
+        hint: expect.stringContaining('run the command again later'),
+      })
+    })
+
     it('does not come back when the transaction arrives after a logout', async () => {
       const fleet = await createFleet(cluster)
       let late: (() => ReturnType<Send>) | undefined
@@ -549,7 +580,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       })
       await signIn()
       expect(await use(machine)).toBe('ok')
-      expect(await forgetShared(machine.context, machine.settings)).toBe(true)
+      expect(await signOut(machine)).toBe(true)
       await late?.()
       expect(await failure(machine)).toMatchObject({
         code: 'not_signed_in',
@@ -574,7 +605,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       const { machine, signIn } = await signInOf(fleet, async (pass) => {
         await pass()
         expect(await use(machine)).toBe('ok')
-        await forgetShared(machine.context, machine.settings)
+        await signOut(machine)
       })
       await expect(signIn()).rejects.toMatchObject({ code: 'session_busy', exit: 7 })
       expect(await use(machine)).toBe('not_signed_in')
@@ -587,7 +618,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       if (isTransaction(request)) throw lost()
       return pass(request)
     })
-    await expect(forgetShared(machine.context, machine.settings)).rejects.toMatchObject({
+    await expect(signOut(machine)).rejects.toMatchObject({
       code: 'store_unavailable',
       exit: 7,
       message: expect.stringContaining('The session may be removed all the same, even later'),
@@ -603,8 +634,64 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       if (isTransaction(request) && ++transactions === 1) throw lost()
       return answer
     })
-    expect(await forgetShared(machine.context, machine.settings)).toBe(true)
-    expect(await forgetShared(machine.context, machine.settings)).toBe(false)
+    expect(await signOut(machine)).toBe(true)
+    expect(await signOut(machine)).toBe(false)
+  })
+
+  describe('that a logout is to remove when the first answer of etcd is lost', () => {
+    /** A machine with nothing between it and the first loss but what happens meanwhile. */
+    async function machineWhose(fleet: Fleet, first: (pass: () => ReturnType<Send>) => Promise<unknown>) {
+      let transactions = 0
+      return between(await fleet.inProcess(), async (request, pass) => {
+        if (!isTransaction(request) || ++transactions > 1) return pass(request)
+        await first(() => pass(request))
+        throw lost()
+      })
+    }
+    const busy = {
+      code: 'session_busy',
+      exit: 7,
+      message: expect.stringContaining('What is in etcd now was left as it is'),
+      hint: expect.stringMatching(/^see mailclaim auth status; .* run mailclaim logout$/),
+    }
+
+    it('is not taken for that of a sign-in which came after it', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await machineWhose(fleet, async (pass) => {
+        await pass()
+        await fleet.signIn()
+      })
+      await expect(signOut(machine)).rejects.toMatchObject(busy)
+      expect(await use(await fleet.inProcess())).toBe('ok')
+    })
+
+    it('is not taken for that of a sign-in which replaced it before', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await machineWhose(fleet, () => fleet.signIn())
+      await expect(signOut(machine)).rejects.toMatchObject(busy)
+      expect(await use(await fleet.inProcess())).toBe('ok')
+    })
+
+    it('is removed although another machine has renewed it before', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await machineWhose(fleet, async () => {
+        expect(await renewNow(await fleet.inProcess())).toBe('ok')
+      })
+      expect(await signOut(machine)).toBe(true)
+      expect(await use(await fleet.inProcess())).toBe('not_signed_in')
+    })
+
+    it('is left alone without the key if it may be another one', async () => {
+      const fleet = await createFleet(cluster)
+      const machine = await machineWhose(fleet, async (pass) => {
+        await pass()
+        await fleet.signIn()
+      })
+      await expect(signOut(withKey(machine, ''))).rejects.toMatchObject(busy)
+      expect(await use(await fleet.inProcess())).toBe('ok')
+      const again = await fleet.inProcess()
+      expect(await signOut(withKey(again, ''))).toBe(true)
+    })
   })
 
   describe('that this machine has seen', () => {
@@ -669,7 +756,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       const { client, access } = fleet.vault
       const { cluster: id, revision, found } = await client.read(access.key, () => false)
       const { base64: value, revision: written, version } = found ?? expect.fail()
-      await forgetShared(elsewhere.context, elsewhere.settings)
+      await signOut(elsewhere)
       expect(await use(machine)).toBe('not_signed_in')
       const header = { cluster_id: id, revision }
       const restored = between(machine, async (request, pass) =>

@@ -333,6 +333,36 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
   })
 
+  it('two clusters behind one list of members, each with a session, share no token, and lose none', async () => {
+    const fleet = await createFleet(cluster)
+    const other = await startCluster({ token: 'other', certificates: cluster.certificates })
+    onTestFinished(() => other.stop())
+    const only = { MAILCLAIM_STORE_URL: other.urls }
+    const both = { MAILCLAIM_STORE_URL: `${cluster.urls},${other.urls}` }
+    const client = { MAILCLAIM_CLIENT_ID: fleet.session.clientId }
+    expect(endingOf(await login(fleet, { home: fleet.machine(), env: { ...only, ...client } }))).toBe('0')
+    for (let round = 0; round < 3; round++) {
+      const ended = await Promise.all(
+        ['refresh', 'token', 'refresh', 'refresh', 'token', 'refresh'].map((command, at) =>
+          fleet.run(['auth', command], { env: both, ...(at % 2 === 0 && { home: fleet.machine() }) }),
+        ),
+      )
+      expect(ended.map(endingOf)).toEqual(['0', '0', '0', '0', '0', '0'])
+    }
+    for (const words of [
+      ['logout', '--yes'],
+      ['auth', 'rekey'],
+      ['login', '--no-browser'],
+    ]) {
+      const ended = await fleet.run([...words, '--json'], { env: { ...both, ...client } })
+      expect(endingOf(ended)).toBe('7 store_unavailable')
+      expect(ended.stderr).toContain('another cluster of etcd answered')
+      expect(ended.stdout).toBe('')
+    }
+    for (const env of [{}, only]) expect(endingOf(await fleet.run(['auth', 'refresh'], { env }))).toBe('0')
+    expect(await fleet.harm()).toMatchObject({ reuse: 0, revoked: 0 })
+  })
+
   it('a sign-in with options is remembered, and used by machines that know only the variables', async () => {
     const fleet = await createFleet(cluster)
     const home = fleet.machine()

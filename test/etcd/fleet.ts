@@ -106,7 +106,7 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
       const { seconds, boot = null } = realClock.sinceBoot()
       const scope = tokens.scope ?? null
       const shared = { id, issuer, clientId: session.clientId, scope }
-      await replaceShared(context, settings, {
+      await replaceShared(vault, {
         record: {
           ...shared,
           kind: 'oauth',

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { pendingFiles } from '../../src/session/shared/pending.ts'
+import { pendingFiles, removePending } from '../../src/session/shared/pending.ts'
 import type { SharedVault } from '../../src/session/shared/vault.ts'
 import { pendingFormat } from '../../src/storage/file-formats.ts'
 
@@ -25,6 +25,12 @@ it('a kept refresh token of another prefix or cluster is not taken for that of t
     paths: { directory, fallbackDirectories: [], profile: 'fleet' },
     access: { key: '/a/sessions/fleet' },
   } as unknown as SharedVault
-  expect(pendingFiles(vault, '11')).toEqual([own])
-  expect(pendingFiles(vault).sort()).toEqual([own, elsewhere, truncated])
+  const kept = () => pendingFiles(vault).sort((a, b) => a.path.localeCompare(b.path))
+  expect(kept()).toEqual([
+    { path: own, cluster: '11' },
+    { path: elsewhere, cluster: '22' },
+    { path: truncated, cluster: undefined },
+  ])
+  removePending(vault, '11')
+  expect(kept().map(({ path }) => path)).toEqual([elsewhere, truncated])
 })

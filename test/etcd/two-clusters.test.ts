@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { run } from '../../src/cli.ts'
-import { DnsTransportError } from '../../src/context.ts'
+import { DnsTransportError, TransportError } from '../../src/context.ts'
+import { replaceSession } from '../../src/session/replace.ts'
+import { proveShared } from '../../src/session/shared/replace.ts'
 import { signedOutFormat } from '../../src/storage/file-formats.ts'
-import { createFakeContext, jsonResponse } from '../fake-context.ts'
+import { createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
 const silent = async (): Promise<never> => {
@@ -12,26 +14,32 @@ const silent = async (): Promise<never> => {
 /** What a logout leaves. */
 const NOTE = Buffer.from(signedOutFormat.text({ signedOut: 'id', host: 'ci', at: 0 })).toString('base64')
 
-/** A machine of a fleet that has two clusters behind its list of members. Nobody is signed in to either. */
-function machine(isSignedOut = false) {
+const SIGN_IN = {
+  base: new URL('https://api.example.com'),
+  clientId: 'cli',
+  scope: undefined,
+  resource: undefined,
+  tokens: { accessToken: 'a', refreshToken: 'r', expiresInSeconds: 900, scope: undefined },
+}
+
+/** A machine of a fleet that has two clusters behind its list of members, with the same in both. */
+async function machine(found: 'nothing' | 'a note' | 'a session' = 'nothing') {
   const clusters = { a: createMemoryEtcd('11'), b: createMemoryEtcd('22') }
   const written: string[] = []
-  return {
-    written,
-    context: createFakeContext({
+  const state = { silent: '' }
+  const all = 'https://a.example:2379,https://b.example:2379,https://a.example:2380'
+  const contextOf = (urls: string) =>
+    createFakeContext({
       dns: { udp: silent, tcp: silent, systemResolvers: async () => [] },
       environment: {
         storeKey: Buffer.alloc(32, 1).toString('base64'),
-        settings: {
-          store: 'etcd',
-          store_url: 'https://a.example:2379,https://b.example:2379,https://a.example:2380',
-          base_url: 'https://api.example.com',
-        },
+        settings: { store: 'etcd', store_url: urls, base_url: 'https://api.example.com' },
       },
       respond: (request) => {
         const { hostname, pathname } = request.url
+        if (hostname === state.silent) throw new TransportError('connect', 'no', 'refused')
         if (pathname === '/v3/kv/txn') written.push(hostname)
-        if (isSignedOut && pathname === '/v3/kv/range')
+        if (found === 'a note' && pathname === '/v3/kv/range')
           return jsonResponse(200, {
             header: { cluster_id: hostname.startsWith('a.') ? '11' : '22', revision: '5' },
             kvs: [{ value: NOTE, mod_revision: '5', version: '1' }],
@@ -39,30 +47,69 @@ function machine(isSignedOut = false) {
         const answer = clusters[hostname.startsWith('a.') ? 'a' : 'b'](request)
         return answer ?? jsonResponse(401, {})
       },
-    }),
+    })
+  const signIn = async (urls: string) => {
+    const context = contextOf(urls)
+    const settings = await fakeSettings(context, {})
+    await replaceSession(context, settings, { ...SIGN_IN, store: await proveShared(context, settings) })
   }
+  if (found === 'a session')
+    for (const urls of ['https://a.example:2379', 'https://b.example:2379']) await signIn(urls)
+  written.length = 0
+  const context = contextOf(all)
+  return { written, state, contextOf, context }
 }
 
 describe('two clusters behind one list of members', () => {
-  describe.each([
-    ['that is absent', false],
-    ['that was signed out', true],
-  ])('are reported in place of a session %s', (_what, isSignedOut) => {
+  describe.each(['nothing', 'a note', 'a session'] as const)('are reported if %s is there', (found) => {
     it.each([
-      ['auth', 'token'],
+      ...(found === 'a session' ? [['auth', 'rekey']] : [['auth', 'token']]),
       ['logout', '--yes'],
       ['login', '--no-browser', '--client-id', 'cli'],
     ])('by %s %s', async (...words) => {
-      const { context, written } = machine(isSignedOut)
+      const { context, written } = await machine(found)
       expect(await run(words, context)).toBe(7)
       expect(context.stderr.text).toContain('another cluster of etcd answered at https://b.example:2379')
       expect(context.stderr.text).toContain('check --store-url')
+      expect(context.stderr.text).not.toContain('Waiting for your approval')
       expect(written).toEqual([])
     })
   })
 
+  describe('of which one is silent are not reported', () => {
+    const open = 'no answer from b.example:2379: if that is another cluster of etcd'
+
+    it('by a logout, which says so', async () => {
+      const { context, state, contextOf } = await machine('a session')
+      state.silent = 'b.example'
+      expect(await run(['logout', '--yes'], context)).toBe(0)
+      expect(context.stderr.text).toContain('The session of profile default was removed from etcd.\n')
+      expect(context.stderr.text.replace(/\s+/g, ' ')).toContain(open)
+      const other = contextOf('https://a.example:2379')
+      expect(await run(['logout', '--yes'], other)).toBe(0)
+      expect(other.stderr.text).toBe('The session of profile default was not in etcd.\n')
+    })
+
+    it('by a change of the key, which says so', async () => {
+      const { context, state } = await machine('a session')
+      state.silent = 'b.example'
+      expect(await run(['auth', 'rekey'], context)).toBe(0)
+      expect(context.stderr.text.replace(/\s+/g, ' ')).toContain(open)
+    })
+
+    it('by a sign-in, which is stored where it was proved that it can be', async () => {
+      const { context, state, written } = await machine()
+      state.silent = 'b.example'
+      const settings = await fakeSettings(context, {})
+      const vault = await proveShared(context, settings)
+      state.silent = ''
+      await replaceSession(context, settings, { ...SIGN_IN, store: vault })
+      expect(written).toEqual(['a.example'])
+    })
+  })
+
   it('are named by auth status', async () => {
-    const { context } = machine()
+    const { context } = await machine()
     await run(['auth', 'status', '--json'], context)
     expect(JSON.parse(context.stdout.text).etcd.members).toMatchObject([
       { url: 'https://a.example:2379', problem: null },
@@ -72,7 +119,7 @@ describe('two clusters behind one list of members', () => {
   })
 
   it('are a problem for doctor', async () => {
-    const { context } = machine()
+    const { context } = await machine()
     // Time stands still: no check is too slow.
     context.clock.sleep = (_ms, signal) =>
       new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { DnsTransportError } from '../../src/context.ts'
 import { replaceSession } from '../../src/session/replace.ts'
+import { proveShared } from '../../src/session/shared/replace.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
@@ -39,7 +40,7 @@ async function configurationOf({ isSignedIn }: { isSignedIn: boolean }) {
       scope: undefined,
       resource: undefined,
       tokens: { accessToken: 'a', refreshToken: 'r', expiresInSeconds: 900, scope: undefined },
-      store: 'etcd',
+      store: await proveShared(context, settings),
     })
   // Time stands still: no check is too slow.
   context.clock.sleep = (_ms, signal) =>

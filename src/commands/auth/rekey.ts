@@ -1,11 +1,11 @@
 import { keyName } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { notSignedIn } from '../../session/messages.ts'
+import { maybeElsewhere, notSignedIn } from '../../session/messages.ts'
 import { sealAgain } from '../../session/shared/replace.ts'
 import { SharedVault } from '../../session/shared/vault.ts'
 import { isShared } from '../../settings/shared-store.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { note } from '../../terminal/notices.ts'
+import { note, warn } from '../../terminal/notices.ts'
 import { writeOutcome } from '../../terminal/output.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
 
@@ -38,6 +38,8 @@ once, and remove the old one.`,
     if (!(await sealAgain(vault))) throw notSignedIn(settings)
     const id = keyName(vault.keys[0])
     await note(`The session in etcd is encrypted with the key ${id}.`, context, settings)
+    const { silent } = vault.client
+    if (silent.length > 0) await warn(maybeElsewhere(silent), context, settings)
     await writeOutcome(context, settings, { profile, key_id: id }, COLUMNS)
   },
 })

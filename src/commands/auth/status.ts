@@ -51,6 +51,7 @@ tries the credential with the service. Exit code 0 means that commands have a cr
       'etcd.written_by',
       'etcd.written_at',
       'etcd.pending',
+      'etcd.pending_elsewhere',
       'etcd.members.url',
       'etcd.members.version',
       'etcd.members.leader',
@@ -151,6 +152,7 @@ function etcdOf(shared: SharedDescription, time: (ms: number | undefined) => str
     written_by: shared.writtenBy ?? null,
     written_at: time(shared.writtenAt),
     pending: shared.pending,
+    pending_elsewhere: shared.pendingElsewhere,
     members: shared.members.map(({ url, version, isLeader, problem }) => ({
       url,
       version: version ?? null,
@@ -207,14 +209,17 @@ function columns(): Column[] {
     {
       field: 'etcd',
       text: (value) => {
-        const { members, revision, written_by, pending } = value as ReturnType<typeof etcdOf>
+        const { members, revision, written_by, ...kept } = value as ReturnType<typeof etcdOf>
         const answering = members.filter(({ version }) => version !== null).length
         const silent = members.flatMap(({ url, problem }) => (problem === null ? [] : [`${url}: ${problem}`]))
         return [
           `${answering} of ${members.length} members answer`,
           ...silent,
           ...(revision === null ? [] : [`revision ${revision}, written by ${written_by}`]),
-          ...pending.map((path) => `not put into etcd yet: ${path}`),
+          ...kept.pending.map((path) => `not put into etcd yet: ${path}`),
+          ...kept.pending_elsewhere.map(
+            (path) => `kept for another cluster of etcd (if that is gone for good, delete the file): ${path}`,
+          ),
         ].join('; ')
       },
     },

@@ -87,6 +87,8 @@ export class EtcdClient {
   #token: string | undefined
   /** The cluster of each member that has answered. */
   readonly #clusters = new Map<URL, string>()
+  /** The cluster that was read. From then on, no other one is believed or written to. */
+  #cluster: string | undefined
 
   constructor(context: EtcdContext, access: EtcdAccess) {
     this.#context = context
@@ -95,17 +97,20 @@ export class EtcdClient {
   }
 
   /**
-   * Reads a key. That nothing is there is believed only if every member that answers belongs to the same cluster: if one of
-   * the addresses is wrong, the value may be in the other cluster.
+   * Reads a key. The first time, that nothing is there is believed only if every member that answers belongs to the same
+   * cluster: if one of the addresses is wrong, the value may be in the other cluster.
    *
    * @param isNothing whether a value says that nothing is there
    * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
    */
   async read(key: string, isNothing: (text: string) => boolean): Promise<EtcdAnswer> {
     const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange)
+    const header = headerOf(answer)
     const found = firstOf(answer)
-    if (found === undefined || isNothing(found.text)) await this.#requireOneCluster()
-    return { ...headerOf(answer), found }
+    const isAbsent = found === undefined || isNothing(found.text)
+    if (isAbsent && this.#cluster === undefined) await this.requireOneCluster()
+    this.#cluster = header.cluster
+    return { ...header, found }
   }
 
   /**
@@ -116,6 +121,8 @@ export class EtcdClient {
    * @throws CliError `store_unavailable`, exit 7: it may or may not be replaced, even later; `store_refused`, exit 4.
    */
   async replace(key: string, base: EtcdBase, text: string): Promise<EtcdReplaced> {
+    this.#cluster ??= base.cluster
+    if (base.cluster !== this.#cluster) throw otherCluster()
     const at = encode(key)
     const isAt = { key: at, result: 'EQUAL' }
     const { body: answer, isRepeated } = await this.#ask(
@@ -129,11 +136,9 @@ export class EtcdClient {
         failure: [{ request_range: { key: at } }],
       },
       isTransaction,
-      { cluster: base.cluster, probe: { key: at, serializable: true } },
+      { key: at, serializable: true },
     )
     const header = headerOf(answer)
-    // Whatever it says is about another value.
-    if (header.cluster !== base.cluster) throw otherCluster()
     const [response] = listOf(answer['responses'])
     const found = firstOf(objectOf(response?.['response_range']))
     return { ...header, found, succeeded: answer['succeeded'] === true, isRepeated }
@@ -176,13 +181,21 @@ export class EtcdClient {
     }
   }
 
-  /** Asks the members that have not answered yet which cluster they belong to. One that stays silent is ignored. */
-  async #requireOneCluster(): Promise<void> {
-    const unknown = this.#access.members.filter((member) => !this.#clusters.has(member))
-    await Promise.all(unknown.map((member) => this.#probe(member)))
+  /**
+   * Asks the members that have not answered yet which cluster they belong to. One that stays silent is ignored.
+   *
+   * @throws CliError `store_unavailable`, exit 7: they belong to several; `store_refused`, exit 4.
+   */
+  async requireOneCluster(): Promise<void> {
+    await Promise.all(this.silent.map((member) => this.#probe(member)))
     this.#context.interrupts.signal.throwIfAborted()
     const elsewhere = this.#elsewhere()
     if (elsewhere.length > 0) throw otherCluster(elsewhere.map(({ origin }) => origin))
+  }
+
+  /** The members that have not answered yet: they may belong to another cluster. */
+  get silent(): URL[] {
+    return this.#access.members.filter((member) => !this.#clusters.has(member))
   }
 
   /**
@@ -217,13 +230,14 @@ export class EtcdClient {
    * Asks one member after the other, until one has an answer or the time is up.
    *
    * @param isAnswer a proxy may say 200 too, and the body must not pass for an empty key.
-   * @param only a cluster whose members alone get the request. One that has not answered yet gets the probe before it.
+   * @param probe only for a write: a member that has not answered yet gets this before it.
+   * @throws Unanswered a write was sent, and its outcome is not known.
    */
   async #ask(
     path: string,
     request: Json,
     isAnswer: (body: Json) => boolean,
-    only?: { readonly cluster: string; readonly probe: Json },
+    probe?: Json,
   ): Promise<{ body: Json; isRepeated: boolean }> {
     const { clock, random, interrupts } = this.#context
     const { members, user } = this.#access
@@ -232,29 +246,31 @@ export class EtcdClient {
     let isRepeated = false
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
-      if (left <= 0) throw unavailable(members, problem, isRepeated)
       const member = members[this.#current % members.length] as URL
       try {
+        if (left <= 0) throw unavailable(members, problem)
         const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
-        if (user !== undefined && this.#token === undefined && !isLogin(path)) {
+        if (this.#isElsewhere(member)) problem = otherCluster().message
+        else if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
           this.#token = String((await this.#ask(LOGIN, { name, password }, hasToken)).body['token'])
           continue
-        }
-        const cluster = this.#clusters.get(member)
-        if (only !== undefined && cluster === undefined) {
-          const { status, body } = await this.#post(member, RANGE, only.probe, limit, this.#token)
+        } else if (probe !== undefined && !this.#clusters.has(member)) {
+          const { status, body } = await this.#post(member, RANGE, probe, limit, this.#token)
           if (status === 200 && hasHeader(body)) continue
           problem = this.#problemOf(member, path, status, body)
-        } else if (only === undefined || cluster === only.cluster) {
-          const wasRepeated = isRepeated
+        } else {
+          const wasRepeated: boolean = isRepeated
           isRepeated = true
           const { status, body } = await this.#post(member, path, request, limit, this.#token)
-          if (status === 200 && isAnswer(body)) return { body, isRepeated: wasRepeated }
-          problem = this.#problemOf(member, path, status, body)
-        } else problem = otherCluster().message
+          const isElsewhere = this.#isElsewhere(member)
+          if (status === 200 && isAnswer(body) && !isElsewhere) return { body, isRepeated: wasRepeated }
+          if (isRejection(body)) isRepeated = wasRepeated
+          problem = isElsewhere ? otherCluster().message : this.#problemOf(member, path, status, body)
+        }
       } catch (error) {
-        if (!(error instanceof TransportError)) throw error
+        if (!(error instanceof TransportError))
+          throw probe !== undefined && isRepeated ? unanswered(error) : error
         interrupts.signal.throwIfAborted()
         problem = `${member.host}: ${ofMember(error)}`
       }
@@ -267,11 +283,16 @@ export class EtcdClient {
     }
   }
 
+  #isElsewhere(member: URL): boolean {
+    const cluster = this.#clusters.get(member)
+    return cluster !== undefined && this.#cluster !== undefined && cluster !== this.#cluster
+  }
+
   /** Why an answer is none. @throws CliError `store_refused`, `store_unavailable`: no member will say anything else. */
   #problemOf(member: URL, path: string, status: number, body: Json): string {
     const problem = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
     if (isRefusal(body)) throw refused(problem, member)
-    if (/database space exceeded/.test(problem)) throw outOfSpace(`database space exceeded (${member.host})`)
+    if (isOutOfSpace(problem)) throw outOfSpace(`database space exceeded (${member.host})`)
     // The token has expired, the member was restarted, or somebody's rights have changed.
     if (isStaleToken(body) && !isLogin(path)) this.#token = undefined
     return problem
@@ -403,12 +424,25 @@ function isStaleToken(body: Json): boolean {
   return body['code'] === UNAUTHENTICATED || /revision (of|in) (auth store|header) is old/.test(said)
 }
 
-/** A request was sent to a member and had no answer: if it is a transaction, it may be applied, even later. */
+const isOutOfSpace = (said: string) => /database space exceeded/.test(said)
+
+/** Whether etcd has refused a request, which therefore changes nothing. */
+function isRejection(body: Json): boolean {
+  return isRefusal(body) || isStaleToken(body) || isOutOfSpace(messageOf(body, 0))
+}
+
+/** A write was sent to a member and had no answer: it may be applied, even later. */
 export class Unanswered extends CliError {}
 
-function unavailable(members: readonly URL[], problem: string, isSent: boolean): CliError {
+function unanswered(error: unknown): unknown {
+  if (!(error instanceof CliError)) return error
+  const { code, exit, message, hint } = error
+  return new Unanswered(code, exit, message, { hint, cause: error })
+}
+
+function unavailable(members: readonly URL[], problem: string): CliError {
   const names = members.map(({ host }) => host).join(', ')
-  return new (isSent ? Unanswered : CliError)(
+  return new CliError(
     'store_unavailable',
     Exit.unavailable,
     `etcd doesn't answer: no majority of its members can be reached through ${names} (${problem})`,

@@ -31,16 +31,21 @@ export async function describeShared(
     return { ...nothing, problem: error }
   }
   const location = { store: 'etcd', name: vault.access.key } as const
-  const describeMembers = async () => ({
-    members: await vault.client.status(),
-    revision: undefined,
-    writtenBy: undefined,
-    writtenAt: undefined,
-    pending: pendingFiles(vault),
-  })
+  const describeMembers = async (cluster?: string) => {
+    const files = pendingFiles(vault)
+    const own = files.filter((file) => cluster === undefined || [undefined, cluster].includes(file.cluster))
+    return {
+      members: await vault.client.status(),
+      revision: undefined,
+      writtenBy: undefined,
+      writtenAt: undefined,
+      pending: own.map(({ path }) => path),
+      pendingElsewhere: files.filter((file) => !own.includes(file)).map(({ path }) => path),
+    }
+  }
   try {
     const { found, blocked } = await readAndOffer(context, vault)
-    const shared = await describeMembers()
+    const shared = await describeMembers(found.cluster)
     if (!isValue(found)) {
       const { signedOut } = found
       const problem =

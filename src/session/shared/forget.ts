@@ -1,45 +1,42 @@
+import type { EtcdAnswer } from '../../credentials/etcd/client.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { removeDurable } from '../../storage/durable-file.ts'
 import { signedOutFormat } from '../../storage/file-formats.ts'
-import { pendingFiles } from './pending.ts'
-import {
-  baseOf,
-  isSignedOut,
-  perhaps,
-  type SharedContext,
-  type SharedSettings,
-  SharedVault,
-} from './vault.ts'
+import { perhapsSignedInAgain } from '../messages.ts'
+import { removePending } from './pending.ts'
+import { baseOf, failedTo, isSession, isSignedOut, type SharedContext, type SharedVault } from './vault.ts'
 
 /**
  * Replaces the session in etcd by a note that every machine is signed out. It takes no key: what can't be decrypted can be
- * replaced.
+ * replaced. Another machine may sign in again meanwhile, and that session stays.
  *
  * @returns whether there was one.
- * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
+ * @throws CliError `store_unavailable`, exit 7: also if the members belong to several clusters; `session_busy`, exit 7;
+ *   `store_refused`, exit 4.
  */
-export async function forgetShared(context: SharedContext, settings: SharedSettings): Promise<boolean> {
-  const vault = new SharedVault(context, settings)
-  const { client, access } = vault
+export async function forgetShared(context: SharedContext, vault: SharedVault): Promise<boolean> {
+  const { client, access, paths } = vault
   const signedOut = signedOutFormat.text({
     signedOut: vault.newWriter(),
     host: context.program.host || 'unknown',
     at: context.clock.now(),
   })
-  for (let wasThere = false; ; ) {
-    const answer = await client.read(access.key, isSignedOut)
-    const { found, cluster } = answer
-    const isThere = found !== undefined && !isSignedOut(found.text)
-    wasThere ||= isThere
-    // Either somebody else has changed it, or the answer to the first try was lost.
-    if (isThere) {
-      const replacing = client.replace(access.key, baseOf(answer), signedOut)
-      if (!(await replacing.catch(perhaps('removed', settings.profile.value))).succeeded) continue
-    }
-    for (const path of pendingFiles(vault, cluster)) removeDurable(path)
-    vault.forget(cluster)
-    return wasThere
+  let answer: EtcdAnswer = await client.read(access.key, isSignedOut)
+  await client.requireOneCluster()
+  const wasThere = isSession(answer)
+  const session = await vault.sessionIn(answer)
+  while (isSession(answer)) {
+    const replacing = client.replace(access.key, baseOf(answer), signedOut)
+    const replaced = await replacing.catch(failedTo('removed', paths.profile))
+    if (replaced.succeeded) break
+    const current = await vault.sessionIn(replaced)
+    // A try without an answer may have removed the session. Whatever isn't certainly the same one is left alone.
+    const isSame = current === session && (current !== undefined || !replaced.isRepeated)
+    if (isSession(replaced) && !isSame) throw perhapsSignedInAgain(paths.profile)
+    answer = replaced
   }
+  removePending(vault, answer.cluster)
+  vault.forget(answer.cluster)
+  return wasThere
 }
 
 /** Somebody has to say that every machine is meant. */

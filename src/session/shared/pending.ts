@@ -83,16 +83,24 @@ export async function keepPending(
   return undefined
 }
 
+/** The files of writes that this machine keeps for the key of a profile. The cluster of a damaged one is undefined. */
+export function pendingFiles(
+  vault: Pick<SharedVault, 'paths' | 'access'>,
+): { readonly path: string; readonly cluster: string | undefined }[] {
+  return readPending(vault).map(({ path, file }) => ({
+    path,
+    cluster: file instanceof CliError ? undefined : file.cluster,
+  }))
+}
+
 /**
- * The files of writes that this machine keeps for the key of a profile. Other prefixes and other clusters may have a profile
- * of the same name, and theirs may be the only copy of a refresh token.
+ * Removes those of a session that is over. Other prefixes and other clusters may have a profile of the same name, and theirs
+ * may be the only copy of a refresh token.
  *
- * @param cluster only those for this cluster; without it also those that can't be read.
+ * @throws CliError `cannot_write`, exit 1.
  */
-export function pendingFiles(vault: Pick<SharedVault, 'paths' | 'access'>, cluster?: string): string[] {
-  return readPending(vault)
-    .filter(({ file }) => cluster === undefined || (!(file instanceof CliError) && file.cluster === cluster))
-    .map(({ path }) => path)
+export function removePending(vault: SharedVault, cluster: string): void {
+  for (const file of pendingFiles(vault)) if (file.cluster === cluster) removeDurable(file.path)
 }
 
 /** What is in etcd, once this machine has offered what it keeps. */

@@ -1,15 +1,14 @@
 import { CliError } from '../../errors.ts'
-import { removeDurable } from '../../storage/durable-file.ts'
 import { perhapsReplaced, removedForAll } from '../messages.ts'
 import type { SessionValue } from '../session-store.ts'
-import { pendingFiles } from './pending.ts'
+import { removePending } from './pending.ts'
 import { contentsOf } from './store.ts'
 import {
   type Base,
   baseOf,
+  failedTo,
   isSignedOut,
   isValue,
-  perhaps,
   type Replaced,
   type SharedContext,
   type SharedSettings,
@@ -18,15 +17,19 @@ import {
 } from './vault.ts'
 
 /**
- * Proves, before a person is sent to the browser, that etcd answers, takes this user, and that the key decrypts what is there.
+ * Proves, before a person is sent to the browser, that etcd answers, as one cluster, takes this user, and that the key decrypts
+ * what is there.
  *
+ * @returns where to store the session: no other cluster is taken for this one.
  * @throws CliError as `SharedVault.read`.
  */
-export async function proveShared(context: SharedContext, settings: SharedSettings): Promise<void> {
+export async function proveShared(context: SharedContext, settings: SharedSettings): Promise<SharedVault> {
   const vault = new SharedVault(context, settings)
   // Before etcd is asked.
   vault.keys
   await readReplaceable(vault)
+  await vault.client.requireOneCluster()
+  return vault
 }
 
 /**
@@ -35,25 +38,25 @@ export async function proveShared(context: SharedContext, settings: SharedSettin
  * @throws CliError as `SharedVault.replace`.
  */
 export async function replaceShared(
-  context: SharedContext,
-  settings: SharedSettings,
+  vault: SharedVault,
   session: Omit<SessionValue, 'journal'>,
 ): Promise<void> {
-  const vault = new SharedVault(context, settings)
   const next = contentsOf({ ...session, journal: undefined })
-  let base: SharedValue | Base = await readReplaceable(vault)
-  const maybe = perhaps('stored', session.record.profile)
+  const { profile } = session.record
+  const read = () => readReplaceable(vault).catch(failedTo('stored', profile))
+  let base: SharedValue | Base = await read()
   for (;;) {
-    const replaced: Replaced = await vault.replace(base, next, vault.newWriter()).catch(maybe)
+    const replacing = vault.replace(base, next, vault.newWriter())
+    const replaced: Replaced = await replacing.catch(failedTo('stored', profile))
     if (replaced.kind === 'done') break
     // The answer was lost, and other machines have used the session since.
     if (replaced.current?.contents.record.id === session.record.id) break
     // Its first refresh token may be used up by now.
     if (replaced.isRepeated) throw perhapsReplaced(session.record)
-    base = replaced.current ?? (await readReplaceable(vault))
+    base = replaced.current ?? (await read())
   }
   // They belong to the session before.
-  for (const path of pendingFiles(vault, base.cluster)) removeDurable(path)
+  removePending(vault, base.cluster)
 }
 
 /** What a sign-in replaces: also a value that must not be used any more, but never one of another key. */
@@ -76,6 +79,7 @@ async function readReplaceable(vault: SharedVault): Promise<Base> {
  */
 export async function sealAgain(vault: SharedVault): Promise<boolean> {
   let current = await vault.read()
+  await vault.client.requireOneCluster()
   while (isValue(current)) {
     const replaced = await vault.replace(current, current.contents, vault.newWriter())
     if (replaced.kind === 'done') return true

@@ -149,6 +149,16 @@ export class SharedVault {
     return { kind: 'done', value }
   }
 
+  /** The id of the session in an answer; undefined if there is none, or it can't be decrypted. */
+  async sessionIn(answer: EtcdAnswer): Promise<string | undefined> {
+    try {
+      return (await this.#open(answer, this.keys))?.contents.record.id
+    } catch (error) {
+      if (error instanceof CliError) return undefined
+      throw error
+    }
+  }
+
   newWriter(): string {
     return Buffer.from(this.#context.random.bytes(16)).toString('hex')
   }
@@ -156,7 +166,7 @@ export class SharedVault {
   /** @returns undefined if nobody is signed in. */
   async #open(answer: EtcdAnswer, keys: SealingKeys): Promise<SharedValue | undefined> {
     const { found } = answer
-    if (found === undefined || isSignedOut(found.text)) return undefined
+    if (found === undefined || !isSession(answer)) return undefined
     const { key } = this.access
     const text = await unseal(found.text, key, keys)
     let contents: SharedContents
@@ -235,17 +245,30 @@ export function isSignedOut(text: string): boolean {
   return signedOutOf(text) !== undefined
 }
 
+/** Whether there is a session, even one that can't be decrypted. */
+export function isSession({ found }: EtcdAnswer): boolean {
+  return found !== undefined && !isSignedOut(found.text)
+}
+
 /** Whether there is a value. */
 export function isValue(found: SharedValue | Base): found is SharedValue {
   return 'contents' in found
 }
 
-/** Says, if the answer to a transaction that stores or removes a session was lost, that it may be applied all the same. */
-export function perhaps(outcome: 'stored' | 'removed', profile: string): (error: unknown) => never {
+const NOT_DONE = {
+  stored: 'The new session was not stored, and the previous one is unchanged',
+  removed: 'The session was not removed',
+} as const
+
+/** Says of a session that couldn't be stored or removed what is known about it. */
+export function failedTo(outcome: 'stored' | 'removed', profile: string): (error: unknown) => never {
   return (error) => {
-    if (!(error instanceof Unanswered)) throw error
-    const message = `${error.message}. The session may be ${outcome} all the same, even later`
-    const hint = `check with ${withProfile('mailclaim auth status', profile)} before you sign in again; mailclaim doctor shows which members answer`
-    throw new CliError(error.code, error.exit, message, { hint, cause: error })
+    if (!(error instanceof CliError)) throw error
+    const isOpen = error instanceof Unanswered
+    const then = isOpen ? `The session may be ${outcome} all the same, even later` : NOT_DONE[outcome]
+    const hint = isOpen
+      ? `check with ${withProfile('mailclaim auth status', profile)} before you sign in again; mailclaim doctor shows which members answer`
+      : error.hint
+    throw new CliError(error.code, error.exit, `${error.message}. ${then}`, { hint, cause: error })
   }
 }
