@@ -267,7 +267,7 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     ['is not executable', './data', /it is not executable/],
     ['has no interpreter', './odd', /the interpreter in its first line doesn't exist: #!\/no\/such\/inter/],
     ['has Windows line ends', './crlf', /run \.\/crlf: it has Windows line ends/],
-    ['is a directory', './state', /it is a directory/],
+    ['is a directory', '/', /couldn't run \/: it is a directory/],
   ])('that %s is exit 2, before anything is created', async (_what, file, reason) => {
     const { world, domain, words } = await createPublisher('')
     writeFileSync(join(world.home, 'data'), '#!/bin/sh\n')
