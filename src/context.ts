@@ -252,6 +252,12 @@ export interface Browser {
 /** Programs of the person's, such as one that changes DNS. */
 export interface Programs {
   /**
+   * Why the program couldn't be started, without starting it; undefined if nothing that can be known prevents it.
+   *
+   * @param file as in a `ProgramRequest`
+   */
+  check(file: string): Promise<ProgramNotStarted | undefined>
+  /**
    * Runs one to its end, without a shell and without any of our own variables. Rejects with the signal's reason if that
    * aborts, after the program has ended.
    */
@@ -274,8 +280,14 @@ export type ProgramEnd =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }
   | { readonly kind: 'timed_out' }
-  /** The first line, without its line feed, is that of a script whose interpreter may be missing (ENOENT). */
-  | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException; readonly firstLine?: string }
+  | ProgramNotStarted
+
+export interface ProgramNotStarted {
+  readonly kind: 'not_started'
+  readonly error: NodeJS.ErrnoException
+  /** Without its line feed, that of a script whose interpreter may be missing (ENOENT). */
+  readonly firstLine?: string
+}
 
 /** The person's pager, such as `less`, which shows text screen by screen. */
 export interface Pager {

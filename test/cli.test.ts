@@ -173,6 +173,30 @@ describe('help', () => {
     expect((await type('help')).stdout).toBe((await type('--help')).stdout)
   })
 
+  test.each(['help claims check --json', 'claims check --help --format json', '--json claims check -h'])(
+    'mailclaim %s prints, for programs, the entry of that command',
+    async (line) => {
+      const { data } = JSON.parse((await type('commands --json')).stdout)
+      const { code, stdout, stderr } = await type(line)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(JSON.parse(stdout)).toEqual(
+        data.find(({ command }: { command: string }) => command === 'claims check'),
+      )
+    },
+  )
+
+  test.each(['--json', '--help --json', 'help --format jsonl', 'help claims --json', 'help formats --json'])(
+    'mailclaim %s, which has no JSON, is a usage error that says where programs find everything',
+    async (line) => {
+      const { code, stdout, stderr } = await type(line)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(JSON.parse(stderr).error).toMatchObject({
+        code: 'usage',
+        hint: 'for programs, all commands are described by: mailclaim commands --json',
+      })
+    },
+  )
+
   test('help has bold headings on a terminal, and is plain with NO_COLOR and in a pipe', async () => {
     const terminal = { columns: 80 }
     expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
@@ -245,7 +269,7 @@ describe('a bare group', () => {
       error: {
         code: 'usage',
         message: 'a command is missing after mailclaim config',
-        hint: 'see: mailclaim config --help',
+        hint: 'for programs, all commands are described by: mailclaim commands --json',
         exit: 2,
       },
     })
@@ -332,6 +356,36 @@ describe('a command line that cannot be understood', () => {
       'separate them with commas, as in --fields id,client.name',
     ],
     ['config list --json --format csv', "--json and --format csv can't be used together", undefined],
+    [
+      'claim example.com --timeout 10m',
+      '--timeout: "10m" is not a number of seconds between 0.1 and 2678400',
+      'in seconds, that is 600',
+    ],
+    [
+      'claim example.com --interval 1.5h',
+      '--interval: "1.5h" is not a number of seconds between 0.1 and 3600',
+      'in seconds, that is 5400',
+    ],
+    [
+      'login --timeout 0',
+      '--timeout: "0" is not a number of seconds between 0.1 and 3600',
+      'give it in seconds: ten minutes are 600',
+    ],
+    [
+      'auth list --http-timeout 1ms',
+      '--http-timeout: "1ms" is not a number of seconds between 0.1 and 3600',
+      'give it in seconds: ten minutes are 600',
+    ],
+    [
+      'claims publish a.com --publish-timeout 2min',
+      '--publish-timeout: "2min" is not a number of seconds between 0.1 and 3600',
+      'in seconds, that is 120',
+    ],
+    [
+      'sandbox --check-seconds 5s',
+      '--check-seconds: "5s" is not a number of seconds',
+      'in seconds, that is 5',
+    ],
     ['claim check example.com', "'check' is not a domain", 'did you mean mailclaim claims check?'],
     ['claim list', "'list' is not a domain", 'did you mean mailclaim claims list?'],
     ['claim get', "'get' is not a domain", 'did you mean mailclaim claims get?'],

@@ -158,7 +158,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
         opened.push(url)
       },
     },
-    programs: options.programs ?? { run: unexpected('a program') },
+    programs: options.programs ?? { check: async () => undefined, run: unexpected('a program') },
     pager: options.pager ?? {
       start: () => Promise.reject(Object.assign(new Error('no pager'), { code: 'ENOENT' })),
     },

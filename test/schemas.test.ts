@@ -160,10 +160,11 @@ describe('mailclaim commands --json', () => {
         if (!takesValue(option)) expect(found.type, option.flags).toBe('boolean')
         else if (option.parse === undefined) expect(found.type, option.flags).toBe('string')
         else {
-          const value = attempt(() => option.parse?.('7'))
+          const value = attempt(() => option.parse?.('7', option.flags))
           const isNumber = typeof value === 'number'
           expect(['integer', 'number'].includes(found.type), `${name} ${option.flags}`).toBe(isNumber)
-          if (found.type === 'integer') expect(() => option.parse?.('1.5'), option.flags).toThrow()
+          if (found.type === 'integer')
+            expect(() => option.parse?.('1.5', option.flags), option.flags).toThrow()
         }
       }
     }

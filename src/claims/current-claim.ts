@@ -22,7 +22,7 @@ export interface CurrentClaim {
  * @throws CliError as `getClaim` does
  */
 export async function currentClaim(
-  { domainId, others = [] }: Pick<ResolvedClaim, 'domainId' | 'others'>,
+  { domainId, others = [], notFoundHint }: Omit<ResolvedClaim, 'entry'>,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
@@ -33,7 +33,7 @@ export async function currentClaim(
   const ended: CurrentClaim[] = []
   for (const id of [domainId, ...others]) {
     try {
-      current = { domainId: id, claim: await getClaim(client, id, options) }
+      current = { domainId: id, claim: await getClaim(client, id, { ...options, notFoundHint }) }
     } catch (error) {
       if (!(error instanceof CliError) || error.exit !== Exit.notFound) throw error
       notFound ??= error

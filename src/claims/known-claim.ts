@@ -16,13 +16,13 @@ import { type ResolvedClaim, resolveClaim } from './resolve.ts'
  * @throws CliError as the service's operations do
  */
 export async function claimWithRecord(
-  { domainId, entry, others = [] }: ResolvedClaim,
+  { domainId, entry, others = [], notFoundHint }: ResolvedClaim,
   context: Context,
   settings: Settings,
 ): Promise<SeenClaim> {
   if (entry?.claim.record?.value)
     return { domainId, others, claim: entry.claim, seenAt: Date.parse(entry.seen_at) }
-  const claim = await getClaim(connect(context, settings), domainId)
+  const claim = await getClaim(connect(context, settings), domainId, { notFoundHint })
   await recordClaim(claim, context, settings)
   return { domainId, claim, seenAt: context.clock.now() }
 }

@@ -66,7 +66,7 @@ export function stateOf(claim: DomainClaim): ClaimState {
     case 'superseded':
       return ended(
         'a newer claim replaced this one',
-        `the newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID; to start another claim, which ends the newer one: mailclaim claims create${asArgument(claim)}`,
+        `the newer claim may be completed, and the domain yours already; to see that where it was made: mailclaim claims list --refresh; or anywhere, by its domain id: mailclaim claims get DOMAIN_ID; if it is still open, it has a different TXT record: mailclaim claims record DOMAIN_ID; to start another claim, which ends the newer one: mailclaim claims create${asArgument(claim)}`,
       )
     case 'canceled':
       return ended('the claim was canceled')

@@ -1,4 +1,4 @@
-import type { Context, ProgramEnd } from '../context.ts'
+import type { Context, ProgramEnd, ProgramNotStarted } from '../context.ts'
 import { observeTxtSet, type TxtSet } from '../dns/observation/observe-txt-set.ts'
 import { findZone, type SearchStart } from '../dns/resolution/find-zone.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
@@ -176,29 +176,33 @@ function failureOf(end: ProgramEnd, options: PublishOptions): CliError | undefin
       })
     }
     case 'not_started':
-      return new CliError(
-        'publish_not_started',
-        Exit.usage,
-        `couldn't run ${options.command[0]}: ${startProblem(end)}`,
-        { hint: `fix the command, then run it again: ${CONTINUES}`, cause: end.error },
-      )
+      return notStarted(options.command[0], end, `fix the command, then run it again: ${CONTINUES}`)
   }
+}
+
+/** The error for a program that can't be started: `publish_not_started`, exit 2. */
+export function notStarted(file: string, problem: ProgramNotStarted, hint: string): CliError {
+  const message = `couldn't run ${file}: ${startProblem(file, problem)}`
+  return new CliError('publish_not_started', Exit.usage, message, { hint, cause: problem.error })
 }
 
 const CONTINUES = 'it continues the same claim'
 
-function startProblem({ error, firstLine }: Extract<ProgramEnd, { kind: 'not_started' }>): string {
+function startProblem(file: string, { error, firstLine }: ProgramNotStarted): string {
   if (error.code === 'ENOENT' && firstLine?.endsWith('\r'))
     return 'it has Windows line ends (CR LF), which become part of the name of its interpreter; save it with LF alone'
   if (error.code === 'ENOENT' && firstLine !== undefined)
     return `the interpreter in its first line doesn't exist: ${sanitizeLine(firstLine)}`
+  if (error.code === 'ENOENT')
+    return file.includes('/')
+      ? "the file doesn't exist"
+      : `there is no such program in PATH; if it is in this directory: ./${file}`
   return START_PROBLEMS[error.code ?? ''] ?? sanitizeLine(error.message)
 }
 
 const START_PROBLEMS: Readonly<Record<string, string>> = {
-  ENOENT:
-    "there is no such program, or the interpreter in its first line doesn't exist; for one in this directory, give its path, such as ./publish.sh",
   EACCES: 'it is not executable (chmod +x)',
+  EISDIR: 'it is a directory',
   EPERM: 'the system does not allow it',
   ENOEXEC: 'it is not a program for this system',
   E2BIG: 'the TXT values in DNS are too long for its environment',

@@ -2,6 +2,7 @@ import type { TxtSet } from '../dns/observation/observe-txt-set.ts'
 import { relativeName } from '../dns/wire/name.ts'
 import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, Exit } from '../errors.ts'
+import type { OtherNames } from '../settings/parse-value.ts'
 import { posixQuote } from '../shell-quote.ts'
 import { DEFAULT_TTL, octal, quoteStrings, quoteValue, splitValue, type TxtRecord } from './record.ts'
 
@@ -30,9 +31,13 @@ interface Target {
  * Makes what to run or send; ends without a line break. Applying a snippet of `replace` deletes every value of the name that
  * isn't in it, such as SPF and the proofs of other services; one of `add` leaves them alone.
  */
-type Provider =
+type Provider = {
+  /** What else people call it, in lowercase. */
+  readonly otherNames?: readonly string[]
+} & (
   | { readonly add: (record: TxtRecord, target: Target) => string }
   | { readonly replace: (set: RecordSet, target: Target) => string }
+)
 
 /** The values of `--provider`. To add one, add an entry. */
 const PROVIDERS = {
@@ -58,6 +63,7 @@ const PROVIDERS = {
   },
 
   route53: {
+    otherNames: ['aws', 'amazon'],
     replace: (set, { isOneOfSeveral }) => {
       const batch = {
         // At most 256 characters.
@@ -80,6 +86,7 @@ const PROVIDERS = {
   },
 
   'google-cloud-dns': {
+    otherNames: ['gcp', 'cloud-dns'],
     // To create a set that exists, or update one that doesn't, is an error.
     replace: (set, target) => {
       const managedZone = zoneVariable('MANAGED_ZONE', target)
@@ -96,6 +103,7 @@ const PROVIDERS = {
   },
 
   'azure-dns': {
+    otherNames: ['microsoft'],
     add: (record, { zone }) =>
       [
         '# Adds to the record set: existing TXT records stay.',
@@ -108,6 +116,7 @@ const PROVIDERS = {
 
   // RFC 2136
   nsupdate: {
+    otherNames: ['rfc2136', 'bind'],
     add: (record, { zone }) =>
       [
         `zone ${zone}.`,
@@ -118,6 +127,7 @@ const PROVIDERS = {
 
   // With the provider hashicorp/dns, which puts the text between quotation marks.
   terraform: {
+    otherNames: ['hcl', 'opentofu'],
     replace: (set, { zone }) => {
       const host = relativeName(set.name, zone)
       const texts = set.values.map((strings) => terraformString(quoteStrings(strings).slice(1, -1)))
@@ -137,6 +147,11 @@ const PROVIDERS = {
 export type ProviderName = keyof typeof PROVIDERS
 
 export const PROVIDER_NAMES = Object.keys(PROVIDERS) as readonly ProviderName[]
+
+/** What else people call a provider, by its name. */
+export const OTHER_PROVIDER_NAMES: OtherNames = Object.fromEntries(
+  Object.entries<Provider>(PROVIDERS).map(([name, { otherNames = [] }]) => [name, otherNames]),
+)
 
 /** Whether applying the snippet deletes the TXT values of the name that aren't in it. */
 export function replacesRecordSet(provider: ProviderName): boolean {

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
+import { looksLikeId } from '../service/claims.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { commandWith } from '../settings/suggested-commands.ts'
@@ -24,6 +25,8 @@ export interface ResolvedClaim {
   readonly entry: LedgerEntry | undefined
   /** If it was found by its name: the ids of the domain's other open claims, the newest first. */
   readonly others?: readonly string[]
+  /** If it's a word that was typed and that looks like no id: what to do if the service doesn't know it. */
+  readonly notFoundHint?: string
 }
 
 type ResolveContext = LedgerContext & Pick<Context, 'prompts' | 'platform'>
@@ -118,7 +121,10 @@ export async function resolveClaimOrDomain(
     return { ...found(byName), others }
   }
   if (!/^[\w-]{1,128}$/.test(argument)) throw usageError(name.problem, name.fix)
-  return { domainId: argument, entry: undefined }
+  const resolved = { domainId: argument, entry: undefined }
+  if (looksLikeId(argument)) return resolved
+  const notFoundHint = `${JSON.stringify(argument)} is not a whole domain name, such as example.com, and not the id of a claim`
+  return { ...resolved, notFoundHint }
 }
 
 /** The name in its ASCII form, or a placeholder domain id as it is. */

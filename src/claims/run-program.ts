@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { open } from 'node:fs/promises'
+import { access, constants, open, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ProgramEnd, ProgramRequest } from '../context.ts'
+import type { ProgramEnd, ProgramNotStarted, ProgramRequest } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 
 export interface ProgramOptions {
@@ -95,6 +96,44 @@ export async function runProgram(
     for (const timer of timers) clearTimeout(timer)
     child.stdout?.destroy()
     child.stderr?.destroy()
+  }
+}
+
+/**
+ * Why a program couldn't be started, found as `execvp` looks for it; undefined if nothing prevents it, or nobody knows: Windows
+ * has rules of its own, and so has a system without a PATH.
+ */
+export async function checkProgram(
+  file: string,
+  { environment, platform }: ProgramOptions,
+): Promise<ProgramNotStarted | undefined> {
+  const { PATH } = environment
+  if (platform === 'win32' || PATH === undefined) return undefined
+  const places = file.includes('/') ? [file] : PATH.split(':').map((directory) => join(directory, file))
+  let problem: ProgramNotStarted | undefined
+  for (const place of places) {
+    const found = await problemOf(place)
+    if (found === undefined) return undefined
+    // A file that is there, but can't be run, says more than its absence elsewhere.
+    if (problem === undefined || (problem.error.code === 'ENOENT' && found.error.code !== 'ENOENT'))
+      problem = found
+  }
+  return problem
+}
+
+/** @param path with its directory */
+async function problemOf(path: string): Promise<ProgramNotStarted | undefined> {
+  let firstLine: string | undefined
+  try {
+    if ((await stat(path)).isDirectory())
+      throw Object.assign(new Error('it is a directory'), { code: 'EISDIR' })
+    await access(path, constants.X_OK)
+    firstLine = await firstLineOf(path)
+    const [, interpreter] = /^#![ \t]*([^ \t]+)/.exec(firstLine ?? '') ?? []
+    if (interpreter !== undefined) await access(interpreter)
+    return undefined
+  } catch (error) {
+    return { kind: 'not_started', error: error as NodeJS.ErrnoException, ...(firstLine && { firstLine }) }
   }
 }
 

@@ -32,8 +32,8 @@ function readValue(text: string, definition: OptionDefinition, command: Command)
     )
   }
   if (text.trim() === '') throw usageError(`${flag} is empty`, `give a value, or leave ${flag} out`)
-  if (definition.choices !== undefined) parseChoice(text, flag, definition.choices)
-  return definition.parse === undefined ? text : definition.parse(text)
+  if (definition.choices !== undefined) parseChoice(text, flag, definition.choices, definition.otherNames)
+  return definition.parse === undefined ? text : definition.parse(text, flag)
 }
 
 /** The options that were typed; the others are absent. */

@@ -15,7 +15,7 @@ import {
 } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
-import { Exit, type ExitCode } from '../errors.ts'
+import { type CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { readUsableConfig } from '../settings/config.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../settings/settings.ts'
@@ -35,7 +35,7 @@ import {
 import { type CommandLine, type CommandNode, isGroup, readLine, topicOf } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson } from './report.ts'
-import { requireArguments, usageErrorOf } from './usage-errors.ts'
+import { FOR_PROGRAMS, requireArguments, usageErrorOf } from './usage-errors.ts'
 
 /** The columns beside the names of groups and commands, of 80. */
 const SUMMARY_WIDTH = 48
@@ -59,6 +59,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   const program = buildProgram(line, definition, argv, context, printed, palette)
   const topic = topicOf(line)
   if (topic !== undefined) {
+    if (asksForJson(argv)) throw helpIsForPeople()
     const { topicText } = await import('./topics.ts')
     await context.stdout.write(topicText(topic, program))
     return Exit.done
@@ -68,7 +69,11 @@ export async function runCommandLine(argv: readonly string[], context: Context):
     return Exit.done
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    if (error.code === 'commander.help' && line.node === undefined) {
+    if (error.code === 'commander.helpDisplayed' && asksForJson(argv)) {
+      await describeForPrograms(line, context)
+      return Exit.done
+    }
+    if (error.code === 'commander.help' && line.node === undefined && !asksForJson(argv)) {
       // The program's name alone is not a mistake, but the first thing that people type.
       await context.stdout.write(printed.err + (await welcome(program, context)))
       return Exit.done
@@ -83,6 +88,20 @@ export async function runCommandLine(argv: readonly string[], context: Context):
     }
     throw usageErrorOf(error, line, definition)
   }
+}
+
+/** What programs get as the help of a command: its entry of `commands --json`. @throws CliError exit 2 if it isn't one */
+async function describeForPrograms({ words, node }: CommandLine, context: Context): Promise<void> {
+  if (node === undefined || isGroup(node)) throw helpIsForPeople()
+  const [{ describeCommand }, { writeJson }] = await Promise.all([
+    import('../commands/commands.ts'),
+    import('../terminal/output.ts'),
+  ])
+  await writeJson(context, await describeCommand(words.join(' '), node))
+}
+
+function helpIsForPeople(): CliError {
+  return usageError('only the help of a command has JSON', FOR_PROGRAMS)
 }
 
 /** The words in the order that commander understands: the command's name first. */

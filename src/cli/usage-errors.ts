@@ -8,6 +8,9 @@ import { commandLine, shellQuote } from '../shell-quote.ts'
 import type { CommandLine } from './line.ts'
 import { meantCommands, meantOptions } from './suggestions.ts'
 
+/** Where a program that asks for help finds it. */
+export const FOR_PROGRAMS = 'for programs, all commands are described by: mailclaim commands --json'
+
 /** The usage error for a line that commander doesn't understand, with a next step. */
 export function usageErrorOf(
   error: CommanderError,
@@ -20,7 +23,7 @@ export function usageErrorOf(
   const help = `see: ${['mailclaim', ...line.words, '--help'].join(' ')}`
   switch (error.code) {
     case 'commander.help':
-      return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, help)
+      return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, FOR_PROGRAMS)
     case 'commander.unknownCommand':
       if (line.unknownOption !== undefined)
         return unknownOption(

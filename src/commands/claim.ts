@@ -43,6 +43,7 @@ import {
   type Publish,
   type PublishFlags,
   publisher,
+  requireProgram,
 } from './publish-options.ts'
 
 interface Flags extends CreateFlags, ManyFlags, PublishFlags {
@@ -125,6 +126,8 @@ newer one: "mailclaim claims create" does that. While it waits for DNS, it asks 
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
+    await requireProgram('--publish', options.publish, context)
+    await requireProgram('--unpublish', options.unpublish, context)
     if (isMany(domains, options)) return claimMany(domains, options, context, settings)
     const [domain] = domains
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)

@@ -65,7 +65,7 @@ export function describing(tree: CommandTree): CommandDefinition<never> {
   return defineCommand({
     description: `Describes every command for programs: arguments, options, exit codes, formats, fields, and the JSON Schemas of what it
 prints. With --json, the document also has the options of every command, the environment variables, the exit codes, and the
-directory of the schemas.`,
+directory of the schemas. The help of one command prints its entry alone with --json.`,
     examples: {
       'mailclaim commands': 'a list of all commands',
       'mailclaim commands --json > mailclaim.json': 'everything, for a program that drives mailclaim',
@@ -76,7 +76,7 @@ directory of the schemas.`,
     toleratesDamagedConfig: 'silently',
     async run(_input, context, settings) {
       const { version, schemas } = context.program
-      const items = await Promise.all([...leavesOf(tree)].map(describe))
+      const items = await Promise.all(leavesOf(tree).map((leaf) => describeCommand(...leaf)))
       const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'no commands' })
       const envelope = {
         object: 'list',
@@ -115,7 +115,8 @@ function leavesOf(tree: CommandTree): NamedLeaf[] {
   )
 }
 
-async function describe([command, leaf]: NamedLeaf) {
+/** The entry of a command. */
+export async function describeCommand(command: string, leaf: CommandLeaf) {
   const definition = await leaf.load()
   const { description, output, events, examples, options = [], account = 'none' } = definition
   const listSchema = listSchemaOf(definition)

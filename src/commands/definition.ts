@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
+import { A_MONTH_SECONDS, type OtherNames, parseSeconds } from '../settings/parse-value.ts'
 import { FORMATS, type Settings } from '../settings/settings.ts'
 import type { Column } from '../terminal/columns.ts'
 
@@ -27,10 +27,12 @@ export interface OptionDefinition {
   /** The options that it can't be used together with. */
   readonly conflicts?: readonly string[]
   readonly choices?: readonly string[]
+  /** What people may type for a choice, to suggest it. */
+  readonly otherNames?: OtherNames
   /** What holds without the option, for help. */
   readonly default?: string
-  /** Turns the text into the value. @throws CliError exit 2. */
-  readonly parse?: (text: string) => unknown
+  /** Turns the text into the value. @param name where the text comes from, for the message @throws CliError exit 2. */
+  readonly parse?: (text: string, name: string) => unknown
   readonly completion?: Completion
   /** The environment variable that does the same. */
   readonly variable?: string
@@ -187,7 +189,7 @@ export function intervalOption(own: Partial<OptionDefinition>): OptionDefinition
   return {
     flags: '--interval <seconds>',
     description: 'fixed delay between polls',
-    parse: (text) => parseSeconds(text, '--interval'),
+    parse: (text, name) => parseSeconds(text, name),
     ...own,
   }
 }
@@ -203,7 +205,7 @@ export function timeoutOption(own: Partial<OptionDefinition>): OptionDefinition 
     flags: '--timeout <seconds>',
     description:
       'give up after this long, with exit 8; a request that must not be cut off may take up to 45 seconds longer',
-    parse: (text) => parseSeconds(text, '--timeout', A_MONTH_SECONDS),
+    parse: (text, name) => parseSeconds(text, name, A_MONTH_SECONDS),
     ...own,
   }
 }

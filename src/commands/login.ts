@@ -62,7 +62,7 @@ An API key is tried with the service before it is stored; if the service refuses
       flags: '--timeout <seconds>',
       description: 'how long to wait for the browser',
       default: String(DEFAULT_TIMEOUT_SECONDS),
-      parse: (text) => parseSeconds(text, '--timeout'),
+      parse: (text, name) => parseSeconds(text, name),
     },
     {
       flags: '--authorization-endpoint <url>',

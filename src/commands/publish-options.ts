@@ -20,7 +20,7 @@ export const PUBLISH_OPTIONS = [
     flags: '--publish-timeout <seconds>',
     description: 'stop the program after this long, with exit 7',
     default: String(DEFAULT_TIMEOUT_SECONDS),
-    parse: (text: string) => parseSeconds(text, '--publish-timeout'),
+    parse: (text: string, name: string) => parseSeconds(text, name),
   },
   {
     flags: '--only-new',
@@ -64,6 +64,25 @@ export function publisher(
     }
     return publishRecord(action, record, options, context, settings)
   }
+}
+
+/**
+ * Checks the command before anything is created: its words, and whether its program can be started.
+ *
+ * @param command nothing if the option wasn't given
+ * @throws CliError exit 2
+ */
+export async function requireProgram(
+  option: string,
+  command: string | undefined,
+  context: Pick<Context, 'programs' | 'platform'>,
+): Promise<void> {
+  if (command === undefined) return
+  const [file] = commandWords(command, option, context.platform)
+  const problem = await context.programs.check(file)
+  if (problem === undefined) return
+  const { notStarted } = await import('../claims/publish.ts')
+  throw notStarted(file, problem, `fix the command of ${option}; nothing has been created or changed`)
 }
 
 /** The effects of one of several domains: the lines of its program on standard error begin with its name. */

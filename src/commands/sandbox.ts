@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import type { Sandbox, SandboxRuntime } from '../sandbox/sandbox.ts'
-import { parseCount, parsePort } from '../settings/parse-value.ts'
+import { parseCount, parsePort, secondsHint } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import { writeObject } from '../terminal/output.ts'
 import { defineCommand, ownOutput } from './definition.ts'
@@ -191,6 +191,6 @@ function count(option: string, least = 0): (text: string) => number {
 function seconds(option: string): (text: string) => number {
   return (text) => {
     if (/^\d{1,7}(\.\d{1,3})?$/.test(text)) return Number(text)
-    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds`)
+    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds`, secondsHint(text))
   }
 }

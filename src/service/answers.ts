@@ -167,6 +167,8 @@ export interface AskedOperation {
   readonly operation: string
   /** Whether the path has an id in it, which may be wrong. */
   readonly namesItem: boolean
+  /** What to do after a 404, if that is something else than to check the id. */
+  readonly notFoundHint: string | undefined
   /** The base URL. */
   readonly base: string
   readonly credential: Credential
@@ -219,9 +221,11 @@ export function responseError(
   if (status === 404) {
     return new CliError(code ?? 'not_found', Exit.notFound, `not found: ${operation}${suffix}`, {
       status,
-      hint: request.namesItem
-        ? 'check the id, and that it belongs to the team of this profile'
-        : `check the base URL: ${request.base} may not be the address of the service`,
+      hint:
+        request.notFoundHint ??
+        (request.namesItem
+          ? 'check the id, and that it belongs to the team of this profile'
+          : `check the base URL: ${request.base} may not be the address of the service`),
     })
   }
   if (status === 429) return rateLimitError(response, suffix, now)

@@ -27,6 +27,11 @@ export async function verifyClaim(client: ServiceClient, domainId: string): Prom
   return readClaim(body)
 }
 
+/** What an id of the service looks like; the interface doesn't promise it for placeholder domains. */
+export function looksLikeId(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+}
+
 /** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none */
 export async function getClaim(
   client: ServiceClient,

@@ -43,6 +43,8 @@ export interface RequestOptions {
   readonly lostHint?: string
   /** Whether the path or the query has an id in it, as most do: then a 404 may mean that the id is wrong. */
   readonly namesItem?: boolean
+  /** What to do after a 404, if that is something else. */
+  readonly notFoundHint?: string | undefined
 }
 
 /** Undefined values are left out. */
@@ -89,8 +91,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       signal.throwIfAborted()
       const longest = Math.min(settings.httpTimeoutMs, options.timeoutMs ?? Number.POSITIVE_INFINITY)
       const timeoutMs = Math.min(longest, end - clock.monotonic())
-      const { namesItem = true, lostHint } = options
-      const prepared = { ...request, namesItem, lostHint, timeoutMs }
+      const { namesItem = true, notFoundHint, lostHint } = options
+      const prepared = { ...request, namesItem, notFoundHint, lostHint, timeoutMs }
       const outcome = await withWaitingNote(
         `Waiting for ${base.host} …`,
         context,
@@ -125,7 +127,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   }
 
   async function attempt(
-    { method, path, query = {}, body, namesItem, lostHint, timeoutMs }: PreparedRequest,
+    { method, path, query = {}, body, namesItem, notFoundHint, lostHint, timeoutMs }: PreparedRequest,
     credential: Credential,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
@@ -166,6 +168,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
         {
           operation: `${method} ${path}`,
           namesItem,
+          notFoundHint,
           base: base.href,
           credential,
           profile: settings.profile.value,
@@ -212,6 +215,7 @@ interface ServiceRequest {
 
 interface PreparedRequest extends ServiceRequest {
   readonly namesItem: boolean
+  readonly notFoundHint: string | undefined
   readonly lostHint: string | undefined
   readonly timeoutMs: number
 }

@@ -12,7 +12,20 @@ export const A_MONTH_SECONDS = 31 * 24 * 3600
 export function parseSeconds(text: string, name: string, most = 3600): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (seconds >= 0.1 && seconds <= most) return seconds
-  throw usageError(`${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`)
+  throw usageError(
+    `${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`,
+    secondsHint(text),
+  )
+}
+
+const UNIT = /^(\d+(?:\.\d+)?) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)$/i
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 }
+
+/** What a duration with a unit is in seconds: `10m`, `2 hours`; for anything else an example. */
+export function secondsHint(text: string): string {
+  const [, amount, unit = ''] = UNIT.exec(text) ?? []
+  const seconds = Number(amount) * (UNIT_SECONDS[unit.charAt(0).toLowerCase()] ?? 0)
+  return seconds > 0 ? `in seconds, that is ${seconds}` : 'give it in seconds: ten minutes are 600'
 }
 
 const MOST = 999_999_999
@@ -34,18 +47,33 @@ export function parsePort(text: string, name: string, lowest = 1): number {
   throw usageError(`${name}: ${JSON.stringify(text)} is not a port between ${lowest} and 65535`)
 }
 
-/** Reads one of a few words. @throws CliError `usage`, exit 2. */
-export function parseChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
+/**
+ * Reads one of a few words.
+ *
+ * @param otherNames what people call a choice elsewhere; only suggested, so that there is one name for each.
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseChoice<T extends string>(
+  text: string,
+  name: string,
+  choices: readonly T[],
+  otherNames: OtherNames = {},
+): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
   const typed = text.toLowerCase()
   const longer = choices.filter((candidate) => hasLettersOf(typed, candidate))
-  const meant = longer.find((candidate) => candidate === typed || longer.length === 1)
+  const meant =
+    longer.find((candidate) => candidate === typed || longer.length === 1) ??
+    choices.find((candidate) => otherNames[candidate]?.includes(typed))
   throw usageError(
     `${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`,
     meant && `did you mean ${name} ${meant}?`,
   )
 }
+
+/** By choice, in lowercase. */
+export type OtherNames = Readonly<Record<string, readonly string[]>>
 
 /** Whether a word has the letters of a shorter one, in its order and from the first on: `markdown` those of `md`. */
 function hasLettersOf(short: string, word: string): boolean {

@@ -194,9 +194,12 @@ describe('resolving a claim', () => {
 
   it('an unknown id is taken as it is', async () => {
     const { context, settings } = await world()
+    const id = '7b1f0f1e-7777-7777-7777-777777777777'
+    expect(await resolveClaim(id, context, settings)).toEqual({ domainId: id, entry: undefined })
     expect(await resolveClaim('7b1f0f1e-77', context, settings)).toEqual({
       domainId: '7b1f0f1e-77',
       entry: undefined,
+      notFoundHint: expect.stringContaining('not the id of a claim'),
     })
   })
 

@@ -49,6 +49,7 @@ async function publish(situation: Situation = {}) {
       ...effects,
       interrupts: { signal: effects.signal, shield: (work) => work() },
       programs: {
+        check: async () => undefined,
         run: async (request) => {
           runs.push(request)
           if (situation.after !== undefined) served.splice(0, served.length, ...situation.after)

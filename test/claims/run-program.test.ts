@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { runProgram } from '../../src/claims/run-program.ts'
+import { checkProgram, runProgram } from '../../src/claims/run-program.ts'
 import { needs } from '../requirements.ts'
 
 async function run(script: string, onLine?: (line: string) => Promise<void>) {
@@ -79,5 +79,28 @@ describe.runIf(needs('posix'))('a program', () => {
       { environment: {}, platform: process.platform },
     )
     await expect(started).rejects.toBe(reason)
+  })
+})
+
+describe.runIf(needs('posix'))('a program that is only checked', () => {
+  const check = async (file: string, path?: string, platform: NodeJS.Platform = 'linux') =>
+    (await checkProgram(file, { environment: { PATH: path }, platform }))?.error.code
+
+  test('is looked for in PATH, unless it has a slash', async () => {
+    expect(await check('sh', '/nowhere:/bin')).toBeUndefined()
+    expect(await check('/bin/sh', '/nowhere')).toBeUndefined()
+    expect(await check('sh', '/nowhere')).toBe('ENOENT')
+    expect(await check('./sh', '/bin')).toBe('ENOENT')
+  })
+
+  test('that is there but can not be run says so, unless another one can', async () => {
+    expect(await check('passwd', '/nowhere:/etc')).toBe('EACCES')
+    expect(await check('passwd', '/etc:/usr/bin')).toBeUndefined()
+    expect(await check('/etc', '/bin')).toBe('EISDIR')
+  })
+
+  test('is left to the system where that has rules of its own', async () => {
+    expect(await check('absent', 'C:\\bin', 'win32')).toBeUndefined()
+    expect(await check('absent', undefined)).toBeUndefined()
   })
 })

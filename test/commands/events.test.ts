@@ -62,6 +62,7 @@ async function world() {
     apiKey: true,
     clock: createRealClock(),
     programs: {
+      check: async () => undefined,
       async run({ variables }) {
         const name = variables['MAILCLAIM_RECORD_NAME'] ?? ''
         if (variables['MAILCLAIM_RECORD_ACTION'] === 'publish') await publish(name)

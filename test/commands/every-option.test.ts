@@ -167,7 +167,7 @@ function createPerson(home: string, { terminal, respond, interrupted, etcd }: Ru
     home,
     clock,
     respond: respond ?? ((request) => etcd?.(request) ?? service(request)),
-    programs: { run: async () => ({ kind: 'exited', code: 0 }) },
+    programs: { check: async () => undefined, run: async () => ({ kind: 'exited', code: 0 }) },
     dns: createFakeDns(
       smallWorld(() => ['prefix=token']),
       clock,
@@ -530,7 +530,7 @@ test.each(COMMANDS)(
         expect(await command.refuse([empty])).toContain(`${flag} is empty`)
       }
       const odd = '"ü \u0007'
-      const expected = option.choices === undefined ? refusal(() => option.parse?.(odd)) : 2
+      const expected = option.choices === undefined ? refusal(() => option.parse?.(odd, option.flags)) : 2
       const invalid = await command.try([...valid.slice(2), flag, odd])
       if (expected !== undefined) expect(invalid.code, invalid.words.join(' ')).toBe(expected)
     }

@@ -73,7 +73,7 @@ test('a port that is in use is an error with a next step', async () => {
 
 describe('options', () => {
   const parse = (flag: string, text: string) =>
-    command.options?.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text)
+    command.options?.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text, flag)
 
   test.each([
     ['--port', '0', 0],

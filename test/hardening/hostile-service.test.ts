@@ -43,7 +43,10 @@ const DOMAIN = 'known.example.com'
 const LONGEST_MS = 20_000
 
 /** A program of the user's that does nothing. */
-const HARMLESS: Programs = { run: async () => ({ kind: 'exited', code: 0 }) }
+const HARMLESS: Programs = {
+  check: async () => undefined,
+  run: async () => ({ kind: 'exited', code: 0 }),
+}
 
 /** Every command of the program. The sandbox is no client, and prints only its own words. */
 const CASES: readonly Case[] = [

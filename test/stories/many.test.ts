@@ -140,6 +140,17 @@ describe('several domains', () => {
     expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
   })
 
+  test('a bad value in a list is told by the name of its column', async () => {
+    const world = keyed()
+    const [domain = ''] = world.domains(1)
+    const header = 'domain,open_tracking,custom_return_path,region'
+    const list = world.list('odd.csv', [header, `${domain},maybe,,`, `${domain},,a b,`, `${domain},,,mars`])
+    const { stderr } = await world.run(['claims', 'create', '--from', list])
+    expect(stderr).toContain(':2: open_tracking: "maybe" is neither true nor false')
+    expect(stderr).toContain(':3: custom_return_path: "a b" is not a DNS label')
+    expect(stderr).toContain(':4: region: "mars" is not one of')
+  })
+
   test('a bad line stops nothing, and the most severe end decides the exit code', async () => {
     const world = keyed()
     const [good = '', missing = ''] = world.domains(2)

@@ -258,21 +258,28 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
   })
 
   test.each([
-    ['does not exist', './absent', /there is no such program/],
+    ['does not exist', './absent', /couldn't run \.\/absent: the file doesn't exist$/m],
+    [
+      'is not in PATH',
+      'absent',
+      /there is no such program in PATH; if it is in this directory: \.\/absent$/m,
+    ],
     ['is not executable', './data', /it is not executable/],
     ['has no interpreter', './odd', /the interpreter in its first line doesn't exist: #!\/no\/such\/inter/],
     ['has Windows line ends', './crlf', /run \.\/crlf: it has Windows line ends/],
-    ['is a directory', './state', /it is not executable/],
-  ])('that %s is exit 2, and the claim can be continued', async (_what, file, reason) => {
+    ['is a directory', '/', /couldn't run \/: it is a directory/],
+  ])('that %s is exit 2, before anything is created', async (_what, file, reason) => {
     const { world, domain, words } = await createPublisher('')
     writeFileSync(join(world.home, 'data'), '#!/bin/sh\n')
     writeFileSync(join(world.home, 'odd'), '#!/no/such/interpreter\n', { mode: 0o755 })
     writeFileSync(join(world.home, 'crlf'), '#!/bin/sh\r\nexit 0\r\n', { mode: 0o755 })
-    const ended = await world.run([...words.slice(0, -1), file])
-    expect(ended.code, ended.stderr).toBe(2)
-    expect(ended.stderr).toMatch(reason)
-    expect(ended.stderr).toContain('it continues the same claim')
-    expect((await world.run(['claims', 'list', '--fields', 'name'])).stdout).toContain(domain)
+    for (const options of [[file], ['./hook', '--unpublish', file]]) {
+      const ended = await world.run([...words.slice(0, -1), ...options])
+      expect(ended.code, ended.stderr).toBe(2)
+      expect(ended.stderr).toMatch(reason)
+      expect(ended.stderr).toContain('nothing has been created or changed')
+    }
+    expect((await world.run(['claims', 'list', '--fields', 'name'])).stdout).not.toContain(domain)
   })
 
   test('that is killed stops the claim', async () => {

@@ -35,8 +35,8 @@ export function generalize(
 const BEGIN = /(?<![\w-])$/
 /** Any other word of a text may be spelled like the host of a record. */
 const HOST_BEGIN = /\bhost (?:of the record to )?$/
-/** At the top of a zone, its name is also the domain's. */
-const APEX_BEGIN = /(?:\b(?:zone|of|for|below|adds|delegate|holds|without) |\w\.)$/
+/** At the top of a zone, its name is also the domain's: that is meant after `instead of`. */
+const APEX_BEGIN = /(?:\b(?:zone|(?<!instead )of|for|below|adds|delegate|holds|without) |\w\.)$/
 /** Characters that these look at. */
 const LONGEST_BEGIN = 30
 const END = /(?![\w-]|\.\w)/y

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../../terminal/color.ts'
 import { formatDuration } from '../../terminal/duration.ts'
-import { truncate, wrap } from '../../terminal/measure.ts'
+import { truncate, widthOf, wrap } from '../../terminal/measure.ts'
 import { renderBar } from '../../terminal/progress-bar.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { startSpinner } from '../../terminal/spinner.ts'
@@ -78,8 +78,7 @@ export function liveLines(
   const fit = (text: string, width = columns) => truncate(sanitizeLine(text), width)
   const lines = [renderBar(label, isKnown ? handled / total : undefined, details, columns)]
   const indent = (text: string, width: number) => `${' '.repeat(width)}${fit(text, columns - width)}`
-  const counts = [countsText(tally, '   '), progressText(tally)].filter(Boolean)
-  if (counts.length > 0) lines.push(indent(counts.join('   '), 2))
+  lines.push(...countLines(tally, columns - 2).map((line) => indent(line, 2)))
   const causes = tally.causes().filter(({ needsPerson }) => needsPerson)
   const needy = causes.reduce((sum, { count }) => sum + count, 0)
   if (needy === 0) return lines
@@ -93,4 +92,16 @@ export function liveLines(
   if (rest > 0) lines.push(palette.faint(indent(`and ${rest} more ${rest === 1 ? 'cause' : 'causes'}`, 4)))
   for (const { domain, title } of tally.needy) lines.push(palette.faint(indent(`${domain}: ${title}`, 4)))
   return lines
+}
+
+const NO_BREAK_SPACE = '\u00a0'
+
+/** What is done and what is in progress: on one line, or else each on its own, with no count apart from its label. */
+function countLines(tally: Tally, width: number): string[] {
+  const line = [countsText(tally, '   '), progressText(tally)].filter(Boolean).join('   ')
+  if (widthOf(line) <= width) return line === '' ? [] : [line]
+  return [countsText(tally), progressText(tally) ?? '']
+    .filter((text) => text !== '')
+    .flatMap((text) => wrap(text.replaceAll(/(?<![,:]) /g, NO_BREAK_SPACE), width))
+    .map((part) => part.replaceAll(NO_BREAK_SPACE, ' '))
 }

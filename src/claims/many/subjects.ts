@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { checkName } from '../../dns/wire/name.ts'
 import { CliError, usageError } from '../../errors.ts'
+import { looksLikeId } from '../../service/claims.ts'
 import { readValue } from '../read-value.ts'
 import { readLines } from './lines.ts'
 
@@ -41,9 +42,6 @@ export interface SubjectSource {
   readonly takesIds: boolean
   readonly stdin: () => AsyncIterable<Uint8Array | string>
 }
-
-/** Placeholder domain ids look like this; in a list, any other single word is more likely a mistake. */
-const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
  * Reads the domains one by one, those that were typed first, so that a list of any length takes little memory. A line holds
@@ -237,7 +235,8 @@ function subjectOf(fields: ReadonlyMap<string, unknown>, { columns, takesIds }: 
   const domain = textOf(fields.get('domain'), 'domain')
   if (domain === '') throw usageError('the domain is missing')
   return {
-    domain: readDomain(domain, takesIds && ID.test(domain)),
+    // In a list, any other single word is more likely a mistake.
+    domain: readDomain(domain, takesIds && looksLikeId(domain)),
     ...(value === undefined ? {} : { value }),
     options,
   }

@@ -235,7 +235,7 @@ const TITLES: Readonly<Record<string, string>> = {
   other_name: 'record at another name',
   doubled_name: 'zone name doubled',
   quoted: 'quotation marks in the value',
-  whitespace: 'spaces in the value',
+  whitespace: 'value differs in invisible characters',
   extra_text: 'more text in the value',
   case_changed: 'letter case changed',
   encoded: 'value encoded',

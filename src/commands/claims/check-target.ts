@@ -5,6 +5,7 @@ import { claimElsewhere, resolveClaimOrDomain } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
 import { usageError } from '../../errors.ts'
+import { looksLikeId } from '../../service/claims.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, warn } from '../../terminal/notices.ts'
 
@@ -64,7 +65,8 @@ export async function findTarget(
   }
   // With a value nothing is needed from the service, and without a base URL nobody can ask it: a mistyped domain, not an id.
   const domain = checkName(argument ?? '')
-  if (found.entry === undefined && !domain.ok && (isGiven || settings.baseUrl === undefined))
+  const isWord = found.entry === undefined && !looksLikeId(found.domainId)
+  if (isWord && !domain.ok && (isGiven || settings.baseUrl === undefined))
     throw usageError(domain.problem, domain.fix)
   const { claimWithRecord } = await import('../../claims/known-claim.ts')
   const seen = await claimWithRecord(found, context, settings)

@@ -22,7 +22,7 @@ export const CREATE_OPTIONS = [
     flags: '--custom-return-path <label>',
     description: 'label of the Return-Path address',
     default: 'send',
-    parse: label('--custom-return-path'),
+    parse: parseLabel,
   },
   { flags: '--open-tracking', description: 'track opens; requires a verified tracking subdomain' },
   { flags: '--no-open-tracking', description: "don't track opens" },
@@ -31,7 +31,7 @@ export const CREATE_OPTIONS = [
   {
     flags: '--tracking-subdomain <label>',
     description: 'label of the tracking subdomain',
-    parse: label('--tracking-subdomain'),
+    parse: parseLabel,
   },
 ] as const
 
@@ -49,12 +49,10 @@ export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
   }
 }
 
-function label(option: string): (text: string) => string {
-  return (text) => {
-    if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
-    throw usageError(
-      `${option}: ${JSON.stringify(text)} is not a DNS label`,
-      'use up to 63 letters, digits and hyphens, with no hyphen at the start or the end',
-    )
-  }
+function parseLabel(text: string, name: string): string {
+  if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
+  throw usageError(
+    `${name}: ${JSON.stringify(text)} is not a DNS label`,
+    'use up to 63 letters, digits and hyphens, with no hyphen at the start or the end',
+  )
 }

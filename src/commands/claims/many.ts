@@ -67,14 +67,14 @@ function optionColumns(options: readonly OptionDefinition[]): ReadonlyMap<string
     options.flatMap(({ flags, choices, parse }): [string, OptionColumn][] => {
       const [flag = '', value] = flags.split(' ')
       if (flag.startsWith('--no-')) return []
-      const name = flag.slice(2)
-      const key = name.replace(/-(.)/g, (_match, letter: string) => letter.toUpperCase())
+      const name = flag.slice(2).replaceAll('-', '_')
+      const key = name.replace(/_(.)/g, (_match, letter: string) => letter.toUpperCase())
       const read = (text: string) => {
         if (value === undefined) return readFlag(text, name)
         if (choices !== undefined) parseChoice(text, name, choices)
-        return parse === undefined ? text : parse(text)
+        return parse === undefined ? text : parse(text, name)
       }
-      return [[name.replaceAll('-', '_'), { key, parse: read }]]
+      return [[name, { key, parse: read }]]
     }),
   )
 }

@@ -17,6 +17,7 @@ import {
   type Publish,
   type PublishFlags,
   publisher,
+  requireProgram,
 } from '../publish-options.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
 
@@ -66,6 +67,7 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
         '--with is missing',
         'name a program that adds the record, such as --with ./publish.sh',
       )
+    await requireProgram('--with', command, context)
     const publishWith = (context: Context) =>
       publisher('publish', { option: '--with', command }, options, context, settings)
     const publish = publishWith(context)

@@ -5,6 +5,7 @@ import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
   type ExistingTxtSet,
+  OTHER_PROVIDER_NAMES,
   PROVIDER_NAMES,
   type ProviderName,
   providerSnippet,
@@ -63,6 +64,7 @@ without an account, the record is printed as last seen, with a warning.`,
       flags: '--provider <name>',
       description: 'print what this provider or tool accepts',
       choices: PROVIDER_NAMES,
+      otherNames: OTHER_PROVIDER_NAMES,
       conflicts: ['--format', '--json', '--fields'],
     },
     { flags: '--zone <zone>', description: 'the zone at the provider, instead of the one found in DNS' },

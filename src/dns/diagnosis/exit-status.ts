@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../../errors.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import { hasLooked, VERDICT_LABELS } from './labels.ts'
+import { hasLooked } from './labels.ts'
 import type { CheckReport } from './report.ts'
 import { plainText } from './text.ts'
 
@@ -28,6 +28,5 @@ function summary({ name, expected, verdict }: CheckReport): string {
   if (expected === null)
     return `couldn't see the TXT records of ${name}${verdict === 'unknown' ? ": couldn't query DNS" : ''}`
   if (verdict === 'unknown') return `can't tell whether the record is ready at ${name}: couldn't query DNS`
-  if (verdict === 'wait') return `the record at ${name} isn't visible everywhere yet`
-  return `the record isn't ready at ${name}: ${VERDICT_LABELS[verdict]}`
+  return `the record isn't ready at ${name}${verdict === 'wait' ? ' yet' : ''}`
 }

@@ -2,8 +2,8 @@ import type { Observation, Observations, ZoneObservations } from '../observation
 import { isWithin, MAX_NAME_LENGTH, relativeName } from '../wire/name.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
-import { listValues } from './labels.ts'
-import { quote, text, unquoted } from './text.ts'
+import { addedRecord, listValues } from './labels.ts'
+import { quote, text } from './text.ts'
 
 const replacementAt = (name: string, zone: string) =>
   name === zone ? 'A/AAAA records (or ALIAS, if the provider has it)' : 'A/AAAA records'
@@ -27,13 +27,13 @@ export function aliasCause(observations: ZoneObservations): Finding | undefined 
   if (expected !== null && phrases.dname === undefined && isValueAsName(expected, target))
     return cnameInsteadOfTxt({ name, zone, expected }, name, target)
   const plain = expected === null ? 'TXT records' : 'the TXT record'
-  const record = expected === null ? plain : text`${plain} ${quote(expected)}`
+  const added = addedRecord(observations)
   if (probes?.coversName && probes.wildcardAlias === target)
     return {
       code: 'wildcard_answer',
       severity: 'error',
       message: `There's no record at ${name} itself: a wildcard alias (to ${target}) answers for it`,
-      fix: text`Add ${record} at ${name}; a record there overrides the wildcard`,
+      fix: text`A record at ${name} itself overrides the wildcard: add ${added}`,
       details: { ...details, wildcard_alias: target },
     }
   // The top of a zone has SOA and NS records (RFC 1912 section 2.4).
@@ -46,7 +46,7 @@ export function aliasCause(observations: ZoneObservations): Finding | undefined 
         code: 'cname_loop',
         severity: 'error',
         message: `${phrases.is} that ${loopText(name, alias.targets, phrases.dname)}${apex}`,
-        fix: text`Remove ${phrases.cause} and add ${record} at ${name}`,
+        fix: text`Remove ${phrases.cause} and add ${added}`,
         details,
       }
     case 'nxdomain':
@@ -58,7 +58,7 @@ export function aliasCause(observations: ZoneObservations): Finding | undefined 
             ? `${phrases.is} for a name of ${last.length} characters, which can't exist: DNS allows ${MAX_NAME_LENGTH}`
             : `${phrases.is} for ${last}, which doesn't exist`
         }${apex}`,
-        fix: text`Remove ${phrases.cause} if it's no longer needed, and add ${record} at ${name}`,
+        fix: text`Remove ${phrases.cause} if it's no longer needed, and add ${added}`,
         details,
       }
     case 'unknown':
@@ -69,8 +69,8 @@ export function aliasCause(observations: ZoneObservations): Finding | undefined 
         severity: expected === null && !isAtApex ? 'info' : 'error',
         message: text`${phrases.is} for ${last}, so there can't be a TXT record ${phrases.dname === undefined ? 'next to it' : 'there'}; ${expected === null ? '' : text`expected ${quote(expected)}, `}found at the target: ${listValues(alias.values)}${apex}`,
         fix: isAtApex
-          ? text`Replace ${phrases.cause} with ${replacement} and add ${record}`
-          : `Either add ${plain} at ${last}${isWithin(last, zone) ? '' : ', if that name is yours'}, or replace ${phrases.cause} with ${phrases.dname === undefined ? replacement : 'separate records for the names below it'} and add ${plain} at ${name}`,
+          ? text`Replace ${phrases.cause} with ${replacement}, and add ${added}`
+          : text`Either add ${plain} at ${last}${isWithin(last, zone) ? '' : ', if that name is yours'}, or replace ${phrases.cause} with ${phrases.dname === undefined ? replacement : 'separate records for the names below it'} and add ${added}`,
         details,
       }
   }
@@ -112,13 +112,13 @@ export function aliasRemark(
 
 /** The name is an alias, and what it leads to couldn't be queried. */
 export function aliasUnknown(observations: ZoneObservations, targets: readonly string[]): Finding {
-  const { name, expected } = observations
+  const { expected } = observations
   const target = targets.at(-1)
   return {
     code: 'cname_at_name',
     severity: 'error',
     message: `${describeAlias(observations).is} for ${target}, whose name servers couldn't be queried, so it's unknown ${expected === null ? 'which TXT records are' : 'whether the record is'} there`,
-    fix: text`Check again. If the alias is no longer needed, replace it with ${expected === null ? 'TXT records' : text`a TXT record ${quote(expected)}`} at ${name}`,
+    fix: text`Check again. If the alias is no longer needed, remove it and add ${addedRecord(observations)}`,
     certain: false,
     details: { chain: [...targets], end: 'unknown', certain: false },
   }
@@ -140,13 +140,12 @@ export function cnameInsteadOfTxt(
   at: string,
   target: string,
 ): Finding {
-  const host = relativeName(name, zone)
   return {
     code: 'cname_instead_of_txt',
     severity: 'error',
     message: `The value was entered as a CNAME record instead of a TXT record: ${at} is an alias for ${target}`,
-    fix: text`Delete the CNAME record at ${at} and add a record of type TXT: host ${host}, value ${unquoted(expected)}`,
-    details: { found_at: at, target, expected_at: name, host_field: host },
+    fix: text`Delete the CNAME record at ${at}, and add ${addedRecord({ name, zone, expected })}`,
+    details: { found_at: at, target, expected_at: name, host_field: relativeName(name, zone) },
   }
 }
 

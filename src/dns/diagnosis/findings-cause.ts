@@ -34,7 +34,7 @@ import {
 import { partialPropagation, unsteadyServer } from './findings-propagation.ts'
 import { valueFinding } from './findings-value.ts'
 import { providerHint, registryFinding } from './findings-zone.ts'
-import { listValues } from './labels.ts'
+import { addedRecord, listValues } from './labels.ts'
 import { quote, text, unquoted } from './text.ts'
 import { type ExplainedValue, explainValues } from './value-comparison.ts'
 
@@ -126,7 +126,7 @@ function recordCause(
       code: 'wildcard_answer',
       severity: 'error',
       message: text`There's no record at ${name} itself: a wildcard answers for it. Expected ${quote(expected)}, found ${listValues(values)}`,
-      fix: text`Add the TXT record ${quote(expected)} at ${name}; a record there overrides the wildcard`,
+      fix: text`A record at ${name} itself overrides the wildcard: add ${addedRecord(observations)}`,
       details: { values: decodeValues(values) },
     }
   if (best !== undefined) return valueFinding(observations, best, oldStateTtl(without))
@@ -151,7 +151,7 @@ function missing(
     message: text`The TXT record isn't at ${name}: expected ${quote(expected)}, ${instead}`,
     fix: isPrivateRegistry(zone)
       ? text`Check that ${name} is registered: anyone can register names below ${zone}. If ${zone} is yours, the host of the record is ${host} and its value is ${unquoted(expected)}`
-      : text`Add a TXT record in the zone ${zone}: host ${host}, value ${unquoted(expected)}`,
+      : text`Add ${addedRecord({ name, zone, expected })}`,
     details: {
       zone,
       host_field: host,

@@ -9,10 +9,11 @@ import {
   type ZoneObservations,
 } from '../observation/observations.ts'
 import { isRegistry, listedRegistry, registeredDomain } from '../resolution/registry.ts'
-import { isWithin, relativeName } from '../wire/name.ts'
+import { isWithin } from '../wire/name.ts'
 import { dnsHostsOf } from './dns-hosts.ts'
 import type { Finding } from './finding.ts'
-import { text, unquoted } from './text.ts'
+import { addedRecord } from './labels.ts'
+import { text } from './text.ts'
 
 /** Where to change the delegation of the zone: at the registrar, or in the parent zone if that isn't a registry's. */
 export function delegationPlace({ parent }: ZoneObservations): string {
@@ -120,7 +121,7 @@ export function zoneNotDelegated(
     code: 'zone_not_delegated',
     severity: 'error',
     message: `The zone ${zone} exists only at ${list(holders)}, and ${above} doesn't delegate it: ${list(without)} ${without.length === 1 ? 'answers' : 'answer'} from ${above}. So what resolvers see depends on the server they ask`,
-    fix: text`Waiting won't help. Delete the zone ${zone} and add the TXT record in ${above} instead (host ${relativeName(name, above)}${expected === null ? '' : text`, value ${unquoted(expected)}`}), or delegate ${zone} with NS records in ${above}`,
+    fix: text`Waiting won't help. Delegate ${zone} with NS records in ${above}, or delete the zone ${zone} and add ${addedRecord({ name, zone: above, expected })}`,
     details: { zone, above, with: details(holders), without: details(without) },
   }
 }

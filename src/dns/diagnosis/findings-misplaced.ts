@@ -4,7 +4,8 @@ import { relativeName } from '../wire/name.ts'
 import { hasText, haveSameValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { isValueAsName } from './findings-alias.ts'
-import { quote, text, unquoted } from './text.ts'
+import { addedRecord } from './labels.ts'
+import { quote, text } from './text.ts'
 
 /** The right value at the wrong name. */
 export function misplacedFinding(observations: Observations, place: MisplacedRecord): Finding {
@@ -88,7 +89,7 @@ export function hostForValue({ name, zone, expected }: Observations, place: Misp
     code: 'other_name',
     severity: 'error',
     message: text`The value was entered as the host: there is ${what} at ${place.name}. Expected a TXT record ${quote(expected)} at ${name}`,
-    fix: text`Remove the record at ${place.name}, and add a TXT record in the zone ${zone}: host ${host}, value ${unquoted(expected)}`,
+    fix: text`Remove the record at ${place.name}, and add ${addedRecord({ name, zone, expected })}`,
     details: { found_at: place.name, expected_at: name, host_field: host },
   }
 }
@@ -100,7 +101,7 @@ export function prefixAsHost({ name, zone, expected }: Observations, place: Misp
     code: 'other_name',
     severity: 'error',
     message: text`The part before ${quote('=')} was entered as the host (${place.name}), and only the rest as the value. Both belong in the value: expected ${quote(expected)} at ${name}`,
-    fix: text`Add a TXT record in the zone ${zone}: host ${host}, value ${unquoted(expected)}`,
+    fix: text`Add ${addedRecord({ name, zone, expected })}`,
     details: { found_at: place.name, expected_at: name, host_field: host },
   }
 }

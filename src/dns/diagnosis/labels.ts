@@ -1,8 +1,9 @@
 import { formatDuration } from '../../terminal/duration.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
+import { relativeName } from '../wire/name.ts'
 import { decodeValues, type TxtValue } from '../wire/txt-answer.ts'
 import type { CheckReport, Verdict } from './report.ts'
-import { join, quote, shorten, type Text, text } from './text.ts'
+import { join, quote, shorten, type Text, text, unquoted } from './text.ts'
 
 const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
   match: 'found',
@@ -68,6 +69,21 @@ export function waitingTime({ verdict, retry_after_seconds }: CheckReport): stri
   const time = formatDuration(retry_after_seconds)
   // What remains to wait for isn't always a cache: name servers copy the zone from each other.
   return verdict === 'wait' ? `Try again in ${time}` : `Caches may keep the old state for up to ${time}`
+}
+
+/** What to add, for the end of a fix, where the value is easy to copy. Without an expected value, whatever is to be there. */
+export function addedRecord({
+  name,
+  zone,
+  expected,
+}: {
+  readonly name: string
+  readonly zone: string
+  readonly expected: string | null
+}): Text {
+  return expected === null
+    ? `TXT records at ${name}`
+    : text`a TXT record in the zone ${zone}: host ${relativeName(name, zone)}, value ${unquoted(expected)}`
 }
 
 /** A few values, long ones shortened; the evidence has all of them. */

@@ -138,6 +138,22 @@ test.each<[readonly string[], string | undefined]>([
   [[], undefined],
 ])('name servers %j are hosted by %s', (hosts, expected) => expect(hostOf(hosts)).toBe(expected))
 
+test('a record at another name is told in terms of the domain, also at the top of its zone', () => {
+  const text = generalize('The TXT record is at www.shop.com instead of shop.com', {
+    DOMAIN: 'shop.com',
+    ZONE: 'shop.com',
+    FOUND: 'www.shop.com',
+  })
+  expect(text).toBe('The TXT record is at FOUND instead of DOMAIN')
+  expect(generalize('the zone of shop.com', { DOMAIN: 'shop.com', ZONE: 'shop.com' })).toBe(
+    'the zone of ZONE',
+  )
+})
+
+test('a zero-width space is not called a space', () => {
+  expect(titleOf('whitespace')).toBe('value differs in invisible characters')
+})
+
 test('a code that nobody foresaw has a title', () => {
   expect(titleOf('cname_at_name')).toBe('CNAME at name')
   expect(titleOf('something_new')).toBe('something new')
@@ -277,13 +293,27 @@ describe('the live view', () => {
     expect(lines).toContain('    and 2 more causes')
   })
 
+  test('shows every count at 60 columns, none apart from its label', async () => {
+    const tally = tallyOf(380, 22)
+    for (const step of ['creating', 'waiting for DNS', 'verifying'])
+      for (let n = 0; n < 40; n++) tally.progress(`${n}.${step}`, { step })
+    const lines = liveLines(tally, { total: 1000, waits: true }, 40, 57, await palette)
+    expect(lines.slice(1, 4)).toEqual([
+      '  ready 380, fix 22',
+      '  in progress 120: creating 40, waiting for DNS 40,',
+      '  verifying 40',
+    ])
+  })
+
   test('fits a narrow terminal, and says how many are in progress if they wait', async () => {
     const tally = tallyOf(3, 1)
     for (let n = 0; n < 120; n++) tally.progress(`p${n}.example.com`, { step: 'verifying' })
     const lines = liveLines(tally, { total: undefined, waits: true }, 40, 30, await palette)
     expect(lines).toEqual([
       '4 domains',
-      '  ready 3   fix 1   in progre…',
+      '  ready 3, fix 1',
+      '  in progress 120:',
+      '  verifying 120',
       '  1 needs a person:',
       '    1 domain at ns*.dns.examp…',
       '      Add a TXT record in the',

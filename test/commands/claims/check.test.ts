@@ -7,7 +7,7 @@ import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
 import { type GlobalOptions, resolveSettings } from '../../../src/settings/settings.ts'
 import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
-import { createFakeClock, createFakeContext, fakeSettings } from '../../fake-context.ts'
+import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
 
 const OPTIONS = { name: 'example.com', value: 'prefix=token' }
 
@@ -376,6 +376,29 @@ describe('a domain without a claim on this machine', () => {
     )
   })
 
+  test('with a service, a single label that it does not know is neither a domain nor an id', async () => {
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      respond: () => jsonResponse(404, { name: 'not_found', message: 'Not found' }),
+    })
+    for (const command of ['check', 'get', 'verify'])
+      expect(await run(['claims', command, 'Example'], context)).toBe(5)
+    expect(context.stderr.text.match(/^hint: .*$/gm)).toEqual(
+      Array(3).fill(
+        'hint: "Example" is not a whole domain name, such as example.com, and not the id of a claim',
+      ),
+    )
+  })
+
+  test('with nothing configured, an id is not a mistyped domain: it needs a service', async () => {
+    const context = createFakeContext({})
+    const id = '0190a1b2-0000-7000-8000-000000000001'
+    expect(await run(['claims', 'check', id], context)).toBe(3)
+    expect(context.stderr.text).toContain(
+      'error: the address of the service is not configured\nhint: sign in',
+    )
+  })
+
   test('the check says that there is no TXT record, and sends nobody to create a claim', async () => {
     const { failure, stdout, stderr } = await look(() => [], {
       terminal: { columns: 100 },
@@ -493,7 +516,7 @@ describe('a claim that is over', () => {
       { status: 'superseded' },
       'claim_superseded',
       'example.com: a newer claim replaced this one',
-      'The newer claim has a different TXT record: get it where that claim was made, or by its domain id: mailclaim claims record DOMAIN_ID; to start another claim, which ends the newer one: mailclaim claims create example.com',
+      'The newer claim may be completed, and the domain yours already; to see that where it was made: mailclaim claims list --refresh; or anywhere, by its domain id: mailclaim claims get DOMAIN_ID; if it is still open, it has a different TXT record: mailclaim claims record DOMAIN_ID; to start another claim, which ends the newer one: mailclaim claims create example.com',
     ],
     [
       { status: 'canceled' },

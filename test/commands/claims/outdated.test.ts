@@ -36,6 +36,7 @@ async function createWorld(now: Record<string, string>, seen: Record<string, str
     clock,
     dns,
     programs: {
+      check: async () => undefined,
       run: async () => {
         asked.push('program')
         return { kind: 'exited', code: 0 }

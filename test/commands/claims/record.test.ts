@@ -89,6 +89,25 @@ test('the claim in JSON is as the service wrote it', async () => {
 })
 
 describe('--provider', () => {
+  test.each([
+    ['aws', 'route53'],
+    ['Amazon', 'route53'],
+    ['google', 'google-cloud-dns'],
+    ['gcp', 'google-cloud-dns'],
+    ['cf', 'cloudflare'],
+    ['azure', 'azure-dns'],
+    ['bind', 'nsupdate'],
+    ['opentofu', 'terraform'],
+  ])('%s is not a name of its own, but meant is %s', async (typed, name) => {
+    const { code, stderr } = await record(`--provider ${typed}`)
+    expect(code).toBe(2)
+    expect(stderr).toContain(`hint: did you mean --provider ${name}?\n`)
+  })
+
+  test('do, whose DNS host has no snippet, means none of them', async () => {
+    expect((await record('--provider do')).stderr).not.toContain('did you mean')
+  })
+
   const SPF = 'v=spf1 include:_spf.example.net -all'
 
   /** Makes a snippet for `example.com`, which has these TXT values in DNS; `silent` if no server answers. */

@@ -437,6 +437,15 @@ test.each(ROWS)('%s has the severity %s and leads to the verdict %s', (code, sev
   expect(others).toEqual([])
 })
 
+test.each(ROWS)(
+  '%s (%s, %s) has a fix that ends with the value, if it has it, to be copied',
+  (_code, _severity, _verdict, more) => {
+    for (const name of ['example.com', 'mail.example.com'])
+      for (const { fix } of diagnosed(observations({ name, ...more })).findings)
+        if (fix.includes(EXPECTED)) expect(fix).toMatch(new RegExp(`[ :]${EXPECTED}$`))
+  },
+)
+
 describe('the report', () => {
   test('has no findings if nothing is wrong', () => {
     expect(diagnosed(observations({ resolvers: [resolver({})] }))).toEqual({ verdict: 'ready', findings: [] })
