@@ -83,11 +83,6 @@ export async function* watchClaim(
   }
   let end: TimedOut | undefined
   let skewEnd: number | undefined
-  const eventOf = (event: WatchEvent['event'], message: string, claim: DomainClaim): WatchEvent => ({
-    ...eventNow(clock, message, claim),
-    event,
-  })
-
   const delays = verifying ? VERIFYING_DELAYS : WATCH_DELAYS
   const isKnown = verifying !== undefined
   for await (const polled of poll(fetch, { ...options, delays, isKnown }, context)) {
@@ -98,7 +93,7 @@ export async function* watchClaim(
     if (polled.kind === 'failure') {
       const text = retryMessage(polled)
       const message = last && news(text, text)
-      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last.claim)
+      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last.claim, context)
       continue
     }
     const claim = polled.value
@@ -108,7 +103,7 @@ export async function* watchClaim(
     const isChanged = status !== last?.status
     last = { claim, state, status }
     if (phase === 'completed' || phase === 'ended' || (phase === 'blocked' && !options.throughBlocked)) {
-      yield eventOf('done', description, claim)
+      yield eventOf('done', description, claim, context)
       return { claim, state, error: phase === 'completed' ? undefined : endedError(claim, state) }
     }
     const suffix =
@@ -116,7 +111,7 @@ export async function* watchClaim(
     const message = news(status, `${description}${suffix}`)
     if (message !== undefined) {
       const kind = phase === 'unknown' ? 'warning' : phase === 'blocked' ? 'waiting' : 'status'
-      yield eventOf(isChanged ? kind : 'waiting', message, claim)
+      yield eventOf(isChanged ? kind : 'waiting', message, claim, context)
     }
     // Only an unverified claim expires, not a transfer in progress.
     const expiry =
@@ -131,6 +126,7 @@ export async function* watchClaim(
         'warning',
         `by this machine's clock the claim expired at ${formatTime(expiry)}, but its status is still ${claim.status}`,
         claim,
+        context,
       )
     }
     if (clock.now() >= skewEnd) return { claim, state, error: expiredError(claim, expiry) }
@@ -167,17 +163,18 @@ export async function* requestVerification(
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, context)) {
     if (polled.kind === 'value') return { claim: polled.value, error: undefined }
     if (polled.kind === 'timeout') end = polled
-    else yield { ...eventNow(context.clock, retryMessage(polled), before), event: 'warning' }
+    else yield eventOf('warning', retryMessage(polled), before, context)
   }
   return { claim: before, error: timeoutError(before, stateOf(before), options, end) }
 }
 
-function eventNow(
-  clock: Pick<Context['clock'], 'now'>,
+function eventOf<Event extends WatchEvent['event']>(
+  event: Event,
   message: string,
   claim: DomainClaim,
-): Omit<WatchEvent, 'event'> {
-  return { at: new Date(clock.now()).toISOString(), message, claim }
+  { clock }: Pick<Context, 'clock'>,
+): WatchEvent & { readonly event: Event } {
+  return { event, at: new Date(clock.now()).toISOString(), message, claim }
 }
 
 function describedState(claim: DomainClaim, { verifying }: WatchOptions): ClaimState {

@@ -19,7 +19,8 @@ interface Window {
  * A transport for many requests to one service: at most `concurrent` at once, and no more than its rate limit allows. It
  * heeds `RateLimit` headers (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/, old and new style) and
  * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself. One
- * whose turn can't come before it is too late (`latest`) fails at once, with the service's refusal if there was one. A request with a step before it is sent (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
+ * whose turn can't come in time (`latest`) fails at once, with the service's refusal if there was one. A request with a step
+ * before it is sent (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
  *
  * @param http sends the requests
  */
