@@ -182,7 +182,9 @@ describe('several domains', () => {
     delete world.env['MAILCLAIM_API_KEY']
     const { code, stderr } = await world.run(['claims', 'create', ...world.domains(30)])
     expect(code).toBe(4)
-    expect(stderr).toMatch(/^error: profile default is not signed in\n/)
+    expect(stderr).toMatch(
+      /^error: profile default is not signed in \(0 done, 30 not finished\)\nhint: .*\nthen run the same command/,
+    )
   })
 
   test('an empty list is a usage error, and --all without open claims is nothing to do', async () => {
