@@ -125,6 +125,11 @@ export interface HttpRequest {
   readonly body?: string
   /** Milliseconds for the whole exchange, the body included. */
   readonly timeoutMs: number
+  /**
+   * On `clock.monotonic()`, where requests wait for their turn: it isn't sent after `start`, and is over by `end`. What is
+   * left until then shortens `timeoutMs`.
+   */
+  readonly latest?: { readonly start: number; readonly end: number }
   readonly signal?: AbortSignal
   /**
    * Never use a kept-alive connection: if the service is just closing it, nobody knows whether it has read the request.

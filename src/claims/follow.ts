@@ -1,7 +1,8 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain, type PollFlags, pollTimes, resumable, statusFirst } from '../service/polling.ts'
+import { drain, resumable, statusFirst } from '../service/polling.ts'
+import type { DomainClaim } from '../service/types.ts'
 import { commandLine } from '../shell-quote.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
@@ -13,14 +14,8 @@ import { laterJobHint } from './other-machines.ts'
 import type { DnsSettings } from './precheck.ts'
 import { findPlace, type PlaceContext } from './record-place.ts'
 import type { ResolvedClaim } from './resolve.ts'
-import { type WatchEvent, type WatchResult, watchClaim } from './watch.ts'
+import { type WatchEvent, type WatchOptions, type WatchResult, watchClaim } from './watch.ts'
 import { writeClaim } from './write-claim.ts'
-
-export interface FollowFlags extends PollFlags {
-  readonly throughBlocked?: true
-  /** Whether the service has been asked to verify. */
-  readonly isVerifying?: true
-}
 
 /**
  * Watches a claim and shows its progress: with `--format jsonl` as JSON lines on stdout, else as text on stderr, with the
@@ -31,28 +26,16 @@ export interface FollowFlags extends PollFlags {
  */
 export async function followClaim(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
-  flags: FollowFlags,
+  options: WatchOptions,
   client: ServiceClient,
   context: OutputContext & LedgerContext & PlaceContext & Pick<Context, 'platform'>,
   settings: OutputSettings & LedgerSettings & DnsSettings,
 ): Promise<void> {
   // To verify again is not what a person wants who only stopped watching.
-  const again = flags.isVerifying ? undefined : commandLine(settings.argv, context.platform)
-  const events = watchResolved(resolved, flags, again, client, context, settings)
-  const watched =
-    settings.format === 'jsonl'
-      ? drain(statusFirst(events), (event) => writeJsonLine(context, settings, event))
-      : drain(events, (event) => show(event, context, settings))
-  const { claim, error } = await watched.catch(resumable)
-  await recordClaim(claim, context, settings)
+  const again = options.verifying ? undefined : commandLine(settings.argv, context.platform)
+  const events = watchResolved(resolved, { ...options, again }, client, context, settings)
+  const claim = await showWatch(settings.format === 'jsonl' ? statusFirst(events) : events, context, settings)
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
-  if (error?.exit === Exit.notYet) {
-    const later = laterJobHint(claim, 'mailclaim claims watch ID', context)
-    throw new CliError(error.code, error.exit, error.message, {
-      hint: [error.hint, later].filter(Boolean).join('\n'),
-    })
-  }
-  if (error !== undefined) throw error
   if (settings.quiet) return
   await writeNextSteps(
     claim,
@@ -62,28 +45,48 @@ export async function followClaim(
   )
 }
 
+/**
+ * Shows what happens to a claim, and saves it at the end.
+ *
+ * @throws CliError why the claim isn't completed, with the claim on stdout
+ */
+export async function showWatch(
+  events: AsyncGenerator<WatchEvent, Pick<WatchResult, 'claim' | 'error'>, void>,
+  context: OutputContext & LedgerContext & PlaceContext,
+  settings: OutputSettings & LedgerSettings & DnsSettings,
+): Promise<DomainClaim> {
+  const { claim, error } = await drain(events, (event) =>
+    settings.format === 'jsonl' ? writeJsonLine(context, settings, event) : show(event, context, settings),
+  ).catch(resumable)
+  await recordClaim(claim, context, settings)
+  if (error === undefined) return claim
+  if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
+  if (error.exit !== Exit.notYet) throw error
+  const later = laterJobHint(claim, 'mailclaim claims watch ID', context)
+  throw new CliError(error.code, error.exit, error.message, {
+    hint: [error.hint, later].filter(Boolean).join('\n'),
+  })
+}
+
 /** Watches one of several claims to its end, and prints nothing. @param show gets each event @throws CliError what `watchClaim` throws */
 export async function followQuietly(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
-  flags: FollowFlags,
+  options: WatchOptions,
   client: ServiceClient,
   context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
   settings: LedgerSettings,
   show: (event: WatchEvent) => void,
 ): Promise<WatchResult> {
-  const result = await drain(
-    watchResolved(resolved, flags, undefined, client, context, settings),
-    async (event) => show(event),
+  const result = await drain(watchResolved(resolved, options, client, context, settings), async (event) =>
+    show(event),
   )
   await recordClaim(result.claim, context, settings)
   return result
 }
 
-/** @param again the command that goes on watching */
 function watchResolved(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
-  flags: FollowFlags,
-  again: string | undefined,
+  options: WatchOptions,
   client: ServiceClient,
   context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
   settings: LedgerSettings,
@@ -91,17 +94,12 @@ function watchResolved(
   // The first poll decides which claim a name stands for.
   let target = resolved
   return watchClaim(
-    async (options) => {
-      const current = await currentClaim(target, client, context, settings, options)
+    async (request) => {
+      const current = await currentClaim(target, client, context, settings, request)
       target = { domainId: current.domainId }
       return current.claim
     },
-    {
-      ...pollTimes(flags),
-      again,
-      throughBlocked: flags.throughBlocked === true,
-      isVerifying: flags.isVerifying === true,
-    },
+    options,
     context,
   )
 }

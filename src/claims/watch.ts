@@ -1,12 +1,14 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import type { RequestOptions } from '../service/client.ts'
+import { getClaim, verifyClaim } from '../service/claims.ts'
+import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import {
   lastPollFailed,
   newsOnly,
   type PollTimes,
   poll,
   retryMessage,
+  type TimedOut,
   timedOutAfter,
 } from '../service/polling.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
@@ -17,8 +19,8 @@ import { asArgument, type ClaimState, endedError, nameOf, stateOf } from './life
 export interface WatchOptions extends PollTimes {
   /** Whether to go on while the claim is blocked. */
   readonly throughBlocked: boolean
-  /** Whether the service has been asked to verify; only then is a pending claim not waiting for the record alone. */
-  readonly isVerifying?: boolean
+  /** The claim if the service has just been asked to verify it; only then is a pending one not waiting for the record alone. */
+  readonly verifying?: DomainClaim
   /** The command that goes on watching; by default a new watch of the claim. */
   readonly again?: string | undefined
 }
@@ -74,26 +76,24 @@ export async function* watchClaim(
 ): AsyncGenerator<WatchEvent, WatchResult, void> {
   const { clock } = context
   const news = newsOnly(clock)
-  let last: { claim: DomainClaim; state: ClaimState; status: string } | undefined
-  let lastFailure: CliError | undefined
+  const { verifying } = options
+  let last: { claim: DomainClaim; state: ClaimState; status?: string } | undefined = verifying && {
+    claim: verifying,
+    state: describedState(verifying, options),
+  }
+  let end: TimedOut | undefined
   let skewEnd: number | undefined
-  const eventOf = (event: WatchEvent['event'], message: string, claim: DomainClaim): WatchEvent => ({
-    event,
-    at: new Date(clock.now()).toISOString(),
-    message,
-    claim,
-  })
-
-  const delays = options.isVerifying ? VERIFYING_DELAYS : WATCH_DELAYS
-  for await (const polled of poll(fetch, { ...options, delays }, context)) {
+  const delays = verifying ? VERIFYING_DELAYS : WATCH_DELAYS
+  const isKnown = verifying !== undefined
+  for await (const polled of poll(fetch, { ...options, delays, isKnown }, context)) {
     if (polled.kind === 'timeout') {
-      lastFailure = polled.error
+      end = polled
       break
     }
     if (polled.kind === 'failure') {
       const text = retryMessage(polled)
       const message = last && news(text, text)
-      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last.claim)
+      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last.claim, context)
       continue
     }
     const claim = polled.value
@@ -103,7 +103,7 @@ export async function* watchClaim(
     const isChanged = status !== last?.status
     last = { claim, state, status }
     if (phase === 'completed' || phase === 'ended' || (phase === 'blocked' && !options.throughBlocked)) {
-      yield eventOf('done', description, claim)
+      yield eventOf('done', description, claim, context)
       return { claim, state, error: phase === 'completed' ? undefined : endedError(claim, state) }
     }
     const suffix =
@@ -111,7 +111,7 @@ export async function* watchClaim(
     const message = news(status, `${description}${suffix}`)
     if (message !== undefined) {
       const kind = phase === 'unknown' ? 'warning' : phase === 'blocked' ? 'waiting' : 'status'
-      yield eventOf(isChanged ? kind : 'waiting', message, claim)
+      yield eventOf(isChanged ? kind : 'waiting', message, claim, context)
     }
     // Only an unverified claim expires, not a transfer in progress.
     const expiry =
@@ -126,18 +126,60 @@ export async function* watchClaim(
         'warning',
         `by this machine's clock the claim expired at ${formatTime(expiry)}, but its status is still ${claim.status}`,
         claim,
+        context,
       )
     }
     if (clock.now() >= skewEnd) return { claim, state, error: expiredError(claim, expiry) }
   }
-  // The first poll gives a claim or throws.
+  // Without a claim, the first poll gives one or throws.
   const { claim, state } = last as NonNullable<typeof last>
-  return { claim, state, error: timeoutError(claim, state, options, lastFailure) }
+  return { claim, state, error: timeoutError(claim, state, options, end) }
 }
 
-function describedState(claim: DomainClaim, { isVerifying }: WatchOptions): ClaimState {
+/**
+ * Asks the service to verify a claim. What fails is repeated, as in a watch, until the time is up; the claim shows first whether
+ * the service has acted on a request whose answer was lost. Yields each failure.
+ *
+ * @returns the claim, with `claim_in_flight`, exit 8, if the time is up
+ * @throws CliError what `poll` throws
+ */
+export async function* requestVerification(
+  { domainId, claim: before }: { readonly domainId: string; readonly claim: DomainClaim },
+  options: WatchOptions,
+  client: ServiceClient,
+  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
+): AsyncGenerator<WatchEvent & { readonly event: 'warning' }, Pick<WatchResult, 'claim' | 'error'>, void> {
+  let isRepeated = false
+  let end: TimedOut | undefined
+  const ask = async (request: RequestOptions) => {
+    if (isRepeated) {
+      const claim = await getClaim(client, domainId, request)
+      if (claim.status !== before.status) return claim
+    }
+    isRepeated = true
+    const { deadline = Number.POSITIVE_INFINITY } = request
+    return verifyClaim(client, domainId, { deadline })
+  }
+  for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, context)) {
+    if (polled.kind === 'value') return { claim: polled.value, error: undefined }
+    if (polled.kind === 'timeout') end = polled
+    else yield eventOf('warning', retryMessage(polled), before, context)
+  }
+  return { claim: before, error: timeoutError(before, stateOf(before), options, end) }
+}
+
+function eventOf<Event extends WatchEvent['event']>(
+  event: Event,
+  message: string,
+  claim: DomainClaim,
+  { clock }: Pick<Context, 'clock'>,
+): WatchEvent & { readonly event: Event } {
+  return { event, at: new Date(clock.now()).toISOString(), message, claim }
+}
+
+function describedState(claim: DomainClaim, { verifying }: WatchOptions): ClaimState {
   const state = stateOf(claim)
-  return isVerifying && claim.status === 'pending' && !claim.failure_reason
+  return verifying && claim.status === 'pending' && !claim.failure_reason
     ? { phase: 'in_flight', description: 'waiting for the service to check the TXT record' }
     : state
 }
@@ -145,21 +187,24 @@ function describedState(claim: DomainClaim, { isVerifying }: WatchOptions): Clai
 function timeoutError(
   claim: DomainClaim,
   { description }: ClaimState,
-  { timeoutMs = 0, isVerifying, throughBlocked, again }: WatchOptions,
-  lastFailure: CliError | undefined,
+  { timeoutMs = 0, verifying, throughBlocked, again }: WatchOptions,
+  end: TimedOut | undefined,
 ): CliError {
   const name = asArgument(claim)
   const watch = again ?? `mailclaim claims watch${name}${throughBlocked ? ' --through-blocked' : ''}`
   // The service doesn't say whether verification was requested, and without it the claim stays pending.
   const verify =
-    claim.status === 'pending' && !isVerifying
+    claim.status === 'pending' && !verifying
       ? `; if verification hasn't been requested yet: mailclaim claims verify${name}`
       : ''
   return new CliError(
     'claim_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs)}: ${nameOf(claim)} is still in progress (${description})${lastPollFailed(lastFailure)}`,
-    { hint: `the claim continues; to keep watching: ${watch}${verify}` },
+    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: ${nameOf(claim)} is still in progress (${description})${lastPollFailed(end?.error)}`,
+    {
+      hint: `the claim continues; to keep watching: ${watch}${verify}`,
+      retryAfterMs: end?.retryAfterMs,
+    },
   )
 }
 

@@ -5,9 +5,9 @@ import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { getClaim, verifyClaim } from '../service/claims.ts'
+import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { newsOnly } from '../service/polling.ts'
+import { deadlineOf, newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
@@ -25,7 +25,7 @@ import { startClaim } from './other-machines.ts'
 import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
 import type { Publication } from './publish.ts'
 import { recordOf, type TxtRecord } from './record.ts'
-import { watchClaim } from './watch.ts'
+import { requestVerification, watchClaim } from './watch.ts'
 
 /** The steps, in order. */
 export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' | 'completed'
@@ -63,6 +63,8 @@ export interface WorkflowEvent {
 export interface WorkflowOptions {
   /** For all steps together. */
   readonly timeoutMs: number
+  /** When that time began, on `clock.monotonic()`; now if absent. */
+  readonly since?: number
   readonly throughBlocked: boolean
   /** Whether to wait for DNS before asking the service to verify. */
   readonly check: boolean
@@ -114,9 +116,10 @@ export async function* runWorkflow(
   context: WorkflowContext,
   settings: WorkflowSettings,
 ): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
-  const end = context.clock.monotonic() + options.timeoutMs
-  const timeLeft = () => Math.max(1, end - context.clock.monotonic())
-  const begin = await startOrResume(request, client, context, settings)
+  const { timeoutMs, since = context.clock.monotonic() } = options
+  const timed = { ...options, intervalMs: options.intervalMs, since }
+  const deadline = deadlineOf(timed, context.clock)
+  const begin = await startOrResume(request, deadline, client, context, settings)
   let { claim } = begin
   const { origin, warning, earlier, error: replaced } = begin
   const state = stateOf(claim)
@@ -143,17 +146,19 @@ export async function* runWorkflow(
       yield eventOf('published', message, claim, context)
     }
     if (options.check) {
-      const timed = { ...options, timeoutMs: timeLeft() }
-      const waited = yield* waitForDns(seen, record, timed, context, settings)
+      const left = { ...options, timeoutMs: Math.max(1, since + timeoutMs - context.clock.monotonic()) }
+      const waited = yield* waitForDns(seen, record, left, context, settings)
       if (waited.error !== undefined) return waited
       needsDns = !waited.hasMovedOn
       claim = waited.claim
     }
   }
   if (needsDns) {
-    const requested = await verifyClaim(client, domainId)
-    await recordClaim(requested, context, settings)
-    yield eventOf('verification', 'verification requested', requested, context)
+    const asked = yield* requestVerification({ domainId, claim }, timed, client, context)
+    claim = asked.claim
+    await recordClaim(claim, context, settings)
+    if (asked.error !== undefined) return stillInProgress(claim, asked.error)
+    yield eventOf('verification', 'verification requested', claim, context)
   } else {
     yield eventOf('dns', 'the service found the record', claim, context)
     yield eventOf('verification', stateOf(claim).description, claim, context)
@@ -161,7 +166,7 @@ export async function* runWorkflow(
 
   const watch = watchClaim(
     (options) => getClaim(client, domainId, options),
-    { ...options, intervalMs: options.intervalMs, timeoutMs: timeLeft(), isVerifying: true },
+    { ...timed, verifying: claim },
     context,
   )
   const result = yield* followWatch(watch, context, settings)
@@ -192,12 +197,19 @@ async function* followWatch(
   }
   const { claim, state, error } = step.value
   await recordClaim(claim, context, settings)
-  if (error?.exit === Exit.notYet) {
-    const message = `${nameOf(claim)} is still in progress: ${state.description}`
-    return { claim, error: new CliError(error.code, error.exit, message), missing: { step: 'completed' } }
-  }
+  if (error?.exit === Exit.notYet) return stillInProgress(claim, error, state)
   yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim, context)
   return { claim, error }
+}
+
+/** The result when the time is up before the claim is settled. */
+function stillInProgress(
+  claim: DomainClaim,
+  { code, exit, retryAfterMs }: CliError,
+  { description } = stateOf(claim),
+): WorkflowResult {
+  const message = `${nameOf(claim)} is still in progress: ${description}`
+  return { claim, error: new CliError(code, exit, message, { retryAfterMs }), missing: { step: 'completed' } }
 }
 
 /** Removes the record of a completed claim, if the options say how. A failure is a warning: the claim stays completed. */
@@ -241,6 +253,7 @@ interface Beginning {
  */
 async function startOrResume(
   request: ClaimRequest,
+  deadline: number,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
@@ -258,7 +271,8 @@ async function startOrResume(
     claim === undefined ? [] : [claim.domain_id ?? ''],
   )
   if (domainId !== undefined) {
-    const found = await currentClaim({ domainId, others }, client, context, settings).catch(
+    const resolved = { domainId, others }
+    const found = await currentClaim(resolved, client, context, settings, { deadline }).catch(
       (error: unknown) => {
         if (error instanceof CliError && error.exit === Exit.notFound) return undefined
         throw error
@@ -280,7 +294,7 @@ async function startOrResume(
     }
     earlier = found?.claim
   }
-  const { claim, created } = await startClaim(client, request, known)
+  const { claim, created } = await startClaim(client, request, known, { deadline })
   await recordClaim(claim, context, settings)
   if (!claim.domain_id) {
     throw new CliError(

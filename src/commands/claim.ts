@@ -19,7 +19,7 @@ import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
 import { type CheckReport, REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { CliError, Exit } from '../errors.ts'
-import { drain, resumable, timedOutAfter } from '../service/polling.ts'
+import { drain, pollTimes, resumable, timedOutAfter } from '../service/polling.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
@@ -131,7 +131,8 @@ newer one: "mailclaim claims create" does that. While it waits for DNS, it asks 
     if (isMany(domains, options)) return claimMany(domains, options, context, settings)
     const [domain] = domains
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)
-    const timeoutMs = (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000
+    const workflow = workflowOptions(options, context)
+    const { timeoutMs } = workflow
     let place: Promise<RecordPlace | undefined> | undefined
     const placeOf = (claim: DomainClaim) => {
       place ??= findPlace(claim.record?.name ?? nameOf(claim), context, settings)
@@ -147,7 +148,7 @@ newer one: "mailclaim claims create" does that. While it waits for DNS, it asks 
     const events = runWorkflow(
       request,
       {
-        ...workflowOptions(options),
+        ...workflow,
         latest: reader.read,
         onCheck: checklist.onCheck,
         publish: changeDns('publish'),
@@ -186,12 +187,13 @@ function programFor(
     : publisher(action, { option: `--${action}`, command }, options, context, settings, say)
 }
 
-function workflowOptions(options: Flags): Omit<WorkflowOptions, 'latest'> {
+/** The time begins now, for all domains. */
+function workflowOptions(options: Flags, { clock }: Context): Omit<WorkflowOptions, 'latest'> {
   return {
+    ...pollTimes(options, clock),
     timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
     throughBlocked: options.throughBlocked === true,
     check: options.check !== false,
-    intervalMs: options.interval === undefined ? undefined : options.interval * 1000,
     publicResolvers: options.publicResolvers === true,
   }
 }
@@ -204,6 +206,7 @@ async function claimMany(
   settings: Settings,
 ): Promise<void> {
   let reader: HastyReader | undefined
+  const timed = workflowOptions(options, context)
   await runForAll(
     domains,
     options,
@@ -232,7 +235,7 @@ async function claimMany(
         const onUnseen = (report: CheckReport) => {
           unseen = report
         }
-        const workflow = { ...workflowOptions(options), latest, onCheck, onUnseen, publish, unpublish }
+        const workflow = { ...timed, latest, onCheck, onUnseen, publish, unpublish }
         let step = WAITING_FOR_DNS
         const events = runWorkflow(request, workflow, client(), context, settings)
         // A record that the first check finds needs nobody to add it.
@@ -299,7 +302,7 @@ function timeoutError(
     report === undefined ? undefined : 'to ask the service without checking DNS first, add --no-check',
   ]
   const cause = isShown ? short : error.message
-  return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs)}: ${cause}`, {
+  return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs, error.retryAfterMs)}: ${cause}`, {
     hint: hints.filter(Boolean).join('\n'),
   })
 }

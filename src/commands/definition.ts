@@ -203,8 +203,7 @@ export function growing({ first, max }: { readonly first: number; readonly max: 
 export function timeoutOption(own: Partial<OptionDefinition>): OptionDefinition {
   return {
     flags: '--timeout <seconds>',
-    description:
-      'give up after this long, with exit 8; a request that must not be cut off may take up to 45 seconds longer',
+    description: 'give up after this long, with exit 8 (7 if the service never answered)',
     parse: (text, name) => parseSeconds(text, name, A_MONTH_SECONDS),
     ...own,
   }

@@ -43,7 +43,7 @@ export async function followImport(
   const events = watchImport(
     id,
     (options) => getImport(client, id, options),
-    { ...pollTimes(flags), again: commandLine(settings.argv, context.platform) },
+    { ...pollTimes(flags, context.clock), again: commandLine(settings.argv, context.platform) },
     context,
   )
   const watched =

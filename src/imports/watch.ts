@@ -7,6 +7,7 @@ import {
   type PollTimes,
   poll,
   retryMessage,
+  type TimedOut,
   timedOutAfter,
 } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
@@ -64,7 +65,7 @@ export async function* watchImport(
 ): AsyncGenerator<ImportEvent, ImportResult, void> {
   const news = newsOnly(context.clock)
   let last: ContactImport | undefined
-  let lastFailure: CliError | undefined
+  let end: TimedOut | undefined
   const eventOf = (event: ImportEvent['event'], message: string, seen: ContactImport): ImportEvent => ({
     event,
     at: new Date(context.clock.now()).toISOString(),
@@ -74,7 +75,7 @@ export async function* watchImport(
 
   for await (const polled of poll(fetch, { ...times, delays: WATCH_DELAYS }, context)) {
     if (polled.kind === 'timeout') {
-      lastFailure = polled.error
+      end = polled
       break
     }
     if (polled.kind === 'failure') {
@@ -98,7 +99,7 @@ export async function* watchImport(
   }
   // The first poll gives an import or throws.
   const seen = last as ContactImport
-  return { import: seen, error: timeoutError(id, seen, times, lastFailure) }
+  return { import: seen, error: timeoutError(id, seen, times, end) }
 }
 
 function failedError(id: string, seen: ContactImport): CliError {
@@ -111,12 +112,12 @@ function timeoutError(
   id: string,
   seen: ContactImport,
   { timeoutMs = 0, again }: ImportTimes,
-  lastFailure: CliError | undefined,
+  end: TimedOut | undefined,
 ): CliError {
   return new CliError(
     'import_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}${lastPollFailed(lastFailure)}`,
+    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: the import ${id} is still ${statusText(seen)}${lastPollFailed(end?.error)}`,
     { hint: `the import continues; to keep watching: ${again}` },
   )
 }

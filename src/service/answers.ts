@@ -169,6 +169,8 @@ export interface AskedOperation {
   readonly namesItem: boolean
   /** What to do after a 404, if that is something else than to check the id. */
   readonly notFoundHint: string | undefined
+  /** What to do if the service may have done it before it failed. */
+  readonly lostHint?: string | undefined
   /** The base URL. */
   readonly base: string
   readonly credential: Credential
@@ -230,10 +232,11 @@ export function responseError(
   }
   if (status === 429) return rateLimitError(response, suffix, now)
   if (isTemporary(status)) {
+    const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now)
     return new CliError('service_unavailable', Exit.unavailable, `the service failed (${status})${suffix}`, {
       status,
-      hint: 'try again in a moment',
-      retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
+      hint: retryAfterHint(retryAfterMs) ?? request.lostHint ?? 'try again in a moment',
+      retryAfterMs,
     })
   }
   return new CliError(
@@ -246,12 +249,17 @@ export function responseError(
 
 function rateLimitError(response: HttpResponse, suffix: string, now: number): CliError {
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now)
-  const delay = retryAfterMs === undefined ? 'a while' : formatDuration(retryAfterMs / 1000)
   return new CliError('rate_limited', Exit.unavailable, `too many requests (429)${suffix}`, {
     status: 429,
-    hint: `try again in ${delay}`,
+    hint: retryAfterHint(retryAfterMs) ?? 'try again in a while',
     retryAfterMs,
   })
+}
+
+function retryAfterHint(ms: number | undefined): string | undefined {
+  return ms === undefined
+    ? undefined
+    : `the service asks to wait ${formatDuration(ms / 1000)}; try again then`
 }
 
 /** A redirect, or a status that answers no request of this program, such as 304. */

@@ -11,8 +11,11 @@ import type { ClaimRequest, DomainClaim } from './types.ts'
 export async function createClaim(
   client: ServiceClient,
   request: ClaimRequest,
+  options?: RequestOptions,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
   const answer = await client.post('/domains/claim', request, {
+    ...options,
+    isWhole: true,
     namesItem: false,
     lostHint: `the claim may exist, and nothing is lost; to go on with it: mailclaim claim ${request.name}`,
   })
@@ -20,8 +23,13 @@ export async function createClaim(
 }
 
 /** Asks the service to verify the claim (section 4.6), which it does after it has responded. */
-export async function verifyClaim(client: ServiceClient, domainId: string): Promise<DomainClaim> {
+export async function verifyClaim(
+  client: ServiceClient,
+  domainId: string,
+  options?: RequestOptions,
+): Promise<DomainClaim> {
   const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, {
+    ...options,
     lostHint: 'the service may be verifying already, and nothing is lost: run the same command again',
   })
   return readClaim(body)

@@ -1,4 +1,4 @@
-import { type Context, type HttpResponse, TransportError } from '../context.ts'
+import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
@@ -23,6 +23,7 @@ import {
   MAX_RETRY_AFTER_MS,
   parseRetryAfter,
   RECONNECT_MS,
+  tooLate,
 } from './retry.ts'
 
 export interface ServiceAnswer {
@@ -39,6 +40,13 @@ export interface RequestOptions {
   readonly maxAttempts?: number
   /** How long each attempt may take, in milliseconds, if that is less than the setting. */
   readonly timeoutMs?: number
+  /**
+   * When nobody waits any more, on `clock.monotonic()`. It bounds everything: the wait for a turn, the pauses between
+   * attempts, `Retry-After` and the request itself.
+   */
+  readonly deadline?: number
+  /** A request that, once sent, is left its time even after the deadline: cut off, nobody would know what it did. */
+  readonly isWhole?: true
   /** What to do if the service may have acted on the request, although there is no response. */
   readonly lostHint?: string
   /** Whether the path or the query has an id in it, as most do: then a 404 may mean that the id is wrong. */
@@ -70,8 +78,9 @@ export interface ServiceClientOptions {
  *
  * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can
  * have been sent, or after a 429 or 503 with `Retry-After`. All of it takes 45 seconds at most (or one timeout, if that
- * is longer) and as long as the service asks to wait; after two seconds of silence stderr says what it waits for. After
- * a 401 the authorizer is asked for another credential, once. Redirects are not followed.
+ * is longer) and as long as the service asks to wait, but ends by the deadline of whoever asks; after two seconds of
+ * silence stderr says what it waits for. After a 401 the authorizer is asked for another credential, once. Redirects are
+ * not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
@@ -85,14 +94,15 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
     let credential = requireSendable(await authorizer.credential())
     let isRenewed = false
     const start = clock.monotonic()
+    const { namesItem = true, notFoundHint, lostHint, deadline = Number.POSITIVE_INFINITY } = options
+    const latest = { start: deadline, end: options.isWhole ? Number.POSITIVE_INFINITY : deadline }
     let end = start + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
 
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
       const longest = Math.min(settings.httpTimeoutMs, options.timeoutMs ?? Number.POSITIVE_INFINITY)
-      const timeoutMs = Math.min(longest, end - clock.monotonic())
-      const { namesItem = true, notFoundHint, lostHint } = options
-      const prepared = { ...request, namesItem, notFoundHint, lostHint, timeoutMs }
+      const timeoutMs = Math.min(longest, Math.min(end, latest.end) - clock.monotonic())
+      const prepared = { ...request, namesItem, notFoundHint, lostHint, timeoutMs, latest }
       const outcome = await withWaitingNote(
         `Waiting for ${base.host} …`,
         context,
@@ -117,7 +127,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
         throw afterAll(failure, attempts, clock.monotonic() - start)
       end += retryAfterMs
       const delay = isUnconnected ? RECONNECT_MS : Math.max(retryAfterMs, backoff(attempts, random))
-      if (clock.monotonic() + delay + SHORTEST_ATTEMPT_MS > end)
+      if (clock.monotonic() + delay + SHORTEST_ATTEMPT_MS > Math.min(end, deadline))
         throw afterAll(failure, attempts, clock.monotonic() - start)
       if (delay >= MIN_NOTICED_DELAY_MS) {
         await note(`${message}; retrying in ${formatDuration(delay / 1000)}`, context, settings)
@@ -127,7 +137,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   }
 
   async function attempt(
-    { method, path, query = {}, body, namesItem, notFoundHint, lostHint, timeoutMs }: PreparedRequest,
+    { method, path, query = {}, body, namesItem, notFoundHint, lostHint, timeoutMs, latest }: PreparedRequest,
     credential: Credential,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
@@ -137,6 +147,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
     }
     const isIdempotent = method === 'GET'
     try {
+      if (timeoutMs <= 0) throw tooLate()
       const response = await http.send({
         method,
         url,
@@ -148,6 +159,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         timeoutMs,
+        latest,
         signal,
       })
       const { status } = response
@@ -169,6 +181,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
           operation: `${method} ${path}`,
           namesItem,
           notFoundHint,
+          lostHint: isIdempotent ? undefined : lostHint,
           base: base.href,
           credential,
           profile: settings.profile.value,
@@ -180,7 +193,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       if (signal.aborted) throw signal.reason
       if (!(error instanceof TransportError)) throw error
       return {
-        failure: transportFailure(error, url, method, lostHint),
+        failure: transportFailure(error, url, method, lostHint, latest.start < Number.POSITIVE_INFINITY),
         isRetryable: isRetryableError(error, isIdempotent),
         isUnconnected: error.kind === 'connect' || error.kind === 'lookup',
       }
@@ -218,6 +231,7 @@ interface PreparedRequest extends ServiceRequest {
   readonly notFoundHint: string | undefined
   readonly lostHint: string | undefined
   readonly timeoutMs: number
+  readonly latest: HttpRequest['latest'] & object
 }
 
 type AttemptResult =
@@ -274,12 +288,13 @@ function isRetryableResponse(response: HttpResponse, idempotent: boolean, now: n
   return hasRetryAfter && (response.status === 429 || response.status === 503)
 }
 
-/** The error for a request without a response: exit 7. */
+/** The error for a request without a response: exit 7. @param hasDeadline whether `--timeout` may have ended it */
 export function transportFailure(
   error: TransportError,
   url: URL,
   method: string,
   lostHint = 'the service may have acted on the request: check before you send it again',
+  hasDeadline = false,
 ): CliError {
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const hints: Partial<Record<TransportError['kind'], string>> = {
@@ -287,7 +302,7 @@ export function transportFailure(
     connect: 'check the base URL, and that the service is running',
     tls: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
     proxy: 'check HTTPS_PROXY, HTTP_PROXY and NO_PROXY',
-    timeout: 'try again, or allow more time with --http-timeout SECONDS',
+    timeout: `try again, or allow more time with ${hasDeadline ? '--timeout and ' : ''}--http-timeout SECONDS`,
   }
   const hint =
     method === 'POST' && error.sent === 'maybe'

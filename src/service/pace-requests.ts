@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { createTurns } from '../turns.ts'
-import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
+import { MAX_RETRY_AFTER_MS, parseRetryAfter, tooLate } from './retry.ts'
 
 /** A service that refuses without saying for how long is left alone for this long. */
 const DEFAULT_PAUSE_MS = 1000
@@ -18,8 +18,9 @@ interface Window {
 /**
  * A transport for many requests to one service: at most `concurrent` at once, and no more than its rate limit allows. It
  * heeds `RateLimit` headers (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/, old and new style) and
- * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself.
- * A request with a step before it is sent (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
+ * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself. One
+ * whose turn can't come in time (`latest`) fails at once, with the service's refusal if there was one. A request with a step
+ * before it is sent (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
  *
  * @param http sends the requests
  */
@@ -32,27 +33,34 @@ export function paceRequests(
   let window: Window | undefined
   let limit = 1
   let pausedUntil = 0
-  /** The last refusal for longer than anybody waits. */
-  let refusal: { readonly response: HttpResponse; readonly until: number } | undefined
+  /** The last refusal; no request waits for the end of a long one. */
+  let refusal:
+    | { readonly response: HttpResponse; readonly until: number; readonly isLong: boolean }
+    | undefined
   let inFlight = 0
   /** Wakes those who wait for what the next response says. */
   let onResponse: (() => void)[] = []
 
-  /** Waits until another request may be sent, and takes its place. */
-  async function enter(signal: AbortSignal | undefined): Promise<void> {
+  /** Waits until another request may be sent, and takes its place. Without one in time, it returns false at once. */
+  async function enter({ signal, latest }: HttpRequest): Promise<boolean> {
+    const end = latest?.start ?? Number.POSITIVE_INFINITY
     for (;;) {
       signal?.throwIfAborted()
       const now = clock.monotonic()
+      if (now >= end) return false
       if (window?.until !== undefined && now >= window.until) window = { left: limit, until: undefined }
-      if (now < pausedUntil) await clock.sleep(pausedUntil - now, signal)
-      else if (window === undefined || window.left > 0) break
-      else if (inFlight > 0) await new Promise<void>((resolve) => onResponse.push(resolve))
-      else if (window.until !== undefined) await clock.sleep(Math.max(1, window.until - now), signal)
+      const isPaused = now < pausedUntil
+      if (!isPaused && (window === undefined || window.left > 0)) break
+      const freeAt = isPaused ? pausedUntil : window?.until
+      if (!isPaused && inFlight > 0) await new Promise<void>((resolve) => onResponse.push(resolve))
       // All responses were without a limit, such as a gateway's errors.
-      else window = { left: limit, until: undefined }
+      else if (freeAt === undefined) window = { left: limit, until: undefined }
+      else if (freeAt >= end) return false
+      else await clock.sleep(Math.max(1, freeAt - now), signal)
     }
     if (window !== undefined) window.left -= 1
     inFlight += 1
+    return true
   }
 
   function leave(response: HttpResponse | undefined): void {
@@ -73,11 +81,11 @@ export function paceRequests(
     for (const resolve of waiting) resolve()
   }
 
-  async function sendOnce(request: HttpRequest): Promise<HttpResponse> {
-    await enter(request.signal)
+  async function sendNow(request: HttpRequest): Promise<HttpResponse> {
     let response: HttpResponse | undefined
     try {
-      response = await http.send(request)
+      const left = (request.latest?.end ?? Number.POSITIVE_INFINITY) - clock.monotonic()
+      response = await http.send({ ...request, timeoutMs: Math.min(request.timeoutMs, left) })
       return response
     } finally {
       leave(response)
@@ -87,21 +95,29 @@ export function paceRequests(
   return {
     send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
+      const end = request.latest?.start ?? Number.POSITIVE_INFINITY
       return inTurn(async () => {
         const started = clock.monotonic()
         for (;;) {
           // Nobody waits that long, so the others fail as well, without bothering the service.
-          if (refusal !== undefined && clock.monotonic() < refusal.until)
+          const isPointless = refusal?.isLong && clock.monotonic() < refusal.until
+          if (isPointless || !(await enter(request))) {
+            if (refusal === undefined) throw tooLate()
             return { ...refusal.response, body: Readable.from([]) }
-          const response = await sendOnce(request)
+          }
+          const response = await sendNow(request)
+          const now = clock.monotonic()
           const pauseMs = pauseOf(response, clock.now())
-          if (pauseMs === undefined) return response
-          if (pauseMs > MAX_RETRY_AFTER_MS) {
-            refusal = { response, until: clock.monotonic() + pauseMs }
+          if (pauseMs === undefined) {
+            if (refusal !== undefined && now >= refusal.until) refusal = undefined
             return response
           }
-          pausedUntil = Math.max(pausedUntil, clock.monotonic() + pauseMs)
-          if (response.status !== 429 || clock.monotonic() - started > MAX_WAIT_MS) return response
+          const until = now + pauseMs
+          refusal = { response, until, isLong: pauseMs > MAX_RETRY_AFTER_MS }
+          if (refusal.isLong) return response
+          pausedUntil = Math.max(pausedUntil, until)
+          const isLast = now - started > MAX_WAIT_MS || pausedUntil >= end
+          if (response.status !== 429 || isLast) return response
           for await (const _piece of response.body);
         }
       })

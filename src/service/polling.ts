@@ -14,6 +14,8 @@ export interface PollTimes {
   readonly intervalMs: number | undefined
   /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
   readonly timeoutMs: number | undefined
+  /** The start, on `clock.monotonic()`, which is that of the command; the first poll if absent. */
+  readonly since?: number
 }
 
 export interface PollOptions extends PollTimes {
@@ -22,13 +24,15 @@ export interface PollOptions extends PollTimes {
    * polls as `steady` says.
    */
   readonly delays: { readonly first: number; readonly max: number; readonly steady?: number }
+  /** Whether the service has answered already; then its failures are reported from the first one on. */
+  readonly isKnown?: boolean
 }
 
 /** After this long without a response, an error is final. */
 const MAX_SILENCE_MS = 15 * 60_000
 /** A longer `Retry-After` is cut to this: someone is watching. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000
-/** The last poll, which is when the time is up, may still take this long. */
+/** A request that begins when the time is almost up may still take this long, such as the last poll. */
 const LAST_POLL_MS = 2000
 /** The first value is asked for this often, as any other request. */
 const FIRST_POLLS = 4
@@ -42,17 +46,35 @@ export interface PollFailure {
   readonly retryInMs: number
 }
 
-export type PollEvent<T> =
-  | { readonly kind: 'value'; readonly value: T }
-  | PollFailure
-  /** With the error of the last poll if that failed. */
-  | { readonly kind: 'timeout'; readonly error?: CliError }
+export interface TimedOut {
+  readonly kind: 'timeout'
+  /** Of the last poll, if that failed. */
+  readonly error?: CliError | undefined
+  /** What the service asks to wait, if that is longer than what is left; then this comes at once. */
+  readonly retryAfterMs?: number
+}
 
-export function pollTimes({ interval, timeout }: PollFlags): PollTimes {
+export type PollEvent<T> = { readonly kind: 'value'; readonly value: T } | PollFailure | TimedOut
+
+/** The times of a command that begins now. */
+export function pollTimes(
+  { interval, timeout }: PollFlags,
+  clock: Pick<Context['clock'], 'monotonic'>,
+): PollTimes & { readonly since: number } {
   return {
     intervalMs: interval === undefined ? undefined : interval * 1000,
     timeoutMs: timeout === undefined ? undefined : timeout * 1000,
+    since: clock.monotonic(),
   }
+}
+
+/** The deadline of a request that begins now: the end of the time, or a little later if that is almost up. */
+export function deadlineOf(
+  { timeoutMs, since = 0 }: Pick<PollTimes, 'timeoutMs' | 'since'>,
+  clock: Pick<Context['clock'], 'monotonic'>,
+): number {
+  const end = since + (timeoutMs ?? Number.POSITIVE_INFINITY)
+  return Math.min(end + LAST_POLL_MS, Math.max(end, clock.monotonic() + LAST_POLL_MS))
 }
 
 /**
@@ -60,15 +82,15 @@ export function pollTimes({ interval, timeout }: PollFlags): PollTimes {
  * out, and `Retry-After` is honored up to five minutes.
  *
  * @param fetch gets the value once, with these options: the time that is left limits the request. A `CliError` with exit 7 is retried; before a first value three times, if the service answered or broke the connection. Any other error is thrown.
- * @throws CliError `timeout`, exit 8, if the time is up before a first value; of the last poll after 15 minutes without a response; the reason of the interrupt signal.
+ * @throws CliError of the last poll if the time is up before a first value, or after 15 minutes without a response; the reason of the interrupt signal.
  */
 export async function* poll<T>(
   fetch: (options: RequestOptions) => Promise<T>,
-  { delays, intervalMs, timeoutMs }: PollOptions,
+  { delays, intervalMs, timeoutMs, since, isKnown }: PollOptions,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
-  const started = clock.monotonic()
-  let lastResponse: number | undefined
+  const started = since ?? clock.monotonic()
+  let lastResponse = isKnown ? clock.monotonic() : undefined
   let delay = intervalMs ?? delays.first
   const timeLeft = () =>
     timeoutMs === undefined ? Number.POSITIVE_INFINITY : started + timeoutMs - clock.monotonic()
@@ -77,19 +99,27 @@ export async function* poll<T>(
     let retryAfterMs = 0
     let failure: CliError | undefined
     try {
-      const value = await fetch({ maxAttempts: 1, timeoutMs: Math.max(timeLeft(), LAST_POLL_MS) })
+      const value = await fetch({
+        maxAttempts: 1,
+        deadline: deadlineOf({ timeoutMs, since: started }, clock),
+      })
       lastResponse = clock.monotonic()
       yield { kind: 'value', value }
     } catch (error) {
       interrupts.signal.throwIfAborted()
       const isTemporary = error instanceof CliError && error.exit === Exit.unavailable
       if (!isTemporary) throw error
-      const isUp = timeLeft() <= EARLY_MS
+      retryAfterMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
+      const left = timeLeft()
+      const isUp = left <= EARLY_MS
+      const isEarly = !isUp && retryAfterMs > left
       if (lastResponse === undefined) {
         if (isUp) throw unanswered(error, timeoutMs)
-        if (polls >= FIRST_POLLS || !mayPass(error)) throw error
+        if (isEarly || polls >= FIRST_POLLS || !mayPass(error)) throw error
+      } else if (isEarly) {
+        yield { kind: 'timeout', error, retryAfterMs }
+        return
       } else if (clock.monotonic() - lastResponse > MAX_SILENCE_MS) throw error
-      retryAfterMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
       failure = error
       // Without a first value there is nothing to report on yet.
       if (!isUp && lastResponse !== undefined)
@@ -97,7 +127,7 @@ export async function* poll<T>(
     }
     const left = timeLeft()
     if (left <= EARLY_MS && lastResponse !== undefined) {
-      yield { kind: 'timeout', ...(failure && { error: failure }) }
+      yield { kind: 'timeout', error: failure }
       return
     }
     // 75 to 100% of the delay: never longer than announced.
@@ -136,9 +166,12 @@ export function resumable(error: unknown): never {
   })
 }
 
-/** "timed out after 10 minutes" */
-export function timedOutAfter(ms: number): string {
-  return `timed out after ${formatDuration(ms / 1000)}`
+/** "timed out after 10 minutes", or that the service asks to wait for longer than what was left of them */
+export function timedOutAfter(ms: number, retryAfterMs?: number): string {
+  const time = formatDuration((retryAfterMs ?? ms) / 1000)
+  return retryAfterMs === undefined
+    ? `timed out after ${time}`
+    : `the service asks to wait ${time}, longer than --timeout allows; try again then`
 }
 
 /** What to add to the message of a timeout whose last poll failed; else nothing. */
@@ -146,12 +179,9 @@ export function lastPollFailed(error: CliError | undefined): string {
   return error === undefined ? '' : `; the last poll failed: ${error.message}`
 }
 
-/** The error if the time is up and the service has said nothing at all. */
-function unanswered(error: CliError, timeoutMs = 0): CliError {
-  return new CliError('timeout', Exit.notYet, `${timedOutAfter(timeoutMs)}: ${error.message}`, {
-    hint: 'try again when the service answers, or allow more time with --timeout SECONDS',
-    cause: error,
-  })
+/** The error if the time is up and the service has said nothing useful at all. */
+function unanswered({ code, exit, message, hint, status }: CliError, timeoutMs = 0): CliError {
+  return new CliError(code, exit, `${timedOutAfter(timeoutMs)}: ${message}`, { hint, status })
 }
 
 export function retryMessage({ error, retryInMs }: PollFailure): string {

@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts'
+import { type Context, TransportError } from '../context.ts'
 
 /** How many times an idempotent request is sent at most. */
 export const MAX_ATTEMPTS = 4
@@ -45,4 +45,9 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   // All three date formats name a day or a month; Date.parse alone would take "1" or "-5" for a year.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+}
+
+/** The error of a request that wasn't sent, because nobody waits for it any more. */
+export function tooLate(): TransportError {
+  return new TransportError('timeout', 'no', 'the time was up before the request could be sent')
 }

@@ -55,7 +55,7 @@ describe('watching a claim', () => {
   it('right after a verification request it polls every second', async () => {
     const { slept } = await watch(
       [...Array.from({ length: 5 }, () => claim()), claim({ status: 'completed' })],
-      { isVerifying: true },
+      { verifying: claim() },
     )
     expect(slept).toEqual([1000, 1000, 1000, 1500, 2250])
   })
@@ -184,7 +184,7 @@ describe('watching a claim', () => {
   })
 
   it('a pending claim waits for the service once verification was requested', async () => {
-    const { events, end } = await watch([claim()], { timeoutMs: 6000, isVerifying: true })
+    const { events, end } = await watch([claim()], { timeoutMs: 6000, verifying: claim() })
     expect(events[0]?.message).toBe('waiting for the service to check the TXT record')
     expect(end).toMatchObject({
       error: { hint: 'the claim continues; to keep watching: mailclaim claims watch example.com' },

@@ -21,6 +21,8 @@ interface Service {
   readonly states?: readonly (DomainClaim | undefined)[]
   readonly created?: DomainClaim
   readonly createdStatus?: 200 | 201
+  /** The response to the first request to verify. */
+  readonly verified?: HttpResponse
 }
 
 /** Runs the workflow, without DNS, at a service with these responses, and returns the events and the requests. */
@@ -39,7 +41,8 @@ async function run(
     respond: ({ method, url }): HttpResponse => {
       asked.push(`${method} ${url.pathname}`)
       if (url.pathname === '/domains/claim') return jsonResponse(createdStatus, created)
-      if (method === 'POST') return jsonResponse(200, claim())
+      const isFirst = asked.filter((request) => request.endsWith('/verify')).length === 1
+      if (method === 'POST') return (isFirst && service.verified) || jsonResponse(200, claim())
       const state = states[Math.min(turn++, states.length - 1)]
       return state === undefined ? jsonResponse(404, { message: 'gone' }) : jsonResponse(200, state)
     },
@@ -266,6 +269,27 @@ describe('the workflow', () => {
       missing: { step: 'completed' },
     })
     expect(events.at(-1)?.message).toBe('waiting for the service to check the TXT record')
+  })
+
+  it('the time of the workflow includes what the service asks to wait before it verifies', async () => {
+    const { end, asked } = await run(
+      { verified: jsonResponse(503, {}, { 'retry-after': '50' }) },
+      { timeoutMs: 40_000 },
+    )
+    expect(asked).toEqual(['POST /domains/claim', 'POST /domains/d1/claim/verify'])
+    expect(end).toMatchObject({
+      error: { code: 'claim_in_flight', exit: Exit.notYet, retryAfterMs: 50_000 },
+      missing: { step: 'completed' },
+    })
+  })
+
+  it('the workflow survives a failure of the service when it asks to verify', async () => {
+    const { steps, asked } = await run({
+      verified: jsonResponse(500, {}),
+      states: [claim(), claim({ status: 'completed' })],
+    })
+    expect(steps).toEqual(['created', 'record', 'warning', 'verification', 'completed'])
+    expect(asked.filter((request) => request === 'POST /domains/claim')).toHaveLength(1)
   })
 
   it('the workflow fails without a placeholder domain id', async () => {

@@ -248,9 +248,44 @@ describe('retries', () => {
     expect(failure).toMatchObject({
       exit: 7,
       code: 'rate_limited',
-      hint: expect.stringMatching(/^try again in (a while|\d+ years|more than a year)$/),
+      hint: expect.stringMatching(
+        /^(try again in a while|the service asks to wait (\d+ years|more than a year); try again then)$/,
+      ),
     })
     for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
+  })
+
+  it('what the service asks to wait is not waited for beyond the deadline', async () => {
+    const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': '20' }), ok()])
+    const failure = await failed(getImport(client, 'i-1', { deadline: 10_000 }))
+    expect(failure).toMatchObject({
+      exit: 7,
+      code: 'rate_limited',
+      hint: 'the service asks to wait 20 seconds; try again then',
+    })
+    expect(context.clock.slept).toEqual([])
+  })
+
+  it('a deadline limits each attempt, except at the creation of a claim', async () => {
+    const { client, context } = await clientWith([ok(), jsonResponse(201, { name: 'example.com' })])
+    await getImport(client, 'i-1', { deadline: 10_000 })
+    await createClaim(client, { name: 'example.com' }, { deadline: 10_000 })
+    expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 30_000])
+  })
+
+  it('nothing is sent after the deadline', async () => {
+    const { client, context } = await clientWith([ok()])
+    context.clock.advance(10_000)
+    expect(await failed(getImport(client, 'i-1', { deadline: 10_000 }))).toMatchObject({ code: 'timeout' })
+    expect(context.requests).toEqual([])
+  })
+
+  it.each([500, 503])('after a %d, the creation of a claim says that the claim may exist', async (status) => {
+    const { client } = await clientWith([jsonResponse(status, {})])
+    expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({
+      exit: 7,
+      hint: expect.stringContaining('to go on with it: mailclaim claim example.com'),
+    })
   })
 
   it.each(['soon', '-5', '', '0x10'])('an invalid Retry-After of %j is ignored', async (value) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { HttpRequest, HttpTransport } from '../../src/context.ts'
+import { type HttpRequest, type HttpTransport, TransportError } from '../../src/context.ts'
 import { paceRequests } from '../../src/service/pace-requests.ts'
 import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { jsonResponse } from '../fake-context.ts'
@@ -179,4 +179,64 @@ test('a refusal without a time slows all requests down, and none is lost', async
   }
   const { statuses } = await sendAll(40, { ...service, http: { ...service.http, send } })
   expect(statuses).toEqual(new Set([200]))
+})
+
+const BY_TEN_SECONDS: HttpRequest = { ...REQUEST, latest: { start: 10_000, end: 10_000 } }
+
+test('at a service that hangs, requests that have no turn before their deadline are not sent, however many they are', async () => {
+  const clock = createVirtualClock()
+  let sent = 0
+  const http: HttpTransport = {
+    async send({ timeoutMs }) {
+      sent += 1
+      await clock.sleep(timeoutMs)
+      throw new TransportError('timeout', 'maybe', 'no complete response')
+    },
+    close: async () => {},
+  }
+  const paced = paceRequests(http, clock, { concurrent: 16 })
+  const request = { ...BY_TEN_SECONDS, timeoutMs: 4000 }
+  const ends = await Promise.allSettled(Array.from({ length: 200 }, () => paced.send(request)))
+  expect(clock.monotonic()).toBeLessThan(10_001)
+  expect(sent).toBe(3 * 16)
+  for (const end of ends.slice(sent))
+    expect(end).toMatchObject({
+      reason: { kind: 'timeout', sent: 'no', message: 'the time was up before the request could be sent' },
+    })
+})
+
+test('a request that must not be cut off is left its time, but has to begin before the deadline', async () => {
+  const clock = createVirtualClock()
+  const times: number[] = []
+  const http: HttpTransport = {
+    async send({ timeoutMs }) {
+      times.push(timeoutMs)
+      await clock.sleep(timeoutMs)
+      return jsonResponse(200, {})
+    },
+    close: async () => {},
+  }
+  const paced = paceRequests(http, clock, { concurrent: 1 })
+  const whole = { ...REQUEST, timeoutMs: 8000, latest: { start: 10_000, end: Number.POSITIVE_INFINITY } }
+  const ends = await Promise.allSettled([whole, whole, whole].map((request) => paced.send(request)))
+  expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+  expect(times).toEqual([8000, 8000])
+})
+
+test.each<[string, Record<string, string>, number]>([
+  ['asks to wait beyond it', { 'retry-after': '30' }, 1],
+  ['says that its limit lasts beyond it', { 'ratelimit-remaining': '0', 'ratelimit-reset': '30' }, 1],
+  ['goes on refusing', {}, 10_000],
+])('requests with a deadline get the refusal of a service that %s', async (_what, headers, ms) => {
+  const clock = createVirtualClock()
+  let sent = 0
+  const send = async () => {
+    sent += 1
+    return jsonResponse(429, {}, headers)
+  }
+  const paced = paceRequests({ send, close: async () => {} }, clock, { concurrent: 2 })
+  const responses = await Promise.all(Array.from({ length: 50 }, () => paced.send(BY_TEN_SECONDS)))
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([429]))
+  expect(clock.monotonic()).toBeLessThan(ms)
+  expect(sent).toBeLessThanOrEqual(2 * 10)
 })

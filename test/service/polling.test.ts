@@ -1,8 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { run } from '../../src/cli.ts'
-import { TransportError } from '../../src/context.ts'
+import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
 import { poll } from '../../src/service/polling.ts'
+import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { createFakeClock, createFakeContext, jsonResponse } from '../fake-context.ts'
 
 const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable, 'down', { retryAfterMs })
@@ -99,6 +100,24 @@ describe('polling', () => {
     expect(context.clock.monotonic()).toBeLessThan(16 * 60_000)
   })
 
+  it('a Retry-After that is longer than what is left ends the polling at once', async () => {
+    const { seen, slept } = await take(['on', down(9000)], 10_000)
+    expect([seen, slept]).toEqual([['on', 'timeout'], [2000]])
+    await expect(take([down(11_000)], 10_000)).rejects.toMatchObject({
+      code: 'network',
+      retryAfterMs: 11_000,
+    })
+  })
+
+  it('the failures of a service that has answered before are reported from the first one on', async () => {
+    const context = createFakeContext()
+    const options = { delays: { first: 2000, max: 30_000 }, intervalMs: undefined, timeoutMs: 4000 }
+    const kinds: string[] = []
+    const fail = () => Promise.reject(down())
+    for await (const { kind } of poll(fail, { ...options, isKnown: true }, context)) kinds.push(kind)
+    expect(kinds).toEqual(['failure', 'failure', 'timeout'])
+  })
+
   it('the last poll is exactly at the timeout', async () => {
     const context = createFakeContext()
     const { seen } = await take(['on'], 10_000, context)
@@ -136,13 +155,13 @@ describe('a watch with --timeout of a service that no longer answers', () => {
   }
 
   it.each(['claims watch d-1', 'imports watch i-1'])(
-    '%s ends in time with exit 8, even if there was no answer at all',
+    '%s ends in time with exit 7 if there was no answer at all',
     async (command) => {
       const { code, stderr, waited } = await type(`${command} --timeout 5`, 0)
       expect(stderr).toContain(
         'error: timed out after 5 seconds: no response from http://127.0.0.1:1: no complete response\n',
       )
-      expect([code, waited]).toEqual([8, 5000])
+      expect([code, waited]).toEqual([7, 5000])
     },
   )
 
@@ -169,4 +188,104 @@ describe('a watch with --timeout of a service that no longer answers', () => {
   it('a failure that comes before the time is up keeps its exit code', async () => {
     expect(await type('claims watch d-1 --timeout 600', 0)).toMatchObject({ code: 7, waited: 30_000 })
   })
+})
+
+describe('verifying with --wait and --timeout', () => {
+  const CLAIM = { object: 'domain_claim', domain_id: 'd-1', name: 'example.com', status: 'pending' }
+
+  /** Runs the command at a service that answers the requests to verify in turn, and then with the claim. */
+  async function verify(
+    answers: readonly (HttpResponse | TransportError)[],
+    { seconds = 10, statuses = ['pending', 'pending', 'completed'] } = {},
+  ) {
+    const left = [...answers]
+    let reads = 0
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
+      respond: ({ method }) => {
+        const answer = method === 'POST' ? left.shift() : undefined
+        if (answer instanceof TransportError) throw answer
+        if (answer !== undefined) return answer
+        const status = method === 'POST' ? 'pending' : statuses[Math.min(reads++, statuses.length - 1)]
+        return jsonResponse(200, { ...CLAIM, status })
+      },
+    })
+    const line = `claims verify d-1 --no-check --wait --timeout ${seconds}`
+    const code = await run(line.split(' '), context)
+    const asked = context.requests.map(({ method }) => method).join(' ')
+    return { code, asked, stderr: context.stderr.text, waited: context.clock.monotonic() }
+  }
+
+  it('ends at once if the service asks to wait for longer, and says so', async () => {
+    const { code, stderr, waited } = await verify([jsonResponse(429, {}, { 'retry-after': '60' })])
+    expect([code, waited]).toEqual([8, 0])
+    expect(stderr).toContain(
+      'error: the service asks to wait 60 seconds, longer than --timeout allows; try again then: example.com is still',
+    )
+  })
+
+  it('waits as long as the service asks if there is time', async () => {
+    const { code, waited } = await verify([jsonResponse(429, {}, { 'retry-after': '6' })])
+    expect(code).toBe(0)
+    expect(waited).toBeGreaterThanOrEqual(6000)
+  })
+
+  it('ends in time at a service that refuses without saying for how long', async () => {
+    const refusals = Array.from({ length: 50 }, () => jsonResponse(429, {}))
+    const { code, waited } = await verify(refusals, { statuses: ['pending'] })
+    expect([code, waited]).toEqual([8, 10_000])
+  })
+
+  it.each<[string, HttpResponse | TransportError]>([
+    ['a failure of the service', jsonResponse(500, {})],
+    ['a 503 without a time', jsonResponse(503, {})],
+    ['a lost answer', new TransportError('reset', 'maybe', 'closed')],
+  ])('asks again after %s, once the claim shows that it still waits for that', async (_what, answer) => {
+    const { code, asked, stderr } = await verify([answer])
+    expect([code, asked]).toEqual([0, 'GET POST GET POST GET'])
+    expect(stderr).toContain('; retrying in 2 seconds')
+  })
+
+  it('does not ask again if the service had acted on the lost request', async () => {
+    const lost = new TransportError('reset', 'maybe', 'closed')
+    const { code, asked } = await verify([lost], { statuses: ['pending', 'verified', 'completed'] })
+    expect([code, asked]).toEqual([0, 'GET POST GET GET'])
+  })
+
+  it('survives failures of the first polls', async () => {
+    let reads = 0
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
+      respond: ({ method }) => {
+        if (method === 'POST' || ++reads === 1) return jsonResponse(200, CLAIM)
+        return reads < 8 ? jsonResponse(500, {}) : jsonResponse(200, { ...CLAIM, status: 'completed' })
+      },
+    })
+    expect(await run('claims verify d-1 --no-check --wait --timeout 600'.split(' '), context)).toBe(0)
+  })
+})
+
+test('a watch of 200 domains at a service that hangs ends in time, with one cause and its hint', async () => {
+  const clock = createVirtualClock()
+  let sent = 0
+  const context = {
+    ...createFakeContext({ environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' } }),
+    clock,
+    http: {
+      async send({ timeoutMs }: HttpRequest) {
+        sent += 1
+        await clock.sleep(timeoutMs)
+        throw new TransportError('timeout', 'maybe', 'no complete response')
+      },
+      close: async () => {},
+    },
+  }
+  const ids = Array.from({ length: 200 }, (_, number) => `id-${number}`)
+  const words = ['claims', 'watch', ...ids, '--timeout', '5', '--http-timeout', '2', '--format', 'tsv']
+  expect(await run(words, context)).toBe(7)
+  expect(clock.monotonic()).toBeLessThan(5001)
+  expect(sent).toBe(3 * 16)
+  expect(context.stderr.text).toMatch(
+    /^ {2}200 domains: timeout .*\n {4}fix: try again, or allow more time with --timeout and --http-timeout SECONDS\nerror: /m,
+  )
 })

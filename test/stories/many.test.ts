@@ -193,7 +193,9 @@ describe('several domains', () => {
     delete world.env['MAILCLAIM_API_KEY']
     const { code, stderr } = await world.run(['claims', 'create', ...world.domains(30)])
     expect(code).toBe(4)
-    expect(stderr).toMatch(/^error: profile default is not signed in\n/)
+    expect(stderr).toMatch(
+      /^error: profile default is not signed in \(0 done, 30 not finished\)\nhint: .*\nthen run the same command/,
+    )
   })
 
   test('an empty list is a usage error, and --all without open claims is nothing to do', async () => {
@@ -247,7 +249,7 @@ describe('several domains', () => {
     expect(code).toBe(6)
     expect(JSON.parse(linesOf(stderr).at(-1) ?? '')).toMatchObject({
       error: {
-        message: "1 of 1 domain doesn't have a claim; stopped early: 0 done, 1 failed, 20 not finished",
+        message: "1 of 21 domains doesn't have a claim; stopped early: 0 done, 1 failed, 20 not finished",
       },
     })
     expect(jsonLines(stdout)).toMatchObject([{ name: `own.${domains[0]}`, error: { exit: 6 } }])

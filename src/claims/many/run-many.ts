@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import { type Context, type Output, TransportError } from '../../context.ts'
+import type { Context, Output } from '../../context.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
@@ -139,9 +139,9 @@ export async function runMany(
     stop.end()
   }
   await reporter.end(isCut)
-  const stand = isCut ? standOf(tally, total) : undefined
-  if (fatal !== undefined) throw stoppedBy(fatal, stand, work)
-  if (tally.exit !== Exit.done) throw notAllDone(tally, stand, work, settings)
+  if (fatal !== undefined) throw stoppedBy(fatal, standOf(tally, total), work)
+  const cut = isCut ? { stand: standOf(tally, total), total } : undefined
+  if (tally.exit !== Exit.done) throw notAllDone(tally, cut, work, settings)
 }
 
 /** Ends a run at its first failure. */
@@ -161,15 +161,13 @@ function shareContext(context: Context, jobs: number, signal: AbortSignal): Cont
 function failed(
   domain: string,
   error: unknown,
-  { lastEvent, emptyItem, resumes }: ManyWork,
+  { lastEvent, emptyItem }: ManyWork,
   { clock }: Pick<Context, 'clock'>,
   { format }: Pick<Settings, 'format'>,
 ): Done {
   const expected =
     error instanceof CliError
-      ? resumes && error.cause instanceof TransportError && error.cause.sent === 'maybe'
-        ? new CliError(error.code, error.exit, error.message, { hint: LOST_ANSWER, cause: error })
-        : error
+      ? error
       : new CliError(
           'bug',
           Exit.bug,
@@ -199,14 +197,10 @@ function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown 
   })
 }
 
-/** What a request without an answer did is known to the service, which a second run asks. */
-const LOST_ANSWER =
-  'run the same command again: if the service has the claim already, it goes on with that one'
 const AGAIN = 'run the same command again for the rest: what is done is not done again'
 
-/** Where a run stood that ended early: "150 done, 2 failed, 48 not finished"; undefined before the first domain. */
-function standOf(tally: RunTally, total: number | undefined): string | undefined {
-  if (tally.done === 0 && tally.problems === 0) return undefined
+/** Where a run stood that ended early: "150 done, 2 failed, 48 not finished". */
+function standOf(tally: RunTally, total: number | undefined): string {
   const left = total === undefined ? undefined : total - tally.done - tally.problems - tally.repeated
   return [
     `${formatCount(tally.done - tally.failed)} done`,
@@ -220,10 +214,9 @@ function standOf(tally: RunTally, total: number | undefined): string | undefined
 /** A reason that holds for all domains. */
 function stoppedBy(
   { code, exit, message, hint, status }: CliError,
-  stand: string | undefined,
+  stand: string,
   { resumes }: ManyWork,
 ): CliError {
-  if (stand === undefined) return new CliError(code, exit, message, { hint, status })
   const hints = [hint, resumes ? `then ${AGAIN}` : undefined]
   return new CliError(code, exit, `${message} (${stand})`, {
     hint: hints.filter(Boolean).join('\n') || undefined,
@@ -240,23 +233,23 @@ const SINGULAR: Readonly<Record<string, string>> = {
 
 function notAllDone(
   tally: RunTally,
-  stand: string | undefined,
+  cut: { readonly stand: string; readonly total: number | undefined } | undefined,
   { notDone, resumes, restarts }: ManyWork,
   settings: Settings,
 ): CliError {
   const { failed, done, problems, ended } = tally
   const predicate = failed === 1 ? notDone.replace(/^\S+/, (verb) => SINGULAR[verb] ?? verb) : notDone
   const parts = [
-    failed > 0 ? `${formatCount(failed)} of ${domainsOf(done)} ${predicate}` : '',
+    failed > 0 ? `${formatCount(failed)} of ${domainsOf(cut?.total ?? done)} ${predicate}` : '',
     problems > 0
       ? `${formatCount(problems)} ${problems === 1 ? 'line' : 'lines'} of the list can't be used`
       : '',
-    stand === undefined ? '' : `stopped early: ${stand}`,
+    cut === undefined ? '' : `stopped early: ${cut.stand}`,
   ]
   const [cause] = tally.causes()
   const hasLines = ['tsv', 'csv', 'json', 'jsonl'].includes(settings.format)
   // Only with time does a second run get further than the first one did.
-  const isStuck = stand !== undefined && tally.unfinished === 0
+  const isStuck = cut !== undefined && tally.unfinished === 0
   const hints = [
     settings.quiet === true ? tally.firstProblems.join('\n') : '',
     isStuck ? `to go on with the rest: the same command without --fail-fast` : '',

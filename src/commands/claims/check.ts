@@ -178,6 +178,8 @@ async function checkMany(
       'a list can have a value for each: domain,value (--from FILE)',
     )
   let latest: ClaimReader | undefined
+  const { timeout = WAIT_MS / 1000 } = options
+  const started = context.clock.monotonic()
   await runForAll(
     domains,
     options,
@@ -205,7 +207,9 @@ async function checkMany(
         latest ??= (await import('../../claims/current-claim.ts')).createClaimReader(context, settings)
         const target = await findTarget(domain, value ?? null, context, settings)
         const onCheck = (seen: CheckReport) => progress(dnsProgress(seen))
-        const { report, end } = await checkTarget(target, latest, options, context, settings, onCheck)
+        const left = Math.max(0, timeout - (context.clock.monotonic() - started) / 1000)
+        const own = { ...options, timeout: left }
+        const { report, end } = await checkTarget(target, latest, own, context, settings, onCheck)
         return doneCheck(report, end ?? exitErrorOf(report))
       },
     },

@@ -1,5 +1,5 @@
 import { currentClaim } from '../../claims/current-claim.ts'
-import { followClaim } from '../../claims/follow.ts'
+import { followClaim, showWatch } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { causeIn, doneClaim, withUnseen } from '../../claims/many/done-claim.ts'
@@ -8,7 +8,7 @@ import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
-import { WATCH_EVENTS } from '../../claims/watch.ts'
+import { requestVerification, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
@@ -17,6 +17,7 @@ import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { verifyClaim } from '../../service/claims.ts'
+import { deadlineOf, drain } from '../../service/polling.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { isProgramFormat, type Settings } from '../../settings/settings.ts'
@@ -30,7 +31,7 @@ import {
   SERVICE_EXITS,
 } from '../definition.ts'
 import { isMany, MANY_OPTIONS, runForAll } from './many.ts'
-import { followOne, WATCH_MANY, WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags } from './watch.ts'
+import { followOne, WATCH_MANY, WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags, watchOptions } from './watch.ts'
 
 interface Flags extends WatchFlags {
   readonly check?: boolean
@@ -71,10 +72,11 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
+    const watch = watchOptions(options, context)
     if (isMany(domains, options)) {
       const { wait: waits = false } = options
       const perform = (subject: { readonly domain: string }, run: OneRun) =>
-        verifyOne(subject.domain, options, run)
+        verifyOne(subject.domain, options, watch, run)
       const notDone = waits ? WATCH_MANY.notDone : "weren't sent for verification"
       const work = { ...WATCH_MANY, command: 'claims verify', notDone, waits, perform }
       return runForAll(domains, options, work, context, settings)
@@ -82,7 +84,9 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
-    const { domainId, claim: before } = await currentClaim(resolved, client, context, settings)
+    const deadline = deadlineOf(watch, context.clock)
+    const current = await currentClaim(resolved, client, context, settings, { deadline })
+    const { domainId, claim: before } = current
     await recordClaim(before, context, settings)
     const state = stateOf(before)
     if (state.phase === 'completed' || state.phase === 'ended') {
@@ -96,9 +100,9 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
       throw mistake
     }
 
-    const claim = await verifyClaim(client, domainId)
-    await recordClaim(claim, context, settings)
     if (!options.wait) {
+      const claim = await verifyClaim(client, domainId)
+      await recordClaim(claim, context, settings)
       await print('verification', REQUESTED, claim)
       return hint(
         `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`,
@@ -106,9 +110,10 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
         settings,
       )
     }
+    const claim = await showWatch(requestVerification(current, watch, client, context), context, settings)
     if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
     await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
-    await followClaim({ domainId }, { ...options, isVerifying: true }, client, context, settings)
+    await followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
 
     async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
       if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
@@ -119,18 +124,21 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
 })
 
 /** Does the same for one of several claims. */
-async function verifyOne(domain: string, options: Flags, run: OneRun): Promise<Done> {
+async function verifyOne(domain: string, options: Flags, watch: WatchOptions, run: OneRun): Promise<Done> {
   const { context, settings, client } = run
   const resolved = await resolveClaim(domain, context, settings)
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
-  const { domainId, claim: before } = await currentClaim(resolved, client(), context, settings)
+  const deadline = deadlineOf(watch, context.clock)
+  const current = await currentClaim(resolved, client(), context, settings, { deadline })
+  const { domainId, claim: before } = current
   await recordClaim(before, context, settings)
   const state = stateOf(before)
   if (state.phase === 'completed') return doneClaim(before, undefined, 'done', context, settings)
   if (state.phase === 'ended') return doneClaim(before, endedError(before, state), 'done', context, settings)
   let unseen: CheckReport | undefined
+  let latest = before
   if (before.status !== 'verified') {
     const { mistake, report } =
       options.check === false ? {} : await precheck(before, options, context, settings)
@@ -142,15 +150,19 @@ async function verifyOne(domain: string, options: Flags, run: OneRun): Promise<D
         needsPerson: true,
         cause: causeIn(report),
       }
-    const claim = await verifyClaim(client(), domainId)
+    const { claim, error } = options.wait
+      ? await drain(requestVerification(current, watch, client(), context), async () => {})
+      : { claim: await verifyClaim(client(), domainId), error: undefined }
     await recordClaim(claim, context, settings)
+    if (error !== undefined) return withUnseen(doneClaim(claim, error, 'done', context, settings), unseen)
     if (!options.wait)
       return withUnseen(
         { ...doneClaim(claim, undefined, 'verification', context, settings), label: REQUESTED },
         unseen,
       )
+    latest = claim
   } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
-  const followed = await followOne({ domainId, entry: undefined }, { ...options, isVerifying: true }, run)
+  const followed = await followOne({ domainId, entry: undefined }, { ...watch, verifying: latest }, run)
   return followed.error === undefined ? followed : withUnseen(followed, unseen)
 }
 

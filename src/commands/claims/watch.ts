@@ -1,12 +1,14 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
-import { type FollowFlags, followClaim, followQuietly } from '../../claims/follow.ts'
+import { followClaim, followQuietly } from '../../claims/follow.ts'
 import { stateOf } from '../../claims/lifecycle.ts'
 import { claimProgress, doneClaim } from '../../claims/many/done-claim.ts'
 import type { ManyWork, OneRun } from '../../claims/many/run-many.ts'
 import { type Done, VERIFYING } from '../../claims/many/tally.ts'
 import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
-import { WATCH_DELAYS, WATCH_EVENTS } from '../../claims/watch.ts'
+import { WATCH_DELAYS, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
+import type { Context } from '../../context.ts'
 import { Exit } from '../../errors.ts'
+import { pollTimes } from '../../service/polling.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import {
@@ -60,16 +62,22 @@ renews an expired access token. --format jsonl prints a line for each change and
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
+    const watch = watchOptions(options, context)
     if (isMany(domains, options)) {
       const work: ManyWork['perform'] = async ({ domain }, run) =>
-        followOne(await resolveClaim(domain, run.context, run.settings), options, run)
+        followOne(await resolveClaim(domain, run.context, run.settings), watch, run)
       return runForAll(domains, options, { ...WATCH_MANY, perform: work }, context, settings)
     }
     const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
-    await followClaim(resolved, options, connect(context, settings), context, settings)
+    await followClaim(resolved, watch, connect(context, settings), context, settings)
   },
 })
+
+/** The time begins now, for all domains. */
+export function watchOptions(flags: WatchFlags, { clock }: Pick<Context, 'clock'>): WatchOptions {
+  return { ...pollTimes(flags, clock), throughBlocked: flags.throughBlocked === true }
+}
 
 /** How `claims watch` of several claims is reported; `claims verify --wait` is too. */
 export const WATCH_MANY = {
@@ -86,14 +94,14 @@ export const WATCH_MANY = {
 /** Follows one of several claims to its end. What the ledger knows to be completed stays so. */
 export async function followOne(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others' | 'entry'>,
-  flags: FollowFlags,
+  options: WatchOptions,
   { context, settings, client, progress }: OneRun,
 ): Promise<Done> {
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
-  const { claim, error } = await followQuietly(resolved, flags, client(), context, settings, ({ claim }) =>
-    progress(claimProgress(flags.isVerifying ? VERIFYING : (claim.status ?? 'no status'), claim)),
+  const { claim, error } = await followQuietly(resolved, options, client(), context, settings, ({ claim }) =>
+    progress(claimProgress(options.verifying ? VERIFYING : (claim.status ?? 'no status'), claim)),
   )
   return doneClaim(claim, error, 'done', context, settings)
 }
