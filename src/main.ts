@@ -227,7 +227,11 @@ function bootId(): string | undefined {
 
 /** Loads the DNS client for the first query. */
 function lazyDns(): DnsNetwork {
-  const load = () => import('./dns/wire/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
+  let loading: Promise<DnsNetwork> | undefined
+  const load = () => {
+    loading ??= import('./dns/wire/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
+    return loading
+  }
   return {
     udp: async (exchange) => (await load()).udp(exchange),
     tcp: async (exchange) => (await load()).tcp(exchange),

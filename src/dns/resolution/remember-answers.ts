@@ -72,6 +72,7 @@ export function rememberAnswers(dns: DnsNetwork, clock: Pick<Clock, 'monotonic'>
 
   function learn(query: Query, wire: Uint8Array): void {
     const { question, key, recursionDesired } = query
+    if (!REMEMBERED.includes(question.type) && !mayRefer(wire)) return
     const message = decodeAnswer(wire, query.id, question)
     if (message === undefined || message.tc) return
     const zone = recursionDesired ? undefined : referredZone(message, question.name)
@@ -134,6 +135,13 @@ function referredZone({ aa, rcode, answers, authority }: Message, name: string):
   if (aa || rcode !== 'NOERROR' || answers.length > 0) return undefined
   const owner = authority.find((record) => record.type === 'NS' && isWithin(name, record.name))?.name
   return owner === undefined || !owner.includes('.') || isRegistry(owner) ? undefined : owner
+}
+
+/** Whether an answer may be a referral, by its header alone: most answers aren't, and need not be decoded again. */
+function mayRefer(wire: Uint8Array): boolean {
+  const [, , flags = 0, , , , high = 0, low = 0] = wire
+  const isAuthoritative = (flags & 0x04) !== 0
+  return !isAuthoritative && high === 0 && low === 0
 }
 
 /** How long a message may be remembered, in milliseconds. */
