@@ -248,10 +248,11 @@ describe('what the program prints as JSON is what its schemas describe', () => {
       }
       const [document] = (await run('json')) as { data: object[] }[]
       expect(document?.data).toHaveLength(4)
-      const failed = document?.data.filter((item) => 'error' in item).length
-      const lines = (await run('jsonl')) as object[]
-      expect(failed).toBeGreaterThan(0)
-      expect(lines.filter((line) => 'error' in line)).toHaveLength(failed ?? 0)
+      // What a claim needs a second for is done in one of the runs, and not in the other.
+      const failures = (items: object[] = []) =>
+        items.filter((item) => 'error' in item && !JSON.stringify(item).includes('done.example')).length
+      expect(failures(document?.data)).toBeGreaterThan(0)
+      expect(failures((await run('jsonl')) as object[])).toBe(failures(document?.data))
     })
 
     test('a list without any usable line', async () => {

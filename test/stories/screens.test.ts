@@ -109,13 +109,11 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     const world = signedIn()
     const domain = `c${String(columns).padStart(3, '0')}.example`
     const terminal = openTerminal(world, `mailclaim claim ${domain}`, { columns, rows: 60 })
-    await terminal.until(/next check in \d+ second[\s\S]*isn't in\s+DNS\s+yet/)
-    const waiting = terminal.screen()
+    const waiting = await terminal.until(/next check in \d+ second[\s\S]*isn't in\s+DNS\s+yet[\s\S]*ns2\./)
     expect(terminal.cursorIsShown()).toBe(false)
     const value = await recordValue(world, domain)
     await world.control('POST', `claims/${domain}/publish`, {})
-    await terminal.until(/TXT record accepted/)
-    const watching = terminal.screen()
+    const watching = await terminal.until(/Completed[\s\S]*TXT record accepted/)
     expect(await terminal.exit()).toBe(0)
     expect(terminal.cursorIsShown()).toBe(true)
     // Redrawn a dozen times a second, and nothing of it is left but the last drawing.
