@@ -55,6 +55,10 @@ the service stays active until it is revoked there.`,
       )
     if (!isFleet || forgotten.some(({ record }) => record !== undefined))
       await announce(forgotten, context, settings)
+    if (wasShared || forgotten.some(({ record }) => record?.kind === 'oauth' && record.ended === null))
+      await note(GRANT_STAYS, context, settings)
+    if (context.environment.apiKey !== undefined)
+      await warn('MAILCLAIM_API_KEY is set, and commands keep using it', context, settings)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
     if (kept.length === 0) return
     throw new CliError(
@@ -69,6 +73,9 @@ the service stays active until it is revoked there.`,
     )
   },
 })
+
+const GRANT_STAYS =
+  'The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.'
 
 /** The session in etcd is that of every machine, so somebody has to say that all of them are meant. */
 async function signFleetOut(isConfirmed: boolean, context: Context, settings: Settings): Promise<boolean> {
@@ -117,13 +124,5 @@ async function announce(
     else if (record.kind === 'api_key')
       await say(`The API key of profile ${profile} was removed. It stays valid.`)
     else await say(`Profile ${profile} is signed out: its tokens were removed from this machine.`)
-  }
-  if (forgotten.some(({ record }) => record?.kind === 'oauth' && record.ended === null)) {
-    await say(
-      'The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.',
-    )
-  }
-  if (context.environment.apiKey !== undefined) {
-    await warn('MAILCLAIM_API_KEY is set, and commands keep using it', context, settings)
   }
 }

@@ -6,6 +6,7 @@ import { formatTime } from '../terminal/relative-time.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 import type { SessionRecord, SignIn } from './record.ts'
 import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
+import type { SessionValue } from './session-store.ts'
 
 type SignedIn = Pick<SessionRecord | SignIn, 'profile' | 'store'>
 
@@ -268,10 +269,21 @@ export function nothingSent(profile: string, error: unknown): unknown {
   return new CliError(error.code, error.exit, message, { hint: error.hint, cause: error })
 }
 
-/** Nothing was sent, but the store may still say that something was: there is nowhere to keep that it wasn't. */
-export function entryMayStay(profile: string, sentAt: number, error: CliError): CliError {
-  const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, but the journal entry of ${formatTime(sentAt)} may be in etcd, or arrive there later`
-  const hint = `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retryInterrupted(profile)}`
+/**
+ * Nothing was sent, but the store may still say that something was: there is nowhere to keep that it wasn't. An earlier refresh
+ * with no known outcome keeps having none.
+ */
+export function entryMayStay(
+  { record, journal: earlier }: SessionValue,
+  sentAt: number,
+  error: CliError,
+): CliError {
+  const before =
+    earlier && `, and the outcome of the refresh before it${at(earlier.sentAt)} is still not known`
+  const message = `the session of profile ${record.profile} cannot be renewed: ${error.message}. Nothing was sent, but the journal entry of ${formatTime(sentAt)} may be in etcd, or arrive there later${before ?? ''}`
+  const hint = earlier
+    ? signInOrRetry(record)
+    : `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retryInterrupted(record.profile)}`
   return new CliError(error.code, error.exit, message, { hint, cause: error })
 }
 

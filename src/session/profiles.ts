@@ -12,7 +12,7 @@ export function profilesWithSession(context: Pick<Context, 'directories'>): stri
 
 /** The profiles with any file that may hold a secret, the fallback directories included. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
-  const inProfiles = profilesWith(context, (file) => file !== 'lock' && !file.includes('.damaged-'))
+  const inProfiles = profilesWith(context, (file) => !/^lock$|^shared\.|\.damaged-/.test(file))
   const { fallbackDirectories } = sessionPaths(context, DEFAULT_PROFILE)
   const inFallbacks = fallbackDirectories.flatMap((directory) =>
     namesIn(directory).flatMap((name) => /^secret\.(.+)\.[0-9a-f]{12}\.json$/.exec(name)?.[1] ?? []),

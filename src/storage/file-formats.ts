@@ -156,7 +156,7 @@ export const sharedSessionFormat = file(
 /** `shared.….json`: the newest session that this machine has seen at one key of one cluster of etcd. */
 export const sharedMemoryFormat = file(
   1,
-  object({ session: sessionId, generation: number, revision: text }),
+  object({ session: sessionId, signedInAt: time, generation: number, revision: text }),
   2,
 )
 

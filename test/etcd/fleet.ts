@@ -25,7 +25,8 @@ export interface Fleet {
   /** What encrypts. */
   readonly storeKey: string
   readonly env: Record<string, string>
-  signIn(): Promise<void>
+  /** @param on a machine other than the one that looks at the session. */
+  signIn(on?: SharedVault, record?: { readonly signedInAt: number }): Promise<void>
   /** As if the access token had been received 15 minutes earlier. */
   expire(): Promise<void>
   value(): Promise<SharedValue>
@@ -98,7 +99,7 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
     storeKey,
     env,
     value,
-    async signIn() {
+    async signIn(on = vault, more) {
       const tokens = await session.newTokens()
       const issuer = session.base.href.replace(/\/$/, '')
       const id = randomBytes(6).toString('hex')
@@ -106,7 +107,7 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
       const { seconds, boot = null } = realClock.sinceBoot()
       const scope = tokens.scope ?? null
       const shared = { id, issuer, clientId: session.clientId, scope }
-      await replaceShared(vault, {
+      await replaceShared(on, {
         record: {
           ...shared,
           kind: 'oauth',
@@ -115,6 +116,7 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
           store: 'etcd',
           signedInAt: now,
           ended: null,
+          ...more,
         },
         secret: { generation: 1, issuedAt: now, value: tokens.refreshToken },
         token: {

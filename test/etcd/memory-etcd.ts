@@ -7,14 +7,21 @@ interface Kept {
   readonly version: number
 }
 
+/** What a cluster holds. */
+export interface EtcdState {
+  kept: Map<string, Kept>
+  revision: number
+}
+
 /** A cluster of etcd in memory, as its JSON gateway answers: undefined for what isn't for it. */
-export function createMemoryEtcd(cluster = '1'): (request: HttpRequest) => HttpResponse | undefined {
-  const kept = new Map<string, Kept>()
-  let last = 1
+export function createMemoryEtcd(
+  cluster = '1',
+  state: EtcdState = { kept: new Map(), revision: 1 },
+): (request: HttpRequest) => HttpResponse | undefined {
   const answer = (body: object) =>
-    jsonResponse(200, { header: { cluster_id: cluster, revision: String(last) }, ...body })
+    jsonResponse(200, { header: { cluster_id: cluster, revision: String(state.revision) }, ...body })
   const range = (key: string) => {
-    const found = kept.get(key)
+    const found = state.kept.get(key)
     if (found === undefined) return {}
     const { value, revision, version } = found
     return { kvs: [{ value, mod_revision: String(revision), version: String(version) }] }
@@ -30,12 +37,12 @@ export function createMemoryEtcd(cluster = '1'): (request: HttpRequest) => HttpR
         return answer(range(request().key))
       case '/v3/kv/txn': {
         const [{ key, mod_revision: expected }, other] = request().compare
-        const found = kept.get(key)
+        const found = state.kept.get(key)
         const isSame = other === undefined || other.value === found?.value
         if (expected !== String(found?.revision ?? 0) || !isSame)
           return answer({ responses: [{ response_range: range(key) }] })
         const { value } = request().success[0].request_put
-        kept.set(key, { value, revision: ++last, version: (found?.version ?? 0) + 1 })
+        state.kept.set(key, { value, revision: ++state.revision, version: (found?.version ?? 0) + 1 })
         return answer({ succeeded: true })
       }
       default:

@@ -84,6 +84,9 @@ describe('two clusters behind one list of members', () => {
       state.silent = 'b.example'
       expect(await run(['logout', '--yes'], context)).toBe(0)
       expect(context.stderr.text).toContain('The session of profile default was removed from etcd.\n')
+      expect(context.stderr.text).toContain(
+        'The grant stays active at the service. To end it, revoke it there',
+      )
       expect(context.stderr.text.replace(/\s+/g, ' ')).toContain(open)
       const other = contextOf('https://a.example:2379')
       expect(await run(['logout', '--yes'], other)).toBe(0)

@@ -101,10 +101,11 @@ export class EtcdClient {
    * cluster: if one of the addresses is wrong, the value may be in the other cluster.
    *
    * @param isNothing whether a value says that nothing is there
+   * @param until by the monotonic clock: when to stop trying, at the latest
    * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
    */
-  async read(key: string, isNothing: (text: string) => boolean): Promise<EtcdAnswer> {
-    const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange)
+  async read(key: string, isNothing: (text: string) => boolean, until?: number): Promise<EtcdAnswer> {
+    const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange, { until })
     const header = headerOf(answer)
     const found = firstOf(answer)
     const isAbsent = found === undefined || isNothing(found.text)
@@ -116,11 +117,12 @@ export class EtcdClient {
   /**
    * Replaces what is at a key if it is still what was read; of any number of processes, one succeeds.
    *
+   * @param until by the monotonic clock: when to stop trying, at the latest
    * @returns whether this call replaced it. Only the first answer counts: if it got lost, a repetition finds the value
    *   replaced, and the value tells by whom.
    * @throws CliError `store_unavailable`, exit 7: it may or may not be replaced, even later; `store_refused`, exit 4.
    */
-  async replace(key: string, base: EtcdBase, text: string): Promise<EtcdReplaced> {
+  async replace(key: string, base: EtcdBase, text: string, until?: number): Promise<EtcdReplaced> {
     this.#cluster ??= base.cluster
     if (base.cluster !== this.#cluster) throw otherCluster()
     const at = encode(key)
@@ -136,7 +138,7 @@ export class EtcdClient {
         failure: [{ request_range: { key: at } }],
       },
       isTransaction,
-      { key: at, serializable: true },
+      { until, probe: { key: at, serializable: true } },
     )
     const header = headerOf(answer)
     const [response] = listOf(answer['responses'])
@@ -230,6 +232,7 @@ export class EtcdClient {
    * Asks one member after the other, until one has an answer or the time is up.
    *
    * @param isAnswer a proxy may say 200 too, and the body must not pass for an empty key.
+   * @param until by the monotonic clock: when to stop trying, at the latest.
    * @param probe only for a write: a member that has not answered yet gets this before it.
    * @throws Unanswered a write was sent, and its outcome is not known.
    */
@@ -237,30 +240,35 @@ export class EtcdClient {
     path: string,
     request: Json,
     isAnswer: (body: Json) => boolean,
-    probe?: Json,
+    {
+      until = Number.POSITIVE_INFINITY,
+      probe,
+    }: { readonly until?: number | undefined; readonly probe?: Json } = {},
   ): Promise<{ body: Json; isRepeated: boolean }> {
     const { clock, random, interrupts } = this.#context
     const { members, user } = this.#access
-    const end = clock.monotonic() + LIMIT_MS
+    const end = Math.min(clock.monotonic() + LIMIT_MS, until)
     let problem = 'no time left'
     let isRepeated = false
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
       const member = members[this.#current % members.length] as URL
+      const wasRepeated: boolean = isRepeated
       try {
         if (left <= 0) throw unavailable(members, problem)
         const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
         if (this.#isElsewhere(member)) problem = otherCluster().message
         else if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
-          this.#token = String((await this.#ask(LOGIN, { name, password }, hasToken)).body['token'])
+          this.#token = String(
+            (await this.#ask(LOGIN, { name, password }, hasToken, { until: end })).body['token'],
+          )
           continue
         } else if (probe !== undefined && !this.#clusters.has(member)) {
           const { status, body } = await this.#post(member, RANGE, probe, limit, this.#token)
           if (status === 200 && hasHeader(body)) continue
           problem = this.#problemOf(member, path, status, body)
         } else {
-          const wasRepeated: boolean = isRepeated
           isRepeated = true
           const { status, body } = await this.#post(member, path, request, limit, this.#token)
           const isElsewhere = this.#isElsewhere(member)
@@ -272,13 +280,15 @@ export class EtcdClient {
         if (!(error instanceof TransportError))
           throw probe !== undefined && isRepeated ? unanswered(error) : error
         interrupts.signal.throwIfAborted()
+        if (error.sent === 'no') isRepeated = wasRepeated
         problem = `${member.host}: ${ofMember(error)}`
       }
       this.#current++
       // After each round: a new leader may have to be elected.
       if (++tries % members.length === 0) {
         const rounds = tries / members.length
-        await clock.sleep(PAUSE_MS * rounds * (0.5 + random.fraction()), interrupts.signal)
+        const pause = PAUSE_MS * rounds * (0.5 + random.fraction())
+        await clock.sleep(Math.min(pause, Math.max(end - clock.monotonic(), 0)), interrupts.signal)
       }
     }
   }

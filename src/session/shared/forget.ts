@@ -1,17 +1,18 @@
 import type { EtcdAnswer } from '../../credentials/etcd/client.ts'
 import { CliError, Exit } from '../../errors.ts'
+import { removeDurable } from '../../storage/durable-file.ts'
 import { signedOutFormat } from '../../storage/file-formats.ts'
 import { perhapsSignedInAgain } from '../messages.ts'
-import { removePending } from './pending.ts'
+import { pendingFiles } from './pending.ts'
 import { baseOf, failedTo, isSession, isSignedOut, type SharedContext, type SharedVault } from './vault.ts'
 
 /**
  * Replaces the session in etcd by a note that every machine is signed out. It takes no key: what can't be decrypted can be
- * replaced. Another machine may sign in again meanwhile, and that session stays.
+ * replaced. Another machine may sign in again meanwhile, and that session stays, with what this machine keeps for it.
  *
  * @returns whether there was one.
  * @throws CliError `store_unavailable`, exit 7: also if the members belong to several clusters; `session_busy`, exit 7;
- *   `store_refused`, exit 4.
+ *   `store_refused`, exit 4; `cannot_write`, exit 1.
  */
 export async function forgetShared(context: SharedContext, vault: SharedVault): Promise<boolean> {
   const { client, access, paths } = vault
@@ -24,6 +25,8 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
   await client.requireOneCluster()
   const wasThere = isSession(answer)
   const session = await vault.sessionIn(answer)
+  // Before the session is replaced: none of a later one is among them.
+  const files = pendingFiles(vault)
   while (isSession(answer)) {
     const replacing = client.replace(access.key, baseOf(answer), signedOut)
     const replaced = await replacing.catch(failedTo('removed', paths.profile))
@@ -34,8 +37,8 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
     if (isSession(replaced) && !isSame) throw perhapsSignedInAgain(paths.profile)
     answer = replaced
   }
-  removePending(vault, answer.cluster)
-  vault.forget(answer.cluster)
+  // Other prefixes and clusters may have a profile of the same name, and theirs may be the only copy of a refresh token.
+  for (const { path, cluster } of files) if (cluster === answer.cluster) removeDurable(path)
   return wasThere
 }
 

@@ -93,16 +93,6 @@ export function pendingFiles(
   }))
 }
 
-/**
- * Removes those of a session that is over. Other prefixes and other clusters may have a profile of the same name, and theirs
- * may be the only copy of a refresh token.
- *
- * @throws CliError `cannot_write`, exit 1.
- */
-export function removePending(vault: SharedVault, cluster: string): void {
-  for (const file of pendingFiles(vault)) if (file.cluster === cluster) removeDurable(file.path)
-}
-
 /** What is in etcd, once this machine has offered what it keeps. */
 export interface Offered {
   readonly found: SharedValue | NoValue
@@ -112,20 +102,23 @@ export interface Offered {
 
 /**
  * Reads the value, and puts into etcd what this machine keeps for it and still settles what it was made for. What is older than
- * the value is removed, even without the key that it is encrypted with.
+ * the value is removed, even without the key that it is encrypted with. Only what was kept before the value was read can be
+ * older: a file that is written later may belong to a later session.
  *
  * @throws CliError as `SharedVault.read`.
  */
 export async function readAndOffer(context: SharedContext, vault: SharedVault): Promise<Offered> {
+  let kept = readPending(vault)
   let found = await vault.read()
   let blocked: CliError | undefined
   // Whoever has just written it is perhaps about to store it.
-  if (isValue(found) && isNewer(readPending(vault), found)) {
+  if (isValue(found) && isNewer(kept, found)) {
     await context.clock.sleep(PAUSE_MS, context.interrupts.signal)
+    kept = readPending(vault)
     found = await vault.read()
   }
   if (!isValue(found)) return { found, blocked }
-  for (const pending of readPending(vault)) {
+  for (const pending of kept) {
     const { path } = pending
     const use = useOf(pending, found)
     if (use === 'none') removeQuietly(path)

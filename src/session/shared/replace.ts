@@ -1,7 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { perhapsReplaced, removedForAll } from '../messages.ts'
 import type { SessionValue } from '../session-store.ts'
-import { removePending } from './pending.ts'
 import { contentsOf } from './store.ts'
 import {
   type Base,
@@ -33,7 +32,8 @@ export async function proveShared(context: SharedContext, settings: SharedSettin
 }
 
 /**
- * Makes a new sign-in the session of the whole fleet. Of two logins at once, one whole session is left.
+ * Makes a new sign-in the session of the whole fleet. Of two logins at once, one whole session is left. What this machine keeps
+ * for the session before is removed when the new one is read.
  *
  * @throws CliError as `SharedVault.replace`.
  */
@@ -41,22 +41,21 @@ export async function replaceShared(
   vault: SharedVault,
   session: Omit<SessionValue, 'journal'>,
 ): Promise<void> {
-  const next = contentsOf({ ...session, journal: undefined })
   const { profile } = session.record
   const read = () => readReplaceable(vault).catch(failedTo('stored', profile))
   let base: SharedValue | Base = await read()
   for (;;) {
+    const record = { ...session.record, signedInAt: vault.signInTime(session.record) }
+    const next = contentsOf({ ...session, record, journal: undefined })
     const replacing = vault.replace(base, next, vault.newWriter())
     const replaced: Replaced = await replacing.catch(failedTo('stored', profile))
-    if (replaced.kind === 'done') break
+    if (replaced.kind === 'done') return
     // The answer was lost, and other machines have used the session since.
-    if (replaced.current?.contents.record.id === session.record.id) break
+    if (replaced.current?.contents.record.id === session.record.id) return
     // Its first refresh token may be used up by now.
     if (replaced.isRepeated) throw perhapsReplaced(session.record)
     base = replaced.current ?? (await read())
   }
-  // They belong to the session before.
-  removePending(vault, base.cluster)
 }
 
 /** What a sign-in replaces: also a value that must not be used any more, but never one of another key. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../context.ts'
-import { otherCluster } from '../../credentials/etcd/client.ts'
+import { otherCluster, Unanswered } from '../../credentials/etcd/client.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { loginCommand } from '../../settings/login-command.ts'
 import { type LockOptions, STILL_HELD, untilFree } from '../../storage/lock.ts'
@@ -17,6 +17,7 @@ import {
   replacedMeanwhile,
   sessionOver,
   signedOutMeanwhile,
+  withProfile,
 } from '../messages.ts'
 import type { SessionRecord, SignIn } from '../record.ts'
 import type { OpenSession, SessionStore, SessionValue, Snapshot, Stored } from '../session-store.ts'
@@ -167,7 +168,8 @@ class SharedSession implements OpenSession {
       const value = { ...next, journal: own(writer, next), revision: revisionOf(replaced.value) }
       if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
       // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
-      await this.#settle(value, { ...seen })
+      const removed = await this.#store(value, seen, 0)
+      if (removed instanceof CliError) throw removed
       return 'lost'
     } catch (error) {
       // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
@@ -177,7 +179,7 @@ class SharedSession implements OpenSession {
       if (path !== undefined || !(error instanceof CliError)) throw nothingSent(seen.record.profile, error)
       const value = { ...next, journal: own(writer, next), revision: seen.revision }
       const removed = await this.#store(value, seen, clock.monotonic() + PATIENCE_MS)
-      if (removed instanceof CliError) throw entryMayStay(seen.record.profile, journal.sentAt, removed)
+      if (removed instanceof CliError) throw entryMayStay(seen, journal.sentAt, removed)
       return 'lost'
     }
   }
@@ -202,25 +204,29 @@ class SharedSession implements OpenSession {
   /**
    * Compares and swaps the outcome in.
    *
-   * @param until how long to try if etcd fails, by the monotonic clock.
-   * @returns the error of etcd if it wasn't stored.
+   * @param until by the monotonic clock: when the last try ends if etcd fails. There is always one, of its full length.
+   * @returns the error of etcd if it wasn't stored: `Unanswered` if it may be all the same.
    * @throws CliError `session_busy`, exit 7; `not_signed_in`, exit 4: the session is over, or another one is there.
    */
   async #store(seen: Snapshot, next: SessionValue, until: number): Promise<Stored | 'lost' | CliError> {
     const { clock } = this.#context
     const isRenewed = next.secret !== seen.secret
     let base = baseOf(seen)
+    let end: number | undefined
+    let unanswered: Unanswered | undefined
     for (;;) {
       let current: SharedValue
       try {
-        const replaced = await this.#vault.replace(base, contentsOf(next), this.#vault.newWriter())
+        const replaced = await this.#vault.replace(base, contentsOf(next), this.#vault.newWriter(), end)
         if (replaced.kind === 'done') return { value: { ...next, revision: revisionOf(replaced.value) } }
         // The new refresh token would be lost: what says that the key is gone has to say so twice.
-        current = replaced.current ?? (await this.#readAgain(seen.record, base.cluster))
+        current = replaced.current ?? (await this.#readAgain(seen.record, base.cluster, end))
       } catch (error) {
         if (!(error instanceof CliError) || error.code === 'not_signed_in') throw error
-        if (clock.monotonic() >= until) return error
+        if (error instanceof Unanswered) unanswered = error
+        if (clock.monotonic() + PAUSES_MS[1] >= until) return unanswered ?? error
         await clock.sleep(PAUSES_MS[1])
+        end = until
         continue
       }
       const { record, secret, journal } = current.contents
@@ -237,8 +243,8 @@ class SharedSession implements OpenSession {
     }
   }
 
-  async #readAgain(record: SignIn, cluster: string): Promise<SharedValue> {
-    const found = await this.#vault.read()
+  async #readAgain(record: SignIn, cluster: string, until: number | undefined): Promise<SharedValue> {
+    const found = await this.#vault.read(until)
     if (found.cluster !== cluster) throw otherCluster()
     if (!isValue(found)) throw signedOutMeanwhile(record)
     return found
@@ -260,9 +266,9 @@ class SharedSession implements OpenSession {
     const value = { ...next, revision: seen.revision }
     if (next.secret !== seen.secret) {
       if (path === undefined) throw newTokenLost(record, error)
-      // Even with --quiet: until then, no other machine can renew the session.
+      // Even with --quiet: perhaps no other machine can renew the session.
       await this.#context.stderr.write(
-        `warning: ${sanitizeLine(`the new refresh token could not be stored in etcd (${error.message}); ${keptAt(path)}. Until then, no other machine can renew the session`)}\n`,
+        `warning: ${sanitizeLine(`etcd has not confirmed the new refresh token (${error.message}); ${keptAt(path)}. Until it is there, no other machine can renew the session`)}\n`,
       )
       return { value }
     }
@@ -284,12 +290,24 @@ function keptAt(path: string | undefined): string {
 const NOT_KEPT = 'no directory of this machine takes it either'
 
 function newTokenLost({ profile }: SignIn, error: CliError): CliError {
+  const login = loginCommand({ profile })
+  if (error instanceof Unanswered) {
+    return new CliError(
+      error.code,
+      error.exit,
+      `the service renewed the session of profile ${profile}, but etcd has not confirmed the new refresh token: ${error.message}; ${NOT_KEPT}. It may be stored all the same, even later`,
+      {
+        hint: `see ${withProfile('mailclaim auth status', profile)}: if etcd answers, and the session is still being renewed after a minute, the token is lost. Then sign in again, for the whole fleet: ${login}`,
+        cause: error,
+      },
+    )
+  }
   return new CliError(
     'refresh_token_lost',
     Exit.notSignedIn,
     `the service renewed the session of profile ${profile}, but the new refresh token could not be stored: ${error.message}; ${NOT_KEPT}, so the session cannot continue`,
     {
-      hint: `sign in again, for the whole fleet: ${loginCommand({ profile })}. If MAILCLAIM_STATE_DIR is a directory that this machine can write to, the token is kept there`,
+      hint: `sign in again, for the whole fleet: ${login}. If MAILCLAIM_STATE_DIR is a directory that this machine can write to, the token is kept there`,
       cause: error,
     },
   )

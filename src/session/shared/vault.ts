@@ -12,12 +12,13 @@ import { inEtcd, type SealingKeys, seal, unseal, unusable } from '../../credenti
 import { CliError, Exit } from '../../errors.ts'
 import { loginCommand } from '../../settings/login-command.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
+import { writeDurable } from '../../storage/durable-file.ts'
 import { sharedMemoryFormat, sharedSessionFormat, signedOutFormat } from '../../storage/file-formats.ts'
 import { readJson } from '../../storage/json-file.ts'
 import type { Contents } from '../../storage/schema.ts'
 import { withProfile } from '../messages.ts'
 import { ensureProfileDirectory, type SessionPaths, sessionPaths } from '../paths.ts'
+import type { SignIn } from '../record.ts'
 import { type SharedAccess, sealingKeys, sharedAccess } from './access.ts'
 
 /** What a session in etcd takes from the context. */
@@ -67,6 +68,8 @@ export class SharedVault {
   readonly #context: SharedContext
   readonly #settings: SharedSettings
   #keys: SealingKeys | undefined
+  /** When the latest session that was read or remembered was signed in, in wall-clock milliseconds. */
+  #latest = 0
 
   /** @throws CliError `store_not_configured`, exit 3. */
   constructor(context: SharedContext, settings: SharedSettings) {
@@ -84,22 +87,29 @@ export class SharedVault {
   }
 
   /**
-   * Reads the value.
+   * Reads the value, and refuses it if etcd was set back to an earlier state since this machine read it: neither the generation
+   * of the session that was seen last nor the revision of etcd may be lower than then. Another session at a lower revision is
+   * used only if it was signed in later, which says that somebody has signed in since etcd was set back: whatever was there
+   * before was signed in earlier, because each sign-in is dated after the one that it replaces (`signInTime`).
    *
+   * @param until by the monotonic clock: when to stop trying, at the latest.
    * @returns what to compare a new one with, if nothing is there.
    * @throws CliError `store_key_wrong`, `store_value_unusable`, `store_restored`, `store_refused`, exit 4;
    *   `store_not_configured`, exit 3; `store_unavailable`, exit 7.
    */
-  async read(): Promise<SharedValue | NoValue> {
+  async read(until?: number): Promise<SharedValue | NoValue> {
     const { keys } = this
-    let answer = await this.client.read(this.access.key, isSignedOut)
+    let answer = await this.client.read(this.access.key, isSignedOut, until)
     const known = await this.#remembered(answer.cluster)
     const isEarlier = () => known !== undefined && BigInt(answer.revision) < BigInt(known.revision)
     // Another process of this machine may have seen a newer one since etcd answered.
-    if (isEarlier()) answer = await this.client.read(this.access.key, isSignedOut)
+    if (isEarlier()) answer = await this.client.read(this.access.key, isSignedOut, until)
     const older = 'it is older than the one that this machine has seen last'
-    if (isEarlier()) throw this.#restored(older)
     const value = await this.#open(answer, keys)
+    const signedIn = value?.contents.record
+    const isLater =
+      known !== undefined && signedIn?.id !== known.session && (signedIn?.signedInAt ?? 0) > known.signedInAt
+    if (isEarlier() && !isLater) throw this.#restored(older)
     if (value === undefined) {
       const { cluster, revision, found } = answer
       const signedOut = found && signedOutOf(found.text)
@@ -119,9 +129,10 @@ export class SharedVault {
    * Replaces the value if it is still what was read.
    *
    * @param writer a new random name of this write.
-   * @throws CliError as `read`; `store_unavailable`: it may be replaced all the same, even later.
+   * @param until by the monotonic clock: when to stop trying, at the latest.
+   * @throws CliError as `read`; `store_unavailable`: if it is `Unanswered`, it may be replaced all the same, even later.
    */
-  async replace(base: Base, next: NewContents, writer: string): Promise<Replaced> {
+  async replace(base: Base, next: NewContents, writer: string, until?: number): Promise<Replaced> {
     const { cluster } = base
     const { journal } = next
     const contents: SharedContents = {
@@ -134,7 +145,7 @@ export class SharedVault {
       writes: String(BigInt(base.version) + 1n),
     }
     const sealed = await seal(sharedSessionFormat.text(contents), this.access.key, this.keys)
-    const answer = await this.client.replace(this.access.key, base, sealed)
+    const answer = await this.client.replace(this.access.key, base, sealed, until)
     // The first answer may have been lost.
     const isOurs = answer.succeeded || answer.found?.text === sealed
     if (!isOurs) {
@@ -147,6 +158,15 @@ export class SharedVault {
     const value = { revision, version: contents.writes, cluster, base64: encode(sealed), contents }
     if (contents.journal === null) await this.#rememberValue(value, answer.revision)
     return { kind: 'done', value }
+  }
+
+  /**
+   * When a new sign-in is said to have happened: by the clock, but always after the one that it replaces and the one that this
+   * machine has seen last. Clocks have to agree only if the session before was removed, or can't be read, and this machine has
+   * never seen it.
+   */
+  signInTime({ signedInAt }: Pick<SignIn, 'signedInAt'>): number {
+    return Math.max(signedInAt, this.#latest + 1)
   }
 
   /** The id of the session in an answer; undefined if there is none, or it can't be decrypted. */
@@ -176,6 +196,7 @@ export class SharedVault {
       throw unusable(inEtcd(key), error instanceof Error ? error.message : String(error))
     }
     if (contents.writes !== found.version) throw unusable(inEtcd(key), 'an earlier copy of it was put back')
+    this.#latest = Math.max(this.#latest, contents.record.signedInAt)
     return { ...baseOf(answer), contents }
   }
 
@@ -187,7 +208,9 @@ export class SharedVault {
 
   async #remembered(cluster: string): Promise<Contents<typeof sharedMemoryFormat> | undefined> {
     try {
-      return await readJson(this.#memory(cluster), sharedMemoryFormat.parse)
+      const known = await readJson(this.#memory(cluster), sharedMemoryFormat.parse)
+      this.#latest = Math.max(this.#latest, known?.signedInAt ?? 0)
+      return known
     } catch (error) {
       if (error instanceof CliError) return undefined
       throw error
@@ -205,13 +228,9 @@ export class SharedVault {
   }
 
   async #rememberValue({ contents, cluster }: SharedValue, revision: string): Promise<void> {
-    const { record, secret } = contents
-    await this.#remember(cluster, { session: record.id, generation: secret.generation, revision })
-  }
-
-  /** Forgets what this machine has seen in a cluster. @throws CliError `cannot_write`, exit 1. */
-  forget(cluster: string): void {
-    removeDurable(this.#memory(cluster))
+    const { id: session, signedInAt } = contents.record
+    const { generation } = contents.secret
+    await this.#remember(cluster, { session, signedInAt, generation, revision })
   }
 
   /** A refresh token from before a restore may have been used since. */
