@@ -38,6 +38,10 @@ export function asArgument({ name }: DomainClaim): string {
   return /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
 }
 
+/** Says that nobody needs to work on DNS for a completed claim. */
+export const completedText = (claim: DomainClaim): string =>
+  `the claim is completed: ${nameOf(claim)} no longer needs its record`
+
 const startAgain = (claim: DomainClaim): string =>
   `start a new claim with: mailclaim claims create${asArgument(claim)}`
 
