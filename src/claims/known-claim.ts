@@ -1,9 +1,8 @@
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
-import { getClaim } from '../service/claims.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { ClaimReader, SeenClaim } from './current-claim.ts'
+import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
 import { recordClaim } from './ledger.ts'
 import { asArgument, endOf, lastSeen, nameOf } from './lifecycle.ts'
 import { type ResolvedClaim, resolveClaim } from './resolve.ts'
@@ -20,7 +19,8 @@ export async function claimWithRecord(
 ): Promise<SeenClaim> {
   if (entry?.claim.record?.value)
     return { domainId, others, claim: entry.claim, seenAt: Date.parse(entry.seen_at) }
-  const claim = await getClaim(connect(context, settings), domainId, { notFoundHint })
+  const asked = { domainId, ...(notFoundHint && { notFoundHint }) }
+  const { claim } = await currentClaim(asked, connect(context, settings), context, settings)
   await recordClaim(claim, context, settings)
   return { domainId, claim, seenAt: context.clock.now() }
 }
