@@ -48,6 +48,7 @@ export interface RefreshRequest extends TokenRequest {
   readonly grantedScope: string | undefined
   /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
   readonly beforeSend?: () => void | Promise<void>
+  readonly signal?: AbortSignal
 }
 
 /** An access token from an answer (RFC 6749 section 5.1), with defaults for what the service left out. */
@@ -106,7 +107,7 @@ async function sendRefresh(context: TokenContext, request: RefreshRequest): Prom
     oauth.None(),
     request.refreshToken,
     {
-      ...requestOptions(context, request, request.beforeSend),
+      ...requestOptions(context, request),
       ...(request.scope === undefined ? {} : { additionalParameters: { scope: request.scope } }),
     },
   )
@@ -119,8 +120,7 @@ function serverOf({ base }: TokenRequest): oauth.AuthorizationServer {
 
 function requestOptions(
   context: TokenContext,
-  { base, settings }: TokenRequest,
-  beforeSend?: RefreshRequest['beforeSend'],
+  { base, settings, beforeSend, signal }: TokenRequest & Pick<RefreshRequest, 'beforeSend' | 'signal'>,
 ) {
   return {
     [oauth.allowInsecureRequests]: isLoopback(base.hostname),
@@ -131,6 +131,7 @@ function requestOptions(
         userAgent: userAgent(context),
         freshConnection: true,
         ...(beforeSend === undefined ? {} : { beforeSend }),
+        ...(signal === undefined ? {} : { signal }),
       },
     ),
   }
@@ -209,7 +210,7 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
     const why = error instanceof Error ? error.message : String(error)
     return { kind: 'unknown', why, access: undefined }
   }
-  // `beforeSend` threw it.
+  // `beforeSend` threw it, or it is the reason of the signal.
   if (error.cause instanceof CliError) return { kind: 'not_consumed', error: error.cause }
   const failure = new CliError(
     'service_unreachable',
@@ -245,13 +246,13 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
   const isOwnAnswer = answer.body !== undefined || answer.isEmpty
   if (isComplete && (answer.status === 429 || (answer.status === 503 && isOwnAnswer))) {
     const afterMs = parseRetryAfter(answer.retryAfter, now)
-    if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer) }
+    if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer, afterMs) }
   }
   if (answer.error !== undefined) return { kind: 'not_consumed', error: refreshRefused(answer.error, answer) }
   return { kind: 'unknown', why: [describeAnswer(answer), why].filter(Boolean).join('; '), access }
 }
 
-function askedToWait(answer: TokenAnswer): CliError {
+function askedToWait(answer: TokenAnswer, retryAfterMs: number): CliError {
   const [code, state] =
     answer.status === 429
       ? ['rate_limited', 'the service asks clients to slow down']
@@ -260,7 +261,7 @@ function askedToWait(answer: TokenAnswer): CliError {
     code,
     Exit.unavailable,
     `${state} and did not renew the session in the time allowed (${describeAnswer(answer)})`,
-    { hint: 'the session is untouched; run the command again later', status: answer.status },
+    { hint: 'the session is untouched; run the command again later', status: answer.status, retryAfterMs },
   )
 }
 

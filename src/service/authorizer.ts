@@ -15,11 +15,12 @@ export interface Authorizer {
   /**
    * A credential to send, refreshed if necessary.
    *
+   * @param deadline when nobody waits for a renewal any more, on `clock.monotonic()`
    * @throws CliError exit 4 if there isn't one.
    */
-  credential(): Promise<Credential>
+  credential(deadline?: number): Promise<Credential>
   /** After the service answered this credential with 401: another one to try, or undefined. */
-  refused(credential: Credential): Promise<Credential | undefined>
+  refused(credential: Credential, deadline?: number): Promise<Credential | undefined>
 }
 
 /** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */

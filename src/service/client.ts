@@ -23,6 +23,8 @@ import {
   MAX_RETRY_AFTER_MS,
   parseRetryAfter,
   RECONNECT_MS,
+  renewalTooLate,
+  TOO_LATE,
   tooLate,
 } from './retry.ts'
 
@@ -91,12 +93,21 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { interrupts, random, clock } = context
     const signal = options.signal ?? interrupts.signal
-    let credential = requireSendable(await authorizer.credential())
-    let isRenewed = false
-    const start = clock.monotonic()
     const { namesItem = true, notFoundHint, lostHint, deadline = Number.POSITIVE_INFINITY } = options
     const latest = { start: deadline, end: options.isWhole ? Number.POSITIVE_INFINITY : deadline }
-    let end = start + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
+    let end = clock.monotonic() + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
+    // The request has its own time, whatever a renewal of the session takes.
+    const waitFor = async <T>(ask: () => Promise<T>): Promise<T> => {
+      const begun = clock.monotonic()
+      const credential = await ask()
+      const now = clock.monotonic()
+      if (begun < deadline && now >= deadline) throw renewalTooLate()
+      end += now - begun
+      return credential
+    }
+    let credential = requireSendable(await waitFor(() => authorizer.credential(deadline)))
+    let isRenewed = false
+    const start = clock.monotonic()
 
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
@@ -114,7 +125,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       const { failure, isRetryable, isUnconnected } = outcome
       if (failure.status === 401 && !isRenewed) {
         isRenewed = true
-        const other = await authorizer.refused(credential)
+        const other = await waitFor(() => authorizer.refused(credential, deadline))
         if (other !== undefined) {
           credential = requireSendable(other)
           attempts--
@@ -308,8 +319,6 @@ export function transportFailure(
     method === 'POST' && error.sent === 'maybe'
       ? lostHint
       : (hints[error.kind] ?? 'check the network and any proxy in between')
-  return new CliError(code, Exit.unavailable, `no response from ${url.origin}: ${error.message}`, {
-    hint,
-    cause: error,
-  })
+  const message = error.message === TOO_LATE ? TOO_LATE : `no response from ${url.origin}: ${error.message}`
+  return new CliError(code, Exit.unavailable, message, { hint, cause: error })
 }

@@ -1,4 +1,5 @@
 import { type Context, TransportError } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
 
 /** How many times an idempotent request is sent at most. */
 export const MAX_ATTEMPTS = 4
@@ -47,7 +48,18 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }
 
+export const TOO_LATE = 'the time was up before the request could be sent'
+
 /** The error of a request that wasn't sent, because nobody waits for it any more. */
 export function tooLate(): TransportError {
-  return new TransportError('timeout', 'no', 'the time was up before the request could be sent')
+  return new TransportError('timeout', 'no', TOO_LATE)
+}
+
+/** The error of a command whose time went on its session. @param code `session_busy` if another process renews it */
+export function renewalTooLate(code: 'timeout' | 'session_busy' = 'timeout'): CliError {
+  const [what, hint] =
+    code === 'timeout'
+      ? ['the session was being renewed', 'try again, or allow more time with --timeout SECONDS']
+      : ['another mailclaim was renewing the session', 'wait for it or stop it, then run this command again']
+  return new CliError(code, Exit.unavailable, `the time was up while ${what}`, { hint })
 }

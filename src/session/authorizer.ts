@@ -32,20 +32,20 @@ export function createAuthorizer(context: CredentialContext, settings: RefreshSe
     return credential
   }
   return {
-    async credential() {
+    async credential(deadline) {
       if (known !== undefined && clock.monotonic() < known.until) return known.credential
-      asked ??= currentCredential(context, settings).finally(() => {
+      asked ??= currentCredential(context, settings, deadline).finally(() => {
         asked = undefined
       })
       const credential = await asked
       remember(credential)
       return credential
     },
-    async refused(credential) {
+    async refused(credential, deadline) {
       const { value } = credential
       const renewal =
         renewals.get(value) ??
-        nextCredential(context, settings, credential).finally(() => renewals.delete(value))
+        nextCredential(context, settings, credential, deadline).finally(() => renewals.delete(value))
       renewals.set(value, renewal)
       return remember(await renewal)
     },
@@ -61,6 +61,7 @@ export function createAuthorizer(context: CredentialContext, settings: RefreshSe
 export async function currentCredential(
   context: CredentialContext,
   settings: RefreshSettings,
+  deadline?: number,
 ): Promise<Credential> {
   const fromEnvironment = environmentKey(context)
   if (fromEnvironment !== undefined) return fromEnvironment
@@ -83,6 +84,7 @@ export async function currentCredential(
   const { renew } = await import('./refresh.ts')
   const renewed = await renew(context, settings, {
     reason: 'stale',
+    deadline,
     ...(token === undefined ? {} : { outdated: token.value }),
   })
   return asCredential(renewed.token, settings)
@@ -92,10 +94,15 @@ async function nextCredential(
   context: CredentialContext,
   settings: RefreshSettings,
   credential: Credential,
+  deadline: number | undefined,
 ): Promise<Credential | undefined> {
   if (credential.kind === 'api_key') return undefined
   const { renew } = await import('./refresh.ts')
-  const { token, record } = await renew(context, settings, { reason: 'refused', outdated: credential.value })
+  const { token, record } = await renew(context, settings, {
+    reason: 'refused',
+    outdated: credential.value,
+    deadline,
+  })
   const stored = isShared(settings)
     ? { store: 'etcd' as const }
     : await readRecord(sessionPaths(context, settings.profile.value))

@@ -1,7 +1,13 @@
 import type { Secret } from '../credentials/store.ts'
 import { CliError, Exit } from '../errors.ts'
 import { scopeDifference } from '../oauth/scopes.ts'
-import { type AccessTokenGrant, type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
+import {
+  type AccessTokenGrant,
+  type RefreshOutcome,
+  refresh,
+  tokenTimeoutMs,
+} from '../oauth/token-endpoint.ts'
+import { renewalTooLate } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { type Moment, moment } from '../storage/moment.ts'
 import { warn, withWaitingNote } from '../terminal/notices.ts'
@@ -41,6 +47,10 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
   const settings = { ...attempt.settings, httpTimeoutMs }
   // Step 5.
   session.prepare()
+  const late = new AbortController()
+  const left = (options.deadline ?? Number.POSITIVE_INFINITY) - context.clock.monotonic()
+  const isShort = left < tokenTimeoutMs(settings)
+  const cancel = isShort ? context.clock.alarm(left, () => late.abort(renewalTooLate())) : () => {}
   try {
     let received = moment(context.clock)
     let journaled: Snapshot | undefined
@@ -66,8 +76,10 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
         refreshToken: secret.value,
         scope: options.scope,
         grantedScope: record.scope ?? undefined,
+        signal: late.signal,
         beforeSend() {
-          // Step 6: the connection stands, and no byte has left.
+          // Step 6: the connection stands, and no byte has left. From here on, nothing but an answer ends the request.
+          cancel()
           const stored = enterJournal(attempt, stop)
           if (!(stored instanceof Promise)) return enter(stored)
           entering = stored.then(enter, stop)
@@ -83,6 +95,7 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
     }
     return await settle(attempt, outcome, journaled, received)
   } finally {
+    cancel()
     session.release()
   }
 }

@@ -29,6 +29,11 @@ export interface RenewOptions {
   readonly scope?: string
   /** Sends a token whose last use has no known outcome: the person said so. */
   readonly retryInterrupted?: boolean
+  /**
+   * When nobody waits any more, on `clock.monotonic()`. It bounds every wait before the token is sent; the answer to one that
+   * was sent is always awaited.
+   */
+  readonly deadline?: number | undefined
 }
 
 /** What all steps of a refresh share. */

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { backoff } from '../service/retry.ts'
+import { backoff, renewalTooLate } from '../service/retry.ts'
 import { settingValue } from '../settings/settings.ts'
 import { type LockOptions, STILL_HELD } from '../storage/lock.ts'
 import { note, warn } from '../terminal/notices.ts'
@@ -68,9 +68,12 @@ export async function renew(
 
 /** Step 2: how to wait for another process. */
 function lockOptions(task: RefreshTask): LockOptions<Result> {
-  const { context, settings } = task
+  const { context, settings, options } = task
+  const most = lockDeadline(settings)
+  const left = (options.deadline ?? Number.POSITIVE_INFINITY) - context.clock.monotonic()
   return {
-    deadlineMs: lockDeadline(settings),
+    deadlineMs: Math.min(most, left),
+    ...(left < most && { busy: () => renewalTooLate('session_busy') }),
     meanwhile: () => adopt(task),
     onWait: () => note('Waiting for another mailclaim, which is using this session …', context, settings),
   }
@@ -134,11 +137,13 @@ async function requireConsent(
 
 /** Steps 5 to 9, and again while the service refuses in a way that passes. */
 async function sendUntilAnswered(attempt: RefreshAttempt): Promise<Result> {
-  const { context, settings } = attempt
-  const end = context.clock.monotonic() + RETRY_LIMIT_MS
+  const { context, settings, options } = attempt
+  const { deadline = Number.POSITIVE_INFINITY } = options
+  const end = Math.min(context.clock.monotonic() + RETRY_LIMIT_MS, deadline)
   let { seen } = attempt
   for (let tries = 1; ; tries++) {
     context.interrupts.signal.throwIfAborted()
+    if (context.clock.monotonic() >= deadline) throw renewalTooLate()
     const result = await context.interrupts.shield(
       () => sendOnce({ ...attempt, seen }),
       // Ctrl-C waits for the answer, which can take half a minute.

@@ -70,7 +70,11 @@ export function readJsonSync<T>(
   try {
     const found = fstatSync(file)
     if (!found.isFile()) throw unusable('it is not a file')
-    if (POSIX && found.uid !== ownUser()) throw unusable('it belongs to another user')
+    if (POSIX && found.uid !== ownUser()) {
+      // What a command with sudo has left may be moved away; another person's file is in use.
+      const hint = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
+      throw unusable('it belongs to another user', hint)
+    }
     if (found.size > MAX_FILE_BYTES) throw unusable(`it is too large (${found.size} bytes)`)
     text = readFileSync(file, 'utf8')
   } catch (error) {

@@ -383,6 +383,29 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  it('that another machine has sent is not waited for longer than a command has time', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const other = between(await fleet.inProcess({ home: fleet.machine() }), async (request, pass) => {
+      if (request.url.pathname.endsWith('/oauth/token')) {
+        await request.beforeSend?.()
+        const { context, settings } = await fleet.inProcess({ home: fleet.machine() })
+        const begun = context.clock.monotonic()
+        await expect(
+          renew(context, settings, { reason: 'stale', deadline: begun + 5000 }),
+        ).rejects.toMatchObject({
+          code: 'session_busy',
+          message: 'the time was up while another mailclaim was renewing the session',
+        })
+        expect(context.clock.monotonic() - begun).toBe(5000)
+        return jsonResponse(400, { error: 'invalid_request' })
+      }
+      return pass(request)
+    })
+    expect(await use(other)).not.toBe('ok')
+    expect(await use(await fleet.inProcess())).toBe('ok')
+  })
+
   it('that the service has not used is said to be by the next command of the machine, if etcd was gone', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()

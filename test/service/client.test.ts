@@ -276,7 +276,10 @@ describe('retries', () => {
   it('nothing is sent after the deadline', async () => {
     const { client, context } = await clientWith([ok()])
     context.clock.advance(10_000)
-    expect(await failed(getImport(client, 'i-1', { deadline: 10_000 }))).toMatchObject({ code: 'timeout' })
+    expect(await failed(getImport(client, 'i-1', { deadline: 10_000 }))).toMatchObject({
+      code: 'timeout',
+      message: 'the time was up before the request could be sent',
+    })
     expect(context.requests).toEqual([])
   })
 
@@ -369,6 +372,53 @@ describe('a refused credential', () => {
     expect(failure).toMatchObject({ exit: 4, status: 401 })
     expect(context.requests).toHaveLength(2)
     expect(authorizer.refused_).toHaveLength(1)
+  })
+
+  /** A client whose session takes this long to renew, at the start of a request or after a 401. */
+  async function renewing(ms: number, when: 'first' | 'refused') {
+    const deadlines: (number | undefined)[] = []
+    const renewed = async (value: string, isSlow: boolean, deadline?: number) => {
+      deadlines.push(deadline)
+      if (isSlow) context.clock.advance(ms)
+      return { kind: 'access_token', value } as const
+    }
+    const authorizer: Authorizer = {
+      credential: (deadline) => renewed('old', when === 'first', deadline),
+      refused: (_credential, deadline) => renewed('new', true, deadline),
+    }
+    const answers = when === 'first' ? [ok()] : [refusal(), ok()]
+    const { client, context } = await clientWith(answers, { authorizer })
+    return { client, context, deadlines }
+  }
+
+  it.each(['first', 'refused'] as const)(
+    'a renewal that takes longer than the time allowed is named as the cause (%s)',
+    async (when) => {
+      const { client, context, deadlines } = await renewing(20_000, when)
+      expect(await failed(getImport(client, 'i-1', { deadline: 5000 }))).toMatchObject({
+        code: 'timeout',
+        exit: 7,
+        message: 'the time was up while the session was being renewed',
+        hint: 'try again, or allow more time with --timeout SECONDS',
+      })
+      expect(context.requests).toHaveLength(when === 'first' ? 0 : 1)
+      expect(new Set(deadlines)).toEqual(new Set([5000]))
+    },
+  )
+
+  it.each(['first', 'refused'] as const)(
+    'a renewal that takes longer than a request may leaves the request its own time (%s)',
+    async (when) => {
+      const { client, context } = await renewing(60_000, when)
+      await getImport(client, 'i-1')
+      expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 30_000 })
+    },
+  )
+
+  it('the time of a request after a renewal ends at the deadline', async () => {
+    const { client, context } = await renewing(60_000, 'refused')
+    await getImport(client, 'i-1', { deadline: 70_000 })
+    expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
   })
 
   it('a refused credential without a successor is named but never shown', async () => {

@@ -838,6 +838,77 @@ describe('a wait', () => {
     expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
   })
 
+  const HURRIED: RenewOptions = { ...ASKED, deadline: 5000 }
+
+  it('nobody waits for the lock longer than a command has time', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    world.expire()
+    await withLock(world.paths.lock, world.context, { deadlineMs: 10 }, async () => {
+      await expect(renew(world.context, world.settings, HURRIED)).rejects.toMatchObject({
+        code: 'session_busy',
+        exit: 7,
+        message: 'the time was up while another mailclaim was renewing the session',
+      })
+    })
+    expect(world.context.clock.monotonic()).toBe(5000)
+  })
+
+  it('nothing is sent if the lock is free only when the time is up', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    world.context.clock.advance(5000)
+    await expect(renew(world.context, world.settings, HURRIED)).rejects.toMatchObject({
+      code: 'timeout',
+      message: 'the time was up while the session was being renewed',
+    })
+    expect(await world.counts()).toMatchObject({ refreshes: 0 })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+
+  it('a pause that the service asks for is not begun if a command has less time', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    await world.fault({ kind: 'status', status: 503, headers: { 'retry-after': '3' } })
+    await expect(renew(world.context, world.settings, HURRIED)).rejects.toMatchObject({
+      code: 'service_unavailable',
+      retryAfterMs: 3000,
+    })
+    expect(world.context.clock.slept).toEqual([3000])
+    await world.clearFaults()
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+
+  it('a connection that is not made in time is given up, and the session is untouched', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const connecting: Context['http']['send'] = ({ signal }) =>
+      new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () =>
+          reject(new TransportError('aborted', 'no', 'the request was canceled', signal.reason)),
+        )
+        world.context.clock.ring()
+      })
+    const http = { ...world.context.http, send: connecting }
+    await expect(renew(withEffects(world.context, { http }), world.settings, HURRIED)).rejects.toMatchObject({
+      code: 'timeout',
+    })
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+  })
+
+  it('the answer to a token that was sent is awaited and stored, however late', async () => {
+    const world = await createSandboxSession()
+    await world.signIn()
+    const context = beforeSending(world, (enterJournal) => {
+      enterJournal()
+      world.context.clock.advance(20_000)
+      world.context.clock.ring()
+    })
+    expect(await endOf(() => renew(context, world.settings, HURRIED))).toBe('ok')
+    expect(await endOf(() => renew(world.context, world.settings, ASKED))).toBe('ok')
+    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+  })
+
   it('waiting for the service prints one message, after two seconds', async () => {
     const world = await createSandboxSession()
     await world.signIn()

@@ -84,7 +84,7 @@ export class SharedStore implements SessionStore {
   ): Promise<T> {
     const { meanwhile, ...waiting } = options
     const busy = () => this.overtaken()
-    return untilFree<T>(this.#context, { ...waiting, busy, pausesMs: PAUSES_MS }, async () => {
+    return untilFree<T>(this.#context, { busy, ...waiting, pausesMs: PAUSES_MS }, async () => {
       this.#last = undefined
       const found = await meanwhile?.()
       if (found !== undefined) return found
