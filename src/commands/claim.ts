@@ -7,12 +7,7 @@ import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
 import { findPlace, type RecordPlace } from '../claims/record-place.ts'
-import {
-  runWorkflow,
-  WORKFLOW_EVENTS,
-  type WorkflowOptions,
-  type WorkflowResult,
-} from '../claims/workflow.ts'
+import { runWorkflow, WORKFLOW_EVENTS, type WorkflowResult } from '../claims/workflow.ts'
 import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
