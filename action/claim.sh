@@ -51,10 +51,17 @@ run() {
   mailclaim "$@" 2>&1 >>"$data" | tee "$messages" || return "${PIPESTATUS[0]}"
 }
 
-CLAIM_FIELDS=(--format tsv --fields 'domain_id,status,blocked_reason,failure_reason')
+CLAIM_FIELDS=(--format tsv --fields 'domain_id,status,blocked_reason,failure_reason,name')
 # The column of the claim as last seen.
 claim_field() {
   tail -n 1 "$data" | cut -f "$1"
+}
+
+# is_other_name INPUT NAME: whether they differ, if the input is ASCII as the service's names are.
+is_other_name() {
+  local typed
+  typed=$(LC_ALL=C tr 'A-Z' 'a-z' <<<"${1%.}")
+  [ -z "$(LC_ALL=C tr -d 'a-z0-9._\n-' <<<"$typed")" ] && [ "$typed" != "$2" ]
 }
 
 arguments=(--timeout "$timeout")
@@ -62,7 +69,11 @@ if [ -n "$MAILCLAIM_ACTION_PUBLISH" ]; then arguments+=("--publish=$MAILCLAIM_AC
 if [ -n "$MAILCLAIM_ACTION_UNPUBLISH" ]; then arguments+=("--unpublish=$MAILCLAIM_ACTION_UNPUBLISH"); fi
 while IFS= read -r option; do
   option=${option%$'\r'}
-  if [ -n "$option" ]; then arguments+=("$option"); fi
+  case ${option%%=*} in
+    --json) refuse 'options: not --json; the outputs of the action have what it prints' ;;
+    --*[[:space:]]*) refuse "options: an option and its value are joined by =, without a space: ${option/[[:space:]]/=}" ;;
+    ?*) arguments+=("$option") ;;
+  esac
 done <<<"$MAILCLAIM_ACTION_OPTIONS"
 
 code=0
@@ -72,7 +83,13 @@ if [ -n "$known" ]; then
   # `claim` would start another claim if this one has ended or isn't the domain's. So ask how it is, then for its record: exit 9
   # if it has ended, and 5 if the domain isn't its own.
   without_commands run claims get --quiet "${CLAIM_FIELDS[@]}" -- "$known" || code=$?
-  if [ "$code" = 0 ]; then data=/dev/null without_commands run claims record --quiet -- "$domain" || code=$?; fi
+  if [ "$code" = 0 ]; then
+    data=/dev/null without_commands run claims record --quiet -- "$domain" || code=$?
+    owner=$(claim_field 5)
+    if [ -n "$MAILCLAIM_ACTION_DOMAIN_ID" ] && { [ "$code" = 5 ] || is_other_name "$domain" "$owner"; }; then
+      refuse "domain-id: this is the claim of $owner, not of $domain"
+    fi
+  fi
 fi
 if [ "$code" = 0 ]; then
   without_commands run claim "${arguments[@]}" "${CLAIM_FIELDS[@]}" -- "$domain" || code=$?

@@ -374,7 +374,7 @@ describe('a command line that cannot be understood', () => {
     [
       'auth list --http-timeout 1ms',
       '--http-timeout: "1ms" is not a number of seconds between 0.1 and 3600',
-      'give it in seconds: ten minutes are 600',
+      'in seconds, that is 0.001',
     ],
     [
       'claims publish a.com --publish-timeout 2min',

@@ -1,12 +1,12 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { getClaim } from '../service/claims.ts'
+import { getClaim, looksLikeId } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
-import { stateOf } from './lifecycle.ts'
+import { type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
+import { goneHint, nameOf, stateOf } from './lifecycle.ts'
 import type { ResolvedClaim } from './resolve.ts'
 
 /** A claim as the service has it now. */
@@ -19,7 +19,7 @@ export interface CurrentClaim {
  * Gets a claim from the service. A claim that was found by its name may have ended since it was last seen; the name then
  * stands for the domain's next open one, and the ledger learns that the claim has ended.
  *
- * @throws CliError as `getClaim` does
+ * @throws CliError as `getClaim` does; exit 5 with what this machine knows about the id
  */
 export async function currentClaim(
   { domainId, others = [], notFoundHint }: Omit<ResolvedClaim, 'entry'>,
@@ -36,7 +36,7 @@ export async function currentClaim(
       current = { domainId: id, claim: await getClaim(client, id, { ...options, notFoundHint }) }
     } catch (error) {
       if (!(error instanceof CliError) || error.exit !== Exit.notFound) throw error
-      notFound ??= error
+      notFound ??= notFoundHint === undefined ? await explained(error, id, context, settings) : error
       continue
     }
     if (stateOf(current.claim).phase !== 'ended') break
@@ -47,6 +47,26 @@ export async function currentClaim(
   if (current === undefined) throw notFound
   for (const past of ended) if (past !== current) await recordClaim(past.claim, context, settings)
   return current
+}
+
+/** The error for an id that the service doesn't know, if the ledger does. */
+async function explained(
+  error: CliError,
+  id: string,
+  context: LedgerContext,
+  settings: LedgerSettings,
+): Promise<CliError> {
+  // It's only for a hint, so what can't be read is left out.
+  const read = (about?: string) => readLedger(context, settings, async () => {}, about).catch(() => [])
+  const known = (await read(id)).find(({ claim }) => claim.domain_id === id)
+  const mistaken = known || !looksLikeId(id) ? undefined : (await read()).find(({ claim }) => claim.id === id)
+  const hint = known
+    ? goneHint(known.claim)
+    : mistaken &&
+      `that is the id of the claim; give its name ${nameOf(mistaken.claim)} or its placeholder domain id ${mistaken.claim.domain_id}`
+  if (hint === undefined) return error
+  const { code, exit, message, status } = error
+  return new CliError(code, exit, message, { status, hint, cause: error })
 }
 
 /** A claim as it was when the service was last asked about it. */

@@ -8,7 +8,7 @@ import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { currentClaim } from './current-claim.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
-import { nameOf } from './lifecycle.ts'
+import { goneHint, nameOf } from './lifecycle.ts'
 import { writeNextSteps } from './next-steps.ts'
 import { laterJobHint } from './other-machines.ts'
 import type { DnsSettings } from './precheck.ts'
@@ -48,12 +48,14 @@ export async function followClaim(
 /**
  * Shows what happens to a claim, and saves it at the end.
  *
+ * @param later what another machine goes on with when the time is up, with `ID` for the claim's placeholder domain id
  * @throws CliError why the claim isn't completed, with the claim on stdout
  */
 export async function showWatch(
   events: AsyncGenerator<WatchEvent, Pick<WatchResult, 'claim' | 'error'>, void>,
   context: OutputContext & LedgerContext & PlaceContext,
   settings: OutputSettings & LedgerSettings & DnsSettings,
+  later = 'mailclaim claims watch ID',
 ): Promise<DomainClaim> {
   const { claim, error } = await drain(events, (event) =>
     settings.format === 'jsonl' ? writeJsonLine(context, settings, event) : show(event, context, settings),
@@ -62,9 +64,11 @@ export async function showWatch(
   if (error === undefined) return claim
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
   if (error.exit !== Exit.notYet) throw error
-  const later = laterJobHint(claim, 'mailclaim claims watch ID', context)
+  // A command with the id continues anywhere.
+  const isThere = claim.domain_id && error.hint?.includes(claim.domain_id)
+  const elsewhere = isThere ? undefined : laterJobHint(claim, later, context)
   throw new CliError(error.code, error.exit, error.message, {
-    hint: [error.hint, later].filter(Boolean).join('\n'),
+    hint: [error.hint, elsewhere].filter(Boolean).join('\n'),
   })
 }
 
@@ -92,11 +96,11 @@ function watchResolved(
   settings: LedgerSettings,
 ): ReturnType<typeof watchClaim> {
   // The first poll decides which claim a name stands for.
-  let target = resolved
+  let target: Omit<ResolvedClaim, 'entry'> = resolved
   return watchClaim(
     async (request) => {
       const current = await currentClaim(target, client, context, settings, request)
-      target = { domainId: current.domainId }
+      target = { domainId: current.domainId, notFoundHint: goneHint(current.claim) }
       return current.claim
     },
     options,

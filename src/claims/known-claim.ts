@@ -1,13 +1,10 @@
 import type { Context } from '../context.ts'
 import { Exit } from '../errors.ts'
-import { getClaim } from '../service/claims.ts'
-import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type NoticeSettings, warn } from '../terminal/notices.ts'
-import type { ClaimReader, SeenClaim } from './current-claim.ts'
+import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
 import { recordClaim } from './ledger.ts'
-import { asArgument, endOf, lastSeen, nameOf, stateOf } from './lifecycle.ts'
+import { asArgument, endOf, lastSeen, nameOf } from './lifecycle.ts'
 import { type ResolvedClaim, resolveClaim } from './resolve.ts'
 
 /**
@@ -22,7 +19,8 @@ export async function claimWithRecord(
 ): Promise<SeenClaim> {
   if (entry?.claim.record?.value)
     return { domainId, others, claim: entry.claim, seenAt: Date.parse(entry.seen_at) }
-  const claim = await getClaim(connect(context, settings), domainId, { notFoundHint })
+  const asked = { domainId, ...(notFoundHint && { notFoundHint }) }
+  const { claim } = await currentClaim(asked, connect(context, settings), context, settings)
   await recordClaim(claim, context, settings)
   return { domainId, claim, seenAt: context.clock.now() }
 }
@@ -53,14 +51,4 @@ export function outdatedWarning(
 ): string | undefined {
   if (unasked === undefined) return undefined
   return `couldn't ask the service whether the claim of ${nameOf(claim)} is still open (${unasked.message}); its record was last seen ${lastSeen(seenAt, clock.now())}; to ask: mailclaim claims get${asArgument(claim)}`
-}
-
-/** Warns if the claim is completed and no longer needs its record, so that nobody works on DNS for it. */
-export async function warnIfCompleted(
-  claim: DomainClaim,
-  context: Pick<Context, 'stderr' | 'environment'>,
-  settings: NoticeSettings,
-): Promise<void> {
-  if (stateOf(claim).phase === 'completed')
-    await warn(`the claim is completed: ${nameOf(claim)} no longer needs this record`, context, settings)
 }

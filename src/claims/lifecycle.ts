@@ -38,8 +38,20 @@ export function asArgument({ name }: DomainClaim): string {
   return /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
 }
 
+/** Says that nobody needs to work on DNS for a completed claim. */
+export const completedText = (claim: DomainClaim): string =>
+  `the claim is completed: ${nameOf(claim)} no longer needs its record`
+
 const startAgain = (claim: DomainClaim): string =>
   `start a new claim with: mailclaim claims create${asArgument(claim)}`
+
+/** What to say of a claim that this machine has seen, and that the service no longer knows. */
+export function goneHint(claim: DomainClaim): string {
+  const gone = `the service no longer has the claim of ${nameOf(claim)}`
+  return stateOf(claim).phase === 'completed'
+    ? `${gone}, which was completed when it was last seen`
+    : `${gone}; its placeholder domain may have been deleted, which cancels a claim; to start another: mailclaim claims create${asArgument(claim)}`
+}
 
 /**
  * Interprets a claim's status. The interface names only `pending`; the others are known from similar services. A claim with

@@ -1,10 +1,12 @@
 import type { CheckRequest } from '../dns/check.ts'
+import type { Finding } from '../dns/diagnosis/finding.ts'
 import type { CheckReport } from '../dns/diagnosis/report.ts'
 import { capitalize, text } from '../dns/diagnosis/text.ts'
 import type { CliError } from '../errors.ts'
+import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { SeenClaim } from './current-claim.ts'
-import { asArgument, lastSeen } from './lifecycle.ts'
+import { asArgument, completedText, endOf, lastSeen, stateOf } from './lifecycle.ts'
 
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
@@ -23,22 +25,40 @@ export function checkRequest(
   }
 }
 
-/** The report on the record of a claim that has ended: nothing that could be done in DNS would help. */
-export function endedReport(report: CheckReport, end: CliError): CheckReport {
+/** Why a record no longer matters, with the error if the claim ended unsuccessfully. */
+interface Conclusion {
+  readonly finding: Finding
+  readonly error?: CliError
+}
+
+/**
+ * How a claim has ended, so that its record no longer matters; undefined while it does.
+ *
+ * @param now milliseconds since 1970
+ */
+export function conclusionOf(claim: DomainClaim, now: number): Conclusion | undefined {
+  if (stateOf(claim).phase === 'completed') {
+    const fix = 'Nothing to do; if the record is still in DNS, it can be removed'
+    const message = completedText(claim)
+    return { finding: { code: 'claim_completed', severity: 'info', message, fix, details: {} } }
+  }
+  const error = endOf(claim, now)
+  if (error === undefined) return undefined
+  const { code, message, hint = '' } = error
+  const details = { error: code }
+  const finding = { code: 'claim_ended', severity: 'error', message, fix: capitalize(hint), details } as const
+  return { finding, error }
+}
+
+/** The report on the record of a claim that is over: nothing in DNS makes a difference. */
+export function concludedReport(report: CheckReport, { finding, error }: Conclusion): CheckReport {
+  const ready = error === undefined
   return {
     ...report,
-    verdict: 'fix',
-    ready: false,
+    verdict: ready ? 'ready' : 'fix',
+    ready,
     retry_after_seconds: null,
-    findings: [
-      {
-        code: 'claim_ended',
-        severity: 'error',
-        message: end.message,
-        fix: capitalize(end.hint ?? ''),
-        details: { error: end.code },
-      },
-    ],
+    findings: [finding],
   }
 }
 

@@ -127,6 +127,16 @@ export async function resolveClaimOrDomain(
   return { ...resolved, notFoundHint }
 }
 
+/** The ASCII form of a domain to claim. @throws CliError exit 2 */
+export function domainToClaim(text: string): string {
+  const name = checkName(text)
+  if (name.ok) return name.ascii
+  throw usageError(
+    name.problem,
+    looksLikeId(text) ? `if it is the id of a claim: mailclaim claims verify ${text} --wait` : name.fix,
+  )
+}
+
 /** The name in its ASCII form, or a placeholder domain id as it is. */
 function asLedgerKey(argument: string): string {
   const name = checkName(argument)

@@ -3,7 +3,7 @@ import { CliError, Exit } from '../errors.ts'
 import { getClaim, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import {
-  lastPollFailed,
+  lastRequestFailed,
   newsOnly,
   type PollTimes,
   poll,
@@ -14,7 +14,7 @@ import {
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { formatTime } from '../terminal/relative-time.ts'
-import { asArgument, type ClaimState, endedError, nameOf, stateOf } from './lifecycle.ts'
+import { asArgument, type ClaimState, endedError, goneHint, nameOf, stateOf } from './lifecycle.ts'
 
 export interface WatchOptions extends PollTimes {
   /** Whether to go on while the claim is blocked. */
@@ -151,14 +151,15 @@ export async function* requestVerification(
 ): AsyncGenerator<WatchEvent & { readonly event: 'warning' }, Pick<WatchResult, 'claim' | 'error'>, void> {
   let isRepeated = false
   let end: TimedOut | undefined
-  const ask = async (request: RequestOptions) => {
+  const ask = async (given: RequestOptions) => {
+    const request = { ...given, notFoundHint: goneHint(before) }
     if (isRepeated) {
       const claim = await getClaim(client, domainId, request)
       if (claim.status !== before.status) return claim
     }
     isRepeated = true
-    const { deadline = Number.POSITIVE_INFINITY } = request
-    return verifyClaim(client, domainId, { deadline })
+    const { deadline = Number.POSITIVE_INFINITY, notFoundHint } = request
+    return verifyClaim(client, domainId, { deadline, notFoundHint })
   }
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, context)) {
     if (polled.kind === 'value') return { claim: polled.value, error: undefined }
@@ -200,10 +201,11 @@ function timeoutError(
   return new CliError(
     'claim_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: ${nameOf(claim)} is still in progress (${description})${lastPollFailed(end?.error)}`,
+    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: ${nameOf(claim)} is still in progress (${description})${lastRequestFailed(end?.error)}`,
     {
       hint: `the claim continues; to keep watching: ${watch}${verify}`,
       retryAfterMs: end?.retryAfterMs,
+      cause: end?.error,
     },
   )
 }

@@ -7,7 +7,7 @@ import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { deadlineOf, newsOnly } from '../service/polling.ts'
+import { deadlineOf, lastRequestFailed, newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
@@ -16,6 +16,7 @@ import {
   asArgument,
   besideWarning,
   endedError,
+  goneHint,
   isOpen,
   nameOf,
   stateOf,
@@ -95,7 +96,7 @@ export interface WorkflowResult {
   /** Whether the record is no longer in DNS. */
   readonly unpublished?: boolean
   /** When the time is up: the step that is missing and, for DNS, the last check. */
-  readonly missing?: { readonly step: 'dns' | 'completed'; readonly report?: CheckReport }
+  readonly missing?: { readonly step: 'dns' | 'verification' | 'completed'; readonly report?: CheckReport }
 }
 
 type WorkflowContext = LedgerContext & Pick<Context, 'random' | 'interrupts' | 'dns'>
@@ -157,7 +158,7 @@ export async function* runWorkflow(
     const asked = yield* requestVerification({ domainId, claim }, timed, client, context)
     claim = asked.claim
     await recordClaim(claim, context, settings)
-    if (asked.error !== undefined) return stillInProgress(claim, asked.error)
+    if (asked.error !== undefined) return stillInProgress('verification', claim, asked.error)
     yield eventOf('verification', 'verification requested', claim, context)
   } else {
     yield eventOf('dns', 'the service found the record', claim, context)
@@ -165,7 +166,7 @@ export async function* runWorkflow(
   }
 
   const watch = watchClaim(
-    (options) => getClaim(client, domainId, options),
+    (options) => getClaim(client, domainId, { ...options, notFoundHint: goneHint(claim) }),
     { ...timed, verifying: claim },
     context,
   )
@@ -197,19 +198,20 @@ async function* followWatch(
   }
   const { claim, state, error } = step.value
   await recordClaim(claim, context, settings)
-  if (error?.exit === Exit.notYet) return stillInProgress(claim, error, state)
+  if (error?.exit === Exit.notYet) return stillInProgress('completed', claim, error, state)
   yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim, context)
   return { claim, error }
 }
 
 /** The result when the time is up before the claim is settled. */
 function stillInProgress(
+  step: 'verification' | 'completed',
   claim: DomainClaim,
-  { code, exit, retryAfterMs }: CliError,
+  { code, exit, retryAfterMs, cause }: CliError,
   { description } = stateOf(claim),
 ): WorkflowResult {
-  const message = `${nameOf(claim)} is still in progress: ${description}`
-  return { claim, error: new CliError(code, exit, message, { retryAfterMs }), missing: { step: 'completed' } }
+  const message = `${nameOf(claim)} is still in progress: ${description}${lastRequestFailed(cause)}`
+  return { claim, error: new CliError(code, exit, message, { retryAfterMs, cause }), missing: { step } }
 }
 
 /** Removes the record of a completed claim, if the options say how. A failure is a warning: the claim stays completed. */

@@ -7,19 +7,14 @@ import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
 import { findPlace, type RecordPlace } from '../claims/record-place.ts'
-import {
-  runWorkflow,
-  WORKFLOW_EVENTS,
-  type WorkflowOptions,
-  type WorkflowResult,
-} from '../claims/workflow.ts'
+import { runWorkflow, WORKFLOW_EVENTS, type WorkflowResult } from '../claims/workflow.ts'
 import { writeClaim } from '../claims/write-claim.ts'
 import type { Context } from '../context.ts'
 import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
 import { type CheckReport, REPORT_FIELDS } from '../dns/diagnosis/report.ts'
 import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { CliError, Exit } from '../errors.ts'
-import { drain, pollTimes, resumable, timedOutAfter } from '../service/polling.ts'
+import { drain, lastRequestFailed, pollTimes, resumable, timedOutAfter } from '../service/polling.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
@@ -79,7 +74,11 @@ newer one: "mailclaim claims create" does that. While it waits for DNS, it asks 
       description: 'fixed delay between DNS checks and between polls',
       default: 'they grow',
     }),
-    timeoutOption({ default: String(DEFAULT_TIMEOUT_SECONDS) }),
+    timeoutOption({
+      description:
+        'give up after this long, with exit 8 (7 if the service never answered), but let a program that changes DNS finish',
+      default: String(DEFAULT_TIMEOUT_SECONDS),
+    }),
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     {
       flags: '--no-check',
@@ -167,8 +166,12 @@ newer one: "mailclaim claims create" does that. While it waits for DNS, it asks 
     // For people the record is above, and the claim is as it was.
     if (settings.format !== 'jsonl' && (error === undefined || settings.format !== 'table'))
       await writeClaim(documentOf(result), context, settings)
-    if (error !== undefined)
-      throw missing ? timeoutError({ claim, error, missing }, timeoutMs, context, settings) : error
+    if (error !== undefined && missing !== undefined) {
+      // A program that changes DNS isn't stopped at the end of the time.
+      const passed = publishes ? Math.floor((context.clock.monotonic() - workflow.since) / 1000) * 1000 : 0
+      throw timeoutError({ claim, error, missing }, Math.max(timeoutMs, passed), context, settings)
+    }
+    if (error !== undefined) throw error
     if (!settings.quiet) await writeNextSteps(claim, await placeOf(claim), context, settings, unpublished)
   },
 })
@@ -188,7 +191,7 @@ function programFor(
 }
 
 /** The time begins now, for all domains. */
-function workflowOptions(options: Flags, { clock }: Context): Omit<WorkflowOptions, 'latest'> {
+function workflowOptions(options: Flags, { clock }: Context) {
   return {
     ...pollTimes(options, clock),
     timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
@@ -290,13 +293,15 @@ function timeoutError(
   const isShown = !settings.quiet && !isProgramFormat(settings)
   const { report } = missing
   const short =
-    report === undefined ? `${nameOf(claim)} is still in progress` : exitErrorOf(report, true)?.message
+    report === undefined
+      ? `${nameOf(claim)} is still in progress${lastRequestFailed(error.cause)}`
+      : exitErrorOf(report, true)?.message
   const hints = [
     isShown ? undefined : error.hint,
     `nothing is lost; to continue, run again: ${commandLine(settings.argv, context.platform)}`,
     laterJobHint(
       claim,
-      missing.step === 'dns' ? 'mailclaim claims verify ID --wait' : 'mailclaim claims watch ID',
+      missing.step === 'completed' ? 'mailclaim claims watch ID' : 'mailclaim claims verify ID --wait',
       context,
     ),
     report === undefined ? undefined : 'to ask the service without checking DNS first, add --no-check',

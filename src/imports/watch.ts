@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { RequestOptions } from '../service/client.ts'
 import {
-  lastPollFailed,
+  lastRequestFailed,
   newsOnly,
   type PollTimes,
   poll,
@@ -117,7 +117,7 @@ function timeoutError(
   return new CliError(
     'import_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: the import ${id} is still ${statusText(seen)}${lastPollFailed(end?.error)}`,
+    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: the import ${id} is still ${statusText(seen)}${lastRequestFailed(end?.error)}`,
     { hint: `the import continues; to keep watching: ${again}` },
   )
 }

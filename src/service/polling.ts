@@ -174,9 +174,9 @@ export function timedOutAfter(ms: number, retryAfterMs?: number): string {
     : `the service asks to wait ${time}, longer than --timeout allows; try again then`
 }
 
-/** What to add to the message of a timeout whose last poll failed; else nothing. */
-export function lastPollFailed(error: CliError | undefined): string {
-  return error === undefined ? '' : `; the last poll failed: ${error.message}`
+/** What to add to the message of a timeout whose last request failed; else nothing. */
+export function lastRequestFailed(error: unknown): string {
+  return error instanceof CliError ? `; the last request failed: ${error.message}` : ''
 }
 
 /** The error if the time is up and the service has said nothing useful at all. */

@@ -18,13 +18,14 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
   )
 }
 
-const UNIT = /^(\d+(?:\.\d+)?) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)$/i
+const UNIT = /^(\d+(?:\.\d+)?) ?(ms|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)$/i
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 }
 
-/** What a duration with a unit is in seconds: `10m`, `2 hours`; for anything else an example. */
+/** What a duration with a unit is in seconds: `10m`, `2 hours`, `500ms`; for anything else an example. */
 export function secondsHint(text: string): string {
   const [, amount, unit = ''] = UNIT.exec(text) ?? []
-  const seconds = Number(amount) * (UNIT_SECONDS[unit.charAt(0).toLowerCase()] ?? 0)
+  const factor = UNIT_SECONDS[unit.charAt(0).toLowerCase()] ?? 0
+  const seconds = /^ms$/i.test(unit) ? Number(amount) / 1000 : Number(amount) * factor
   return seconds > 0 ? `in seconds, that is ${seconds}` : 'give it in seconds: ten minutes are 600'
 }
 

@@ -78,7 +78,7 @@ export async function writeLabeled(
 }
 
 /** A command with its arguments, up to where prose goes on, or a word. */
-const PIECE =
+export const PIECE =
   /\(?\bmailclaim(?: (?!\()(?:\\.|'[^']*'|"[^"]*"|[.:;,()'"](?=[^\s.:;,()'"])|[^\s.:;,()'"])+)+\S*|\S+/g
 
 /** What someone pastes as a whole: the terminal wraps it, without a line break in it. */

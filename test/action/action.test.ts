@@ -259,7 +259,14 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
     expect(before).toBeGreaterThan(0)
 
     const wrong = await use({ domain, 'domain-id': otherId })
-    expect(outputsOf(wrong)).toMatchObject({ result: 'error', 'exit-code': '5' })
+    expect(outputsOf(wrong)).toMatchObject({
+      result: 'error',
+      'exit-code': '2',
+      status: '',
+      'domain-id': '',
+    })
+    const message = `domain-id: this is the claim of ${other}, not of ${domain}`
+    expect(annotations(wrong)).toMatchObject([{ command: 'error', data: message }])
     const unknown = await use({ domain: nextDomain(), mode: 'wait' })
     expect(outputsOf(unknown)).toMatchObject({ result: 'error', 'exit-code': '5' })
 
@@ -306,6 +313,15 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
     expect(readFileSync(join(repository.home, 'arguments'), 'utf8')).toContain(
       '--region=eu-west-1 --publish-timeout=9',
     )
+  })
+
+  test.each([
+    ['--region us-east-1', 'joined by =, without a space: --region=us-east-1'],
+    ['--quiet\r\n--json', 'not --json'],
+  ])('the options %j are a mistake that the annotation names', async (options, why) => {
+    const job = await createRepository().use({ domain: nextDomain(), options })
+    expect(outputsOf(job)).toMatchObject({ result: 'error', 'exit-code': '2' })
+    expect(annotations(job)).toMatchObject([{ command: 'error', data: expect.stringContaining(why) }])
   })
 
   describe('with hostile text', () => {

@@ -279,7 +279,7 @@ describe('the workflow', () => {
     expect(asked).toEqual(['POST /domains/claim', 'POST /domains/d1/claim/verify'])
     expect(end).toMatchObject({
       error: { code: 'claim_in_flight', exit: Exit.notYet, retryAfterMs: 50_000 },
-      missing: { step: 'completed' },
+      missing: { step: 'verification' },
     })
   })
 

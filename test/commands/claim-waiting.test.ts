@@ -22,6 +22,8 @@ function createWorld() {
     inDns: ['v=spf1 -all'],
     /** What GET does instead of answering. */
     trouble: undefined as (() => Promise<HttpResponse>) | undefined,
+    /** What the request to verify does instead of being answered. */
+    verifyTrouble: undefined as (() => Promise<HttpResponse>) | undefined,
     /** The requests, with the second at which each was sent. */
     asked: [] as { readonly request: string; readonly second: number; readonly timeoutMs: number }[],
     at(atMs: number, change: () => void) {
@@ -57,6 +59,7 @@ function createWorld() {
   })
   const answer = async ({ method, url, body }: HttpRequest): Promise<HttpResponse> => {
     if (url.pathname === '/domains/claim') return jsonResponse(201, claim(JSON.parse(`${body}`).name))
+    if (url.pathname.endsWith('/verify') && world.verifyTrouble !== undefined) return world.verifyTrouble()
     if (method === 'GET' && world.trouble !== undefined) return world.trouble()
     if (method === 'GET') return jsonResponse(200, claim((url.pathname.split('/')[2] ?? '').slice(3)))
     return jsonResponse(200, claim('example.com'))
@@ -69,6 +72,13 @@ function createWorld() {
       return dns(question)
     }, clock),
     environment: { settings: { base_url: 'https://api.example.com', resolver: '192.0.2.53' }, apiKey: 'key' },
+    programs: {
+      check: async () => undefined,
+      run: async () => {
+        clock.advance(8000)
+        return { kind: 'exited', code: 0 }
+      },
+    },
     respond: (request) => {
       passed()
       const { method, url, timeoutMs } = request
@@ -239,5 +249,44 @@ describe('claim of several domains, while it waits for DNS', () => {
     expect((await world.run(...DOMAINS, '--jobs', '1', '--timeout', '100', '--json')).code).toBe(8)
     expect(world.reads().length).toBeGreaterThan(0)
     expect(world.reads().length).toBeLessThan(DOMAINS.length * 2)
+  })
+})
+
+describe('claim, when the time is up', () => {
+  test.each([
+    ['was lost', () => Promise.reject(new TransportError('reset', 'maybe', 'closed')), 'no response from'],
+    ['failed', async () => jsonResponse(503, {}), 'the service failed (503)'],
+  ])(
+    'says that the last request to verify %s, and what a later job verifies',
+    async (_what, trouble, why) => {
+      const world = createWorld()
+      Object.assign(world, { inDns: ['prefix=mine'], verifyTrouble: trouble })
+      const { code, stdout, stderr } = await world.run('example.com', '--timeout', '60', '--format', 'tsv')
+      expect(code).toBe(8)
+      expect(stdout).toContain('pending')
+      expect(stderr).toMatch(/^error: timed out after .*; the last request failed: /m)
+      expect(stderr).toContain(`; the last request failed: ${why}`)
+      expect(stderr).toContain('in a job on another machine: mailclaim claims verify id-example.com --wait\n')
+      const again = await world.run('example.com', '--timeout', '60', '--json')
+      expect(JSON.parse(again.stdout).missing).toMatchObject({
+        step: 'verification',
+        message: expect.stringContaining(why),
+      })
+    },
+  )
+
+  test('has a later job watch a claim that is being verified', async () => {
+    const world = createWorld()
+    world.inDns = ['prefix=mine']
+    const { code, stderr } = await world.run('example.com', '--timeout', '60')
+    expect(code).toBe(8)
+    expect(stderr).toContain('in a job on another machine: mailclaim claims watch id-example.com\n')
+  })
+
+  test('says how long it took, of which a program may have needed more than its share', async () => {
+    const world = createWorld()
+    const { code, stderr } = await world.run('example.com', '--timeout', '2', '--publish', './slow.sh')
+    expect(code).toBe(8)
+    expect(stderr).toContain('error: timed out after 8 seconds: ')
   })
 })

@@ -169,14 +169,20 @@ describe('a watch with --timeout of a service that no longer answers', () => {
     ['claims watch d-1', 1],
     ['claims verify d-1 --no-check --wait', 3],
     ['imports watch i-1', 1],
-  ])('%s names what was seen last, and that the last poll failed', async (command, answers) => {
+  ])('%s names what was seen last, and that the last request failed', async (command, answers) => {
     const { code, stderr, waited } = await type(`${command} --timeout 5`, answers)
     expect(stderr).toMatch(
-      /^error: timed out after 5 seconds: .* still in progress.*; the last poll failed: no response from /m,
+      /^error: timed out after 5 seconds: .* still in progress.*; the last request failed: no response from /m,
     )
     expect(stderr).not.toContain('retrying')
     expect(code).toBe(8)
     expect(waited).toBeLessThanOrEqual(7000)
+  })
+
+  it('a watch by the id says once how to continue', async () => {
+    const { stderr } = await type('claims watch d-1 --timeout 5', 1)
+    expect(stderr.match(/mailclaim claims watch/g)).toHaveLength(1)
+    expect(stderr).toContain('to keep watching: mailclaim claims watch d-1 --timeout 5')
   })
 
   it('the last poll, at the timeout, still has two seconds', async () => {
@@ -250,6 +256,16 @@ describe('verifying with --wait and --timeout', () => {
     const lost = new TransportError('reset', 'maybe', 'closed')
     const { code, asked } = await verify([lost], { statuses: ['pending', 'verified', 'completed'] })
     expect([code, asked]).toEqual([0, 'GET POST GET GET'])
+  })
+
+  it('sends a later job to verify again if no request was acknowledged, else to watch', async () => {
+    const lost = await verify(
+      Array.from({ length: 50 }, () => new TransportError('reset', 'maybe', 'closed')),
+      { statuses: ['pending'] },
+    )
+    expect(lost.stderr).toMatch(/^in a job on another machine: mailclaim claims verify d-1 --wait$/m)
+    const acknowledged = await verify([], { statuses: ['pending'] })
+    expect(acknowledged.stderr).toMatch(/^in a job on another machine: mailclaim claims watch d-1$/m)
   })
 
   it('survives failures of the first polls', async () => {

@@ -4,6 +4,7 @@ import { checkName } from '../../dns/wire/name.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { looksLikeId } from '../../service/claims.ts'
 import { readValue } from '../read-value.ts'
+import { domainToClaim } from '../resolve.ts'
 import { readLines } from './lines.ts'
 
 /** One domain of a run over several, with what its line says beside the name. */
@@ -255,8 +256,5 @@ export function readArgument(text: string, takesIds: boolean): string {
 }
 
 function readDomain(text: string, isId: boolean): string {
-  const name = checkName(text)
-  if (name.ok) return name.ascii
-  if (isId) return text
-  throw usageError(name.problem, name.fix)
+  return isId && !checkName(text).ok ? text : domainToClaim(text)
 }

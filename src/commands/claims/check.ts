@@ -1,13 +1,12 @@
 import type { ClaimReader } from '../../claims/current-claim.ts'
-import { endOf } from '../../claims/lifecycle.ts'
 import { causeIn, dnsProgress } from '../../claims/many/done-claim.ts'
 import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
-import { checkRequest, endedReport, outdatedReport } from '../../claims/precheck.ts'
+import { checkRequest, concludedReport, conclusionOf, outdatedReport } from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import { doubtGivenValue } from '../../dns/diagnosis/given-value.ts'
-import { valuesSeen } from '../../dns/diagnosis/labels.ts'
+import { isCompleted, valuesSeen } from '../../dns/diagnosis/labels.ts'
 import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
 import { reportJson } from '../../dns/diagnosis/report-json.ts'
 import { plainText } from '../../dns/diagnosis/text.ts'
@@ -222,7 +221,7 @@ async function checkMany(
 function doneCheck(report: CheckReport, error: CliError | undefined): Done {
   const { expected, verdict } = report
   return {
-    label: expected === null && error === undefined ? 'seen' : verdict,
+    label: isCompleted(report) ? 'completed' : expected === null && error === undefined ? 'seen' : verdict,
     item: reportJson(report),
     error,
     needsPerson: error !== undefined && verdict !== 'wait',
@@ -259,7 +258,7 @@ async function checkTarget(
   const waits = wait === true && asked.value !== null
   const target = waits ? await latestTarget(asked, latest) : asked
   const request = checkRequest(target, settings, options.publicResolvers)
-  const look = waits && endOfTarget(target, context) === undefined ? untilReady : checkOnce
+  const look = waits && conclusionOn(target, context) === undefined ? untilReady : checkOnce
   const looking = look(request, options, context, settings, onCheck)
   const [seen, now] = waits
     ? [await looking, await latestTarget(target, latest)]
@@ -267,17 +266,15 @@ async function checkTarget(
   if (now.name !== target.name || now.value !== target.value)
     return checkTarget(now, latest, options, context, settings)
   if (now.seen === undefined) return { report: now.isGiven ? doubtGivenValue(seen) : seen }
-  const end = endOfTarget(now, context)
-  if (end !== undefined) return { report: endedReport(seen, end), end }
-  const { warnIfCompleted } = await import('../../claims/known-claim.ts')
-  await warnIfCompleted(now.seen.claim, context, settings)
+  const conclusion = conclusionOn(now, context)
+  if (conclusion !== undefined) return { report: concludedReport(seen, conclusion), end: conclusion.error }
   return {
     report: now.seen.unasked === undefined ? seen : outdatedReport(seen, now.seen, context.clock.now()),
   }
 }
 
-function endOfTarget({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>): CliError | undefined {
-  return seen && endOf(seen.claim, clock.now())
+function conclusionOn({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>) {
+  return seen && conclusionOf(seen.claim, clock.now())
 }
 
 function checkOnce(

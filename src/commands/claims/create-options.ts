@@ -1,4 +1,4 @@
-import { checkName } from '../../dns/wire/name.ts'
+import { domainToClaim } from '../../claims/resolve.ts'
 import { usageError } from '../../errors.ts'
 import { type ClaimRequest, REGIONS } from '../../service/types.ts'
 
@@ -37,10 +37,8 @@ export const CREATE_OPTIONS = [
 
 /** The request that starts a claim: only what was given, so that the service's defaults apply. @throws CliError exit 2. */
 export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
-  const name = checkName(domain)
-  if (!name.ok) throw usageError(name.problem, name.fix)
   return {
-    name: name.ascii,
+    name: domainToClaim(domain),
     ...(flags.region === undefined ? {} : { region: flags.region }),
     ...(flags.customReturnPath === undefined ? {} : { custom_return_path: flags.customReturnPath }),
     ...(flags.openTracking === undefined ? {} : { open_tracking: flags.openTracking }),

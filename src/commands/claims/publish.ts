@@ -1,6 +1,6 @@
 import { type ClaimReader, createClaimReader } from '../../claims/current-claim.ts'
 import { claimToUse, outdatedWarning } from '../../claims/known-claim.ts'
-import { asArgument, nameOf, stateOf } from '../../claims/lifecycle.ts'
+import { asArgument, completedText, stateOf } from '../../claims/lifecycle.ts'
 import type { ManyWork } from '../../claims/many/run-many.ts'
 import { recordOf } from '../../claims/record.ts'
 import type { Context } from '../../context.ts'
@@ -124,8 +124,7 @@ async function publishOne(
 ): Promise<{ readonly item: PublishedRecord; readonly message: string }> {
   if (stateOf(claim).phase === 'completed') {
     const { name = null, value = null } = claim.record ?? {}
-    const message = `the claim is completed: ${nameOf(claim)} no longer needs its record`
-    return { item: { name, zone: null, value, ran: false }, message }
+    return { item: { name, zone: null, value, ran: false }, message: completedText(claim) }
   }
   const record = recordOf(claim)
   const { ran, zone, message } = await withWaitingNote(

@@ -1,6 +1,6 @@
 import { type ClaimReader, createClaimReader } from '../../claims/current-claim.ts'
-import { claimToUse, outdatedWarning, warnIfCompleted } from '../../claims/known-claim.ts'
-import { asArgument } from '../../claims/lifecycle.ts'
+import { claimToUse, outdatedWarning } from '../../claims/known-claim.ts'
+import { asArgument, completedText, stateOf } from '../../claims/lifecycle.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
@@ -97,7 +97,7 @@ without an account, the record is printed as last seen, with a warning.`,
     const { claim } = seen
     const outdated = outdatedWarning(seen, context)
     if (outdated !== undefined) await warn(outdated, context, settings)
-    await warnIfCompleted(claim, context, settings)
+    if (stateOf(claim).phase === 'completed') await warn(completedText(claim), context, settings)
     const record = recordOf(claim)
     const own = { ...claim.record }
     const given = options.zone === undefined ? undefined : parseZone(options.zone, record)

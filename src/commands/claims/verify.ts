@@ -110,7 +110,8 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
         settings,
       )
     }
-    const claim = await showWatch(requestVerification(current, watch, client, context), context, settings)
+    const asking = requestVerification(current, watch, client, context)
+    const claim = await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait')
     if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
     await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
     await followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)

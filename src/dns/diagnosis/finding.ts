@@ -28,6 +28,7 @@ export interface Finding {
 export type FindingCode =
   | ValueFault
   | 'invalid_name'
+  | 'claim_completed'
   | 'claim_ended'
   | 'doubtful_value'
   | 'domain_not_found'

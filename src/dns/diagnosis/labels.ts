@@ -18,7 +18,7 @@ const OUTCOME_LABELS: Readonly<Record<Outcome, string>> = {
   not_checked: 'not checked',
 }
 
-export const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
+const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   ready: 'ready: the record is visible everywhere',
   ready_with_warning: 'ready, with a warning',
   wait: "wait: the record isn't visible everywhere yet",
@@ -38,6 +38,22 @@ export function outcomeLabel(outcome: Outcome, { expected }: Pick<CheckReport, '
 /** Whether no value was expected and at least one name server said which TXT records there are. */
 export function hasLooked({ expected, nameservers }: CheckReport): boolean {
   return expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
+}
+
+/** Whether the record is that of a completed claim, which no longer needs it. */
+export function isCompleted({ findings: [first] }: CheckReport): boolean {
+  return first?.code === 'claim_completed'
+}
+
+/** The value that has to be in DNS; null if none was expected, or the claim is over. */
+export function valueNeeded(report: CheckReport): string | null {
+  return isCompleted(report) || report.findings[0]?.code === 'claim_ended' ? null : report.expected
+}
+
+/** What came of the check, in a few words. */
+export function resultOf(report: CheckReport): string {
+  if (hasLooked(report)) return 'no value was expected'
+  return isCompleted(report) ? 'done: the claim is completed' : VERDICT_LABELS[report.verdict]
 }
 
 /** The TXT values of all name servers, each once. */

@@ -1,7 +1,8 @@
+import { PIECE } from '../../terminal/notices.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { sanitizeLine, stringifyJson } from '../../terminal/sanitize.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen, waitingTime } from './labels.ts'
+import { outcomeLabel, resultOf, serversDiffer, valueNeeded, valuesSeen, waitingTime } from './labels.ts'
 import { readableName } from './render.ts'
 import type { CheckReport } from './report.ts'
 import { findingJson } from './report-json.ts'
@@ -24,16 +25,17 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   const { findings } = report
   const [cause] = findings.filter((finding) => finding.severity !== 'info')
   const wait = waitingTime(report)
+  const needed = valueNeeded(report)
   const lines = [
     `## DNS check of ${code(readableName(report.name))}`,
     '',
-    `- **Result:** ${hasLooked(report) ? 'no value was expected' : VERDICT_LABELS[report.verdict]}`,
+    `- **Result:** ${resultOf(report)}`,
     ...(cause === undefined
       ? []
       : [`- **Cause:** ${prose(cause.message)}`, `- **Fix:** ${prose(cause.fix)}`]),
-    report.expected === null
+    needed === null
       ? `- **TXT records${serversDiffer(report) ? ' (not all name servers have these)' : ''}:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
-      : `- **Expected:** TXT record at ${code(report.name)} with the value ${code(report.expected)}`,
+      : `- **Expected:** TXT record at ${code(report.name)} with the value ${code(needed)}`,
     `- **Zone:** ${report.zone === null ? 'not found' : code(report.zone)}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
     `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')}`,
@@ -109,11 +111,11 @@ export const cells = (...row: readonly string[]) =>
 /** An English word, a number or a dash. Seven or more hexadecimal digits may name a commit. */
 const PLAIN_WORD = /^(?!.*[\da-f]{7})(?:[a-z]+(?:['’-][a-z]+)*|\d+|[–—→])$/i
 
-/** Puts every value, and every word that isn't plain, in a code span. */
+/** Puts every value and command, and every word that isn't plain, in a code span. */
 export function prose(sentence: Text): string {
   return (
     partsOf(sentence)
-      .map((part) => (typeof part === 'string' ? sanitizeLine(part).replace(/\S+/g, word) : code(part.value)))
+      .map((part) => (typeof part === 'string' ? sanitizeLine(part).replace(PIECE, word) : code(part.value)))
       // The backticks of adjacent code spans would merge.
       .reduce((line, piece) =>
         line.endsWith('`') && piece.startsWith('`') ? `${line} ${piece}` : line + piece,

@@ -7,7 +7,7 @@ import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { comparedPieces, readablePiece } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, serversDiffer, VERDICT_LABELS, valuesSeen, waitingTime } from './labels.ts'
+import { hasLooked, outcomeLabel, resultOf, serversDiffer, valuesSeen, waitingTime } from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { capitalize, fullStopOf, plainText, shorten } from './text.ts'
 
@@ -96,7 +96,7 @@ function headline(report: CheckReport, layout: Layout): string {
       '',
       layout,
       palette.strong,
-    ) + paragraph(capitalize(VERDICT_LABELS[report.verdict]), '', layout, paint)
+    ) + paragraph(capitalize(resultOf(report)), '', layout, paint)
   )
 }
 

@@ -1,6 +1,6 @@
 import { type Html, html } from '../../terminal/html.ts'
 import type { Finding, FindingCode } from '../diagnosis/finding.ts'
-import { outcomeLabel } from '../diagnosis/labels.ts'
+import { outcomeLabel, valueNeeded } from '../diagnosis/labels.ts'
 import { readableName } from '../diagnosis/render.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from '../diagnosis/report.ts'
 import type { Outcome } from '../observation/observations.ts'
@@ -96,7 +96,7 @@ function placeOf({ code }: Finding, report: CheckReport): 'path' | 'servers' | '
 }
 
 function expectation(report: CheckReport, width: number): Block {
-  if (report.expected === null) return { height: 0, draw: () => html`` }
+  if (valueNeeded(report) === null) return { height: 0, draw: () => html`` }
   const pieces = expectedPieces(report)
   return {
     height: 66,

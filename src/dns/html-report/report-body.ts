@@ -6,8 +6,9 @@ import type { Finding } from '../diagnosis/finding.ts'
 import {
   hasLooked,
   outcomeLabel,
+  resultOf,
   serversDiffer,
-  VERDICT_LABELS,
+  valueNeeded,
   valuesSeen,
   waitingTime,
 } from '../diagnosis/labels.ts'
@@ -46,9 +47,6 @@ ${reportBody(report, context)}
   )
 }
 
-const resultOf = (report: CheckReport) =>
-  hasLooked(report) ? 'no value was expected' : VERDICT_LABELS[report.verdict]
-
 /**
  * A report without the document around it: cause and fix, the picture, the findings, and all observations.
  *
@@ -67,6 +65,7 @@ ${circumstancesPanel(report, context, id)}`
 function resultPanel(report: CheckReport, id: string): Html {
   const [cause] = report.findings.filter(({ severity }) => severity !== 'info')
   const look = resultLook(report)
+  const needed = valueNeeded(report)
   const wait = waitingTime(report)
   return html`<section class="panel result ${look.tone}" aria-labelledby="${id}-name">
 <p class="status">${icon(look)}${capitalize(resultOf(report))}</p>
@@ -77,7 +76,7 @@ ${
     : html`<p class="cause">${sentence(cause.message)}</p>${comparison(report, cause)}
 <h2>What to do</h2><p class="todo">${sentence(cause.fix)}</p>`
 }
-${report.expected === null ? valuesFound(report) : cause?.code === 'claim_ended' ? '' : expectedRecord(report, report.expected)}
+${needed === null ? valuesFound(report) : expectedRecord(report, needed)}
 ${wait === undefined ? '' : html`<p class="meta">${`${wait}.`}</p>`}
 </section>`
 }

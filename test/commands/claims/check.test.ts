@@ -484,7 +484,12 @@ describe('a domain with a claim on this machine', () => {
 })
 
 describe('a claim that is over', () => {
-  async function checkClaim(claim: Record<string, unknown>, global: GlobalOptions = {}, options = {}) {
+  async function checkClaim(
+    claim: Record<string, unknown>,
+    global: GlobalOptions = {},
+    options = {},
+    domains = ['example.com'],
+  ) {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(wrong), clock) })
     const settings = await fakeSettings(context, {
@@ -495,7 +500,7 @@ describe('a claim that is over', () => {
     const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
     await recordClaim({ name: 'example.com', domain_id: 'd1', record, ...claim } as never, context, settings)
     const failure: unknown = await command
-      .run({ arguments: ['example.com'], options }, context, settings)
+      .run({ arguments: domains, options }, context, settings)
       .catch((error: unknown) => error)
     return {
       failure,
@@ -552,7 +557,7 @@ describe('a claim that is over', () => {
       for (const format of ['table', 'markdown', 'html'] as const) {
         const { stdout } = await checkClaim(claim, { format, quiet: true })
         expect(stdout.replace(/`|\n +/g, (text) => (text === '`' ? '' : ' '))).toContain(fix)
-        expect(stdout).not.toMatch(/Change the value|has to be there/)
+        expect(stdout).not.toMatch(/Change the value|has to be there|Expected/)
       }
     },
   )
@@ -563,11 +568,53 @@ describe('a claim that is over', () => {
     expect(seconds).toBeLessThan(10)
   })
 
-  test('and completed is checked as before, with a remark', async () => {
+  const COMPLETED = 'the claim is completed: example.com no longer needs its record'
+
+  test('and completed is the only finding, with exit 0, whatever is in DNS', async () => {
     const { failure, stdout, stderr } = await checkClaim({ status: 'completed' }, { json: true })
+    expect(failure).toBeUndefined()
+    const report = JSON.parse(stdout)
+    expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null })
+    expect(report.nameservers[0].values).toEqual(wrong())
+    const fix = 'Nothing to do; if the record is still in DNS, it can be removed'
+    expect(report.findings).toEqual([
+      { code: 'claim_completed', severity: 'info', message: COMPLETED, fix, evidence: {} },
+    ])
+    expect(stderr).toBe('')
+  })
+
+  test.each(['table', 'markdown', 'html'] as const)(
+    'and completed is what %s begins with',
+    async (format) => {
+      const { stdout } = await checkClaim({ status: 'completed' }, { format })
+      const [result = '', ...findings] = stdout.replaceAll('`', '').split('he claim is completed')
+      expect(result).toMatch(/done: t$/i)
+      expect(result).not.toContain('Name server')
+      expect(findings.join('')).toContain('example.com no longer needs its record')
+      expect(stdout).not.toMatch(/Change the value|has to be there|Expected|visible everywhere/)
+    },
+  )
+
+  test('and completed is not waited for, and among several it is done', async () => {
+    const alone = await checkClaim({ status: 'completed' }, {}, { wait: true })
+    expect(alone.failure).toBeUndefined()
+    expect(alone.seconds).toBeLessThan(10)
+    const several = await checkClaim({ status: 'completed' }, {}, { wait: true }, [
+      'example.com',
+      'EXAMPLE.com',
+    ])
+    expect(several.failure).toBeUndefined()
+    expect(several.stderr + several.stdout).toContain('completed 1')
+  })
+
+  test('and completed says nothing about a value that was given', async () => {
+    const { failure, stdout } = await checkClaim(
+      { status: 'completed' },
+      { json: true },
+      { value: 'prefix=token' },
+    )
     expect(failure).toMatchObject({ exit: 8 })
     expect(JSON.parse(stdout).findings[0].code).toBe('stale_token')
-    expect(stderr).toContain('warning: the claim is completed: example.com no longer needs this record\n')
   })
 
   test.each(['pending', 'blocked'])('only when it is: %s is checked as before', async (status) => {

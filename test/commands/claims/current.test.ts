@@ -7,6 +7,7 @@ import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } fr
 function createWorld(statuses: Record<string, string | undefined>) {
   const claim = (id: string, status: string | undefined) => ({
     name: 'example.com',
+    id: id.replace(/^d/, 'c'),
     domain_id: id,
     status,
     record: { type: 'TXT', name: 'example.com', value: `prefix=${id}`, ttl: 'Auto' },
@@ -21,6 +22,7 @@ function createWorld(statuses: Record<string, string | undefined>) {
       clock,
     ),
     environment: { settings: { base_url: 'https://api.example.com', resolver: '192.0.2.53' }, apiKey: 'key' },
+    programs: { check: async () => undefined, run: async () => ({ kind: 'exited', code: 0 }) },
     respond: ({ method, url }) => {
       asked.push(`${method} ${url.pathname}`)
       const id = url.pathname.split('/')[2] ?? ''
@@ -30,6 +32,7 @@ function createWorld(statuses: Record<string, string | undefined>) {
   })
   return {
     asked,
+    clock,
     async run(...words: string[]) {
       asked.length = 0
       const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
@@ -102,5 +105,85 @@ describe('claims verify', () => {
     const asLines = await world.run('claims', 'verify', 'd1', '--format', 'jsonl')
     expect(JSON.parse(asLines.stdout)).toMatchObject({ event: 'stopped', claim: { status: 'pending' } })
     expect(world.asked).toEqual(['GET /domains/d1/claim'])
+  })
+})
+
+describe('an id that the service does not know', () => {
+  const ID = 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11'
+  const GONE =
+    'hint: the service no longer has the claim of example.com; its placeholder domain may have been deleted, which cancels a claim; to start another: mailclaim claims create example.com\n'
+
+  test.each(['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com --no-check'])(
+    '%s: of a claim that disappears meanwhile, the hint says that, with exit 5',
+    async (line) => {
+      let reads = 0
+      const status = () => (reads++ < 4 ? 'pending' : undefined)
+      const world = createWorld({
+        get d1() {
+          return status()
+        },
+        // The claim that `claim` starts with POST /domains/claim.
+        get claim() {
+          return status()
+        },
+      })
+      const { code, stderr } = await world.run(...line.split(' '))
+      expect({ code, asked: world.asked.length > 2 }).toEqual({ code: 5, asked: true })
+      expect(stderr).toContain(GONE)
+    },
+  )
+
+  test.each(['get', 'watch', 'verify', 'record', 'publish --with ./add.sh'])(
+    'claims %s: so does that of a claim that was seen before',
+    async (words) => {
+      const statuses: { d1: string | undefined } = { d1: 'pending' }
+      const world = createWorld(statuses)
+      await world.run('claims', 'get', 'd1')
+      statuses.d1 = undefined
+      world.clock.advance(120_000)
+      for (const claim of ['d1', 'example.com']) {
+        const { code, stderr } = await world.run('claims', ...words.split(' '), claim)
+        expect(code).toBe(5)
+        expect(stderr).toContain(GONE)
+      }
+    },
+  )
+
+  test('nothing is said of canceling a completed claim', async () => {
+    const statuses: { d1: string | undefined } = { d1: 'completed' }
+    const world = createWorld(statuses)
+    await world.run('claims', 'get', 'd1')
+    statuses.d1 = undefined
+    const { stderr } = await world.run('claims', 'get', 'd1')
+    expect(stderr).toContain(
+      'hint: the service no longer has the claim of example.com, which was completed when it was last seen\n',
+    )
+  })
+
+  test.each(['get', 'watch', 'verify', 'record', 'check', 'publish --with ./add.sh'])(
+    'claims %s: the hint to the id of a claim is what to give instead',
+    async (words) => {
+      const world = createWorld({ [ID]: 'pending' })
+      await world.run('claims', 'get', ID)
+      const { code, stderr } = await world.run('claims', ...words.split(' '), ID.replace('d', 'c'))
+      expect(code).toBe(5)
+      expect(stderr).toContain(
+        `hint: that is the id of the claim; give its name example.com or its placeholder domain id ${ID}\n`,
+      )
+    },
+  )
+
+  test('of a claim that was never seen may be mistyped', async () => {
+    const { code, stderr } = await createWorld({}).run('claims', 'get', ID)
+    expect(code).toBe(5)
+    expect(stderr).toContain('hint: check the id, and that it belongs to the team of this profile\n')
+  })
+
+  test.each(['claim', 'claims create'])('%s: is no domain to claim, but perhaps a claim', async (words) => {
+    const hint = `if it is the id of a claim: mailclaim claims verify ${ID} --wait`
+    for (const more of [[], ['example.com']]) {
+      const { code, stderr } = await createWorld({}).run(...words.split(' '), ID, ...more)
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(`hint: ${hint}\n`) })
+    }
   })
 })

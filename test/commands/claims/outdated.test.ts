@@ -163,7 +163,7 @@ describe('the service is not asked', () => {
     world.clock.advance(120_000)
     const { code, stderr } = await world.run('claims record example.com --format value')
     expect({ code, asked: world.asked }).toEqual({ code: 0, asked: [] })
-    expect(stderr).toContain('no longer needs this record')
+    expect(stderr).toContain('no longer needs its record')
   })
 })
 

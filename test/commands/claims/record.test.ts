@@ -76,7 +76,7 @@ test('the record of a completed claim comes with a warning, and that of a blocke
   for (const line of EVERY_FORMAT.slice(0, 5)) {
     const completed = await record(line, undefined, { status: 'completed' })
     expect(completed.code).toBe(0)
-    expect(completed.stderr).toContain('no longer needs this record')
+    expect(completed.stderr).toContain('no longer needs its record')
     const blocked = await record(line, undefined, { status: 'blocked', blocked_reason: 'grace_period' })
     expect(blocked.code).toBe(0)
     expect(blocked.stdout).toContain('prefix=token')

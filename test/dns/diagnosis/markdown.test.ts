@@ -136,6 +136,14 @@ describe('a Markdown report', () => {
     )
   })
 
+  test('has each command in one code span, without the punctuation after it', () => {
+    const message =
+      'To see it: mailclaim claims list --refresh; or (mailclaim claims get DOMAIN_ID). If it is open: mailclaim claims record example.com'
+    expect(render(report('example.com', ['v'], message))).toContain(
+      '- **Fix:** To see it: `mailclaim claims list --refresh`; or (`mailclaim claims get DOMAIN_ID`). If it is open: `mailclaim claims record example.com`\n',
+    )
+  })
+
   test('quotes a value in a finding exactly as a terminal shows it, whatever it holds', () => {
     const shown = hostile.filter((value) => sanitizeLine(value) !== '')
     fc.assert(
