@@ -5,7 +5,7 @@ import { TransportError } from '../../../src/context.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
 import { transportFailure } from '../../../src/service/client.ts'
 import type { Settings } from '../../../src/settings/settings.ts'
-import { createFakeContext, fakeSettings } from '../../fake-context.ts'
+import { createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
 
 const WORK: Omit<ManyWork, 'perform'> = {
   command: 'claims create',
@@ -143,6 +143,34 @@ test('while nobody watches, a line a minute says how far it is, with each cause 
   const cause = '  1 domain: quotation marks in the value (so far) (0)\n    fix: Enter it again\n'
   expect(context.stderr.text).toContain(`${line}${cause}${line}`)
   expect(context.stderr.text.split(cause)).toHaveLength(2)
+})
+
+test('the line a minute says that the service takes no requests', async () => {
+  let isAgain = false
+  const context = createFakeContext({
+    http: {
+      async send() {
+        if (isAgain) context.clock.ring()
+        isAgain = true
+        return jsonResponse(429, {}, { 'retry-after': '30' })
+      },
+      close: async () => {},
+    },
+  })
+  const settings = await fakeSettings(context)
+  const work: ManyWork = {
+    ...WORK,
+    async perform({ domain }, { context: { http } }) {
+      const latest = { start: context.clock.monotonic() + 45_000, end: Number.POSITIVE_INFINITY }
+      const url = new URL('http://service.test/')
+      await http.send({ method: 'GET', url, headers: {}, timeoutMs: 1000, latest })
+      return { label: 'completed', item: { name: domain } }
+    },
+  }
+  await runMany(work, subjectsOf(1), { jobs: 1, failFast: false, total: 1 }, context, settings)
+  expect(context.stderr.text).toMatch(
+    /^so far: 0 domains; waiting for the service: too many requests \(429\), for \d+ s$/m,
+  )
 })
 
 test.each<'table' | 'tsv' | 'csv' | 'jsonl' | 'markdown'>(['table', 'tsv', 'csv', 'jsonl', 'markdown'])(
