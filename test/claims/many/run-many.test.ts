@@ -195,3 +195,30 @@ test.each<[string, CliError, string | undefined]>([
 ])('what a second run would do for a domain that %s', async (_what, end, hint) => {
   expect((await run([undefined, end]))?.hint).toBe(hint)
 })
+
+test('on a terminal of 60 columns the summary at the end breaks no count, and says where the rest is', async () => {
+  const context = createFakeContext({ terminal: { columns: 60 }, environment: { noColor: true } })
+  const settings = { ...(await fakeSettings(context)), quiet: true }
+  const labels = ['ready', 'ready_with_warning', 'verification_failed', 'wait']
+  const work: ManyWork = {
+    ...WORK,
+    async perform({ domain }) {
+      const number = Number(domain)
+      if (number < 1000) return { label: labels[number % 4] ?? '', item: {} }
+      const cause = { code: 'missing', message: '', fix: 'Add it: host HOST, value VALUE' }
+      return { label: 'fix', item: {}, error: new CliError('missing', Exit.notYet, ''), cause }
+    },
+  }
+  const all = { jobs: 1, failFast: false, total: 1003 }
+  await expect(runMany(work, subjectsOf(1003), all, context, settings)).rejects.toThrow('3 of 1,003')
+  expect(context.stdout.text).toBe(`1,003 domains: ready 250, ready_with_warning 250,
+verification_failed 250, wait 250, fix 3
+
+3 domains: record missing
+  fix: Add it: host HOST, value VALUE
+  1000, 1001 and 1 more
+
+Each domain with its HOST and VALUE: claims check --format
+markdown
+`)
+})
