@@ -66,8 +66,8 @@ export function legend(tally: Tally): string | undefined {
   const causes = tally.causes()
   const words = wordsIn(causes.map(({ fix }) => firstLine(fix)).join('\n')).filter(isParticular)
   if (words.length === 0 && !causes.some((cause) => restText(cause, NAMED))) return undefined
-  const what = words.length === 0 ? '' : ` with its ${LIST.format(words)}`
-  return `Each domain${what}: claims check --format markdown`
+  if (words.length === 0) return 'Each domain: --format tsv'
+  return `Each domain with its ${LIST.format(words)}: claims check --format markdown`
 }
 
 /** The table of causes for people. */

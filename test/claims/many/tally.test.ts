@@ -282,7 +282,7 @@ test('the table of causes says where to find the other domains and what the word
   for (const name of ['a.com', 'b.com']) add(name)
   expect(legend(tally)).toBeUndefined()
   add('c.com')
-  expect(legend(tally)).toBe('Each domain: claims check --format markdown')
+  expect(legend(tally)).toBe('Each domain: --format tsv')
 })
 
 test('at 60 columns no count is apart from its label', () => {
