@@ -1,12 +1,17 @@
 import { Readable } from 'node:stream'
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import { formatDuration } from '../terminal/duration.ts'
 import { createTurns } from '../turns.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter, tooLate } from './retry.ts'
 
-/** A service that refuses without saying for how long is left alone for this long. */
-const DEFAULT_PAUSE_MS = 1000
-/** After this long of refusals the last one is the answer. */
+/** The first pause after a refusal that doesn't say for how long; each that leads to nothing doubles it … */
+const FIRST_PAUSE_MS = 1000
+/** … up to this. */
+const MAX_PAUSE_MS = 30_000
+/** After this long of refusals the last one is the answer, for all requests. */
 const MAX_WAIT_MS = 5 * 60_000
+/** A shorter wait is part of a normal rate limit. */
+const MIN_TOLD_MS = 2000
 
 /** What the service last said about its limit: how many more requests it takes, until when. */
 interface Window {
@@ -15,12 +20,31 @@ interface Window {
   until: number | undefined
 }
 
+/** That the service takes no requests: it answered 429, or 503 with `Retry-After`, and accepted none since. */
+interface Refusal {
+  readonly response: HttpResponse
+  /** When the first request was sent that was refused, on `clock.monotonic()`, like all times here. */
+  readonly since: number
+  /** How many pauses there were, this one included. */
+  readonly pauses: number
+  /** No request is sent before. */
+  readonly until: number
+  /** Whether the other requests get the same answer until then: nobody waits that long. */
+  readonly isFinal: boolean
+}
+
+export interface PacedTransport extends HttpTransport {
+  /** What requests wait for if the service has refused them for two seconds: "too many requests (429), for 70 s". */
+  heldUp(): string | undefined
+}
+
 /**
  * A transport for many requests to one service: at most `concurrent` at once, and no more than its rate limit allows. It
  * heeds `RateLimit` headers (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/, old and new style) and
- * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself. One
- * whose turn can't come in time (`latest`) fails at once, with the service's refusal if there was one. A request with a step
- * before it is sent (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
+ * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself. While
+ * nothing gets through, it sends one at a time, and after five minutes of that all requests fail. One whose turn can't come
+ * in time (`latest`) fails at once, with the service's refusal if there was one. A request with a step before it is sent
+ * (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
  *
  * @param http sends the requests
  */
@@ -28,15 +52,12 @@ export function paceRequests(
   http: HttpTransport,
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },
-): HttpTransport {
+): PacedTransport {
   const inTurn = createTurns(concurrent)
   let window: Window | undefined
   let limit = 1
-  let pausedUntil = 0
-  /** The last refusal; no request waits for the end of a long one. */
-  let refusal:
-    | { readonly response: HttpResponse; readonly until: number; readonly isLong: boolean }
-    | undefined
+  let refusal: Refusal | undefined
+  let waiting = 0
   let inFlight = 0
   /** Wakes those who wait for what the next response says. */
   let onResponse: (() => void)[] = []
@@ -47,11 +68,13 @@ export function paceRequests(
     for (;;) {
       signal?.throwIfAborted()
       const now = clock.monotonic()
-      if (now >= end) return false
+      const isPaused = refusal !== undefined && now < refusal.until
+      if (now >= end || (isPaused && refusal?.isFinal)) return false
       if (window?.until !== undefined && now >= window.until) window = { left: limit, until: undefined }
-      const isPaused = now < pausedUntil
-      if (!isPaused && (window === undefined || window.left > 0)) break
-      const freeAt = isPaused ? pausedUntil : window?.until
+      // If a pause led to nothing, one request is enough to find out about the next.
+      const isProbed = (refusal?.pauses ?? 0) > 1 && inFlight > 0
+      if (!isPaused && !isProbed && (window === undefined || window.left > 0)) break
+      const freeAt = isPaused ? refusal?.until : window?.until
       if (!isPaused && inFlight > 0) await new Promise<void>((resolve) => onResponse.push(resolve))
       // All responses were without a limit, such as a gateway's errors.
       else if (freeAt === undefined) window = { left: limit, until: undefined }
@@ -63,8 +86,34 @@ export function paceRequests(
     return true
   }
 
-  function leave(response: HttpResponse | undefined): void {
+  /** @param sentAt when the request was sent that got the response */
+  function heed(response: HttpResponse, sentAt: number): void {
+    const wasOnItsWay = refusal !== undefined && sentAt < refusal.until
+    const pauses = (refusal?.pauses ?? 0) + (wasOnItsWay ? 0 : 1)
+    const pauseMs = pauseOf(response, pauses, clock.now())
+    // What was sent before the pause says nothing about the time after it.
+    if (wasOnItsWay && (pauseMs === undefined || refusal?.isFinal)) return
+    if (pauseMs === undefined) {
+      refusal = undefined
+      return
+    }
+    const now = clock.monotonic()
+    const since = refusal?.since ?? sentAt
+    const isLong = pauseMs > MAX_RETRY_AFTER_MS
+    const isGivenUp = !isLong && now - since > MAX_WAIT_MS
+    const { 'retry-after': _disproved, ...headers } = response.headers
+    refusal = {
+      response: isGivenUp ? { ...response, headers } : response,
+      since,
+      pauses,
+      until: Math.max(refusal?.until ?? 0, now + pauseMs),
+      isFinal: isGivenUp || isLong,
+    }
+  }
+
+  function leave(response: HttpResponse | undefined, sentAt: number): void {
     inFlight -= 1
+    if (response !== undefined) heed(response, sentAt)
     const told = response && readLimit(response.headers, clock.now())
     if (told !== undefined) {
       const until = clock.monotonic() + told.resetMs
@@ -83,54 +132,67 @@ export function paceRequests(
 
   async function sendNow(request: HttpRequest): Promise<HttpResponse> {
     let response: HttpResponse | undefined
+    const sentAt = clock.monotonic()
     try {
-      const left = (request.latest?.end ?? Number.POSITIVE_INFINITY) - clock.monotonic()
+      const left = (request.latest?.end ?? Number.POSITIVE_INFINITY) - sentAt
       response = await http.send({ ...request, timeoutMs: Math.min(request.timeoutMs, left) })
       return response
     } finally {
-      leave(response)
+      leave(response, sentAt)
+    }
+  }
+
+  async function sendInTurn(request: HttpRequest): Promise<HttpResponse> {
+    const end = request.latest?.start ?? Number.POSITIVE_INFINITY
+    const started = clock.monotonic()
+    for (;;) {
+      if (!(await enter(request))) {
+        if (refusal === undefined) throw tooLate()
+        return { ...refusal.response, body: Readable.from([]) }
+      }
+      const response = await sendNow(request)
+      if (response.status !== 429) return response
+      // Others may get through, if only requests of this kind are refused.
+      const isLast = clock.monotonic() - started > MAX_WAIT_MS
+      if (refusal?.isFinal) return { ...refusal.response, body: response.body }
+      if (isLast || (refusal?.until ?? 0) >= end) return response
+      for await (const _piece of response.body);
     }
   }
 
   return {
-    send(request) {
+    async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const end = request.latest?.start ?? Number.POSITIVE_INFINITY
-      return inTurn(async () => {
-        const started = clock.monotonic()
-        for (;;) {
-          // Nobody waits that long, so the others fail as well, without bothering the service.
-          const isPointless = refusal?.isLong && clock.monotonic() < refusal.until
-          if (isPointless || !(await enter(request))) {
-            if (refusal === undefined) throw tooLate()
-            return { ...refusal.response, body: Readable.from([]) }
-          }
-          const response = await sendNow(request)
-          const now = clock.monotonic()
-          const pauseMs = pauseOf(response, clock.now())
-          if (pauseMs === undefined) {
-            if (refusal !== undefined && now >= refusal.until) refusal = undefined
-            return response
-          }
-          const until = now + pauseMs
-          refusal = { response, until, isLong: pauseMs > MAX_RETRY_AFTER_MS }
-          if (refusal.isLong) return response
-          pausedUntil = Math.max(pausedUntil, until)
-          const isLast = now - started > MAX_WAIT_MS || pausedUntil >= end
-          if (response.status !== 429 || isLast) return response
-          for await (const _piece of response.body);
-        }
-      })
+      waiting += 1
+      try {
+        return await inTurn(() => sendInTurn(request))
+      } finally {
+        waiting -= 1
+      }
     },
     close: () => http.close(),
+    heldUp() {
+      if (refusal === undefined || waiting === 0) return undefined
+      const ms = clock.monotonic() - refusal.since
+      if (ms < MIN_TOLD_MS) return undefined
+      const { status } = refusal.response
+      const what = status === 429 ? 'too many requests' : 'the service is unavailable'
+      return `${what} (${status}), for ${formatDuration(ms / 1000, 'short')}`
+    },
   }
 }
 
-/** How long the service asks everyone to wait, in milliseconds; undefined if it doesn't. */
-function pauseOf({ status, headers }: HttpResponse, now: number): number | undefined {
+/**
+ * How long everyone waits after this response, in milliseconds; undefined if it isn't a refusal.
+ *
+ * @param pauses how many pauses there were since a request was accepted, with this one
+ */
+function pauseOf({ status, headers }: HttpResponse, pauses: number, now: number): number | undefined {
   if (status !== 429 && status !== 503) return undefined
   const asked = parseRetryAfter(headers['retry-after'], now) ?? readLimit(headers, now)?.resetMs
-  return asked ?? (status === 429 ? DEFAULT_PAUSE_MS : undefined)
+  const grown = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (pauses - 1))
+  // An end that is over already says nothing.
+  return asked || (status === 429 ? grown : undefined)
 }
 
 interface ToldLimit {

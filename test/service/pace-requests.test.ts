@@ -240,3 +240,115 @@ test.each<[string, Record<string, string>, number]>([
   expect(clock.monotonic()).toBeLessThan(ms)
   expect(sent).toBeLessThanOrEqual(2 * 10)
 })
+
+/** A service that refuses everything for a while, with a round trip of 20 ms; and when it was asked. */
+function refusingService(headers: Record<string, string>, untilMs = Number.POSITIVE_INFINITY, status = 429) {
+  const clock = createVirtualClock()
+  const times: number[] = []
+  const http: HttpTransport = {
+    async send() {
+      times.push(clock.monotonic())
+      await clock.sleep(20)
+      return clock.monotonic() < untilMs ? jsonResponse(status, {}, headers) : jsonResponse(200, {})
+    },
+    close: async () => {},
+  }
+  return { times, clock, paced: paceRequests(http, clock, { concurrent: 16 }) }
+}
+
+const MINUTE = 60_000
+
+test.each<[string, Record<string, string>]>([
+  ['without a time', {}],
+  ['with a short time', { 'retry-after': '5' }],
+  ['with a time that is over', { 'retry-after': '0' }],
+])(
+  'a service that only refuses, %s, holds 200 requests up for five minutes in all',
+  async (_what, headers) => {
+    const { paced, clock, times } = refusingService(headers)
+    const responses = await Promise.all(Array.from({ length: 200 }, () => paced.send(REQUEST)))
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([429]))
+    expect(clock.monotonic()).toBeLessThan(6 * MINUTE)
+    // The first ones that are sent at once, twice, and then one after each pause.
+    expect(times.length).toBeLessThan(16 * 2 + 70)
+    expect(responses.at(-1)?.headers['retry-after']).toBeUndefined()
+  },
+)
+
+test('while nothing gets through, one request at a time is sent, after pauses that grow', async () => {
+  const { paced, times } = refusingService({}, 2 * MINUTE)
+  const responses = await Promise.all(Array.from({ length: 100 }, () => paced.send(REQUEST)))
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
+  const seconds = times.map((ms) => Math.floor(ms / 1000))
+  expect(seconds.filter((second) => second === 0)).toHaveLength(16)
+  expect(seconds.filter((second) => second === 1)).toHaveLength(16)
+  expect(seconds.filter((second) => second > 1).slice(0, 7)).toEqual([3, 7, 15, 31, 61, 91, 121])
+})
+
+test('a service that was given up is asked once after each pause, and all go on as soon as it accepts one', async () => {
+  const { paced, clock, times } = refusingService({}, 7 * MINUTE)
+  await Promise.all(Array.from({ length: 20 }, () => paced.send(REQUEST)))
+  const before = times.length
+  expect((await paced.send(REQUEST)).status).toBe(429)
+  expect(times).toHaveLength(before)
+  await clock.sleep(31_000)
+  const again = await Promise.all(Array.from({ length: 20 }, () => paced.send(REQUEST)))
+  expect(new Set(again.map(({ status }) => status))).toEqual(new Set([429]))
+  expect(times).toHaveLength(before + 1)
+  await clock.sleep(2 * MINUTE)
+  const later = await Promise.all(Array.from({ length: 20 }, () => paced.send(REQUEST)))
+  expect(new Set(later.map(({ status }) => status))).toEqual(new Set([200]))
+})
+
+test('the answer to a long refusal is not taken back by a shorter one that was on its way', async () => {
+  const clock = createVirtualClock()
+  let sent = 0
+  const http: HttpTransport = {
+    async send() {
+      sent += 1
+      const mine = sent
+      await clock.sleep(20 * mine)
+      return jsonResponse(429, {}, { 'retry-after': mine === 1 ? '3600' : '1' })
+    },
+    close: async () => {},
+  }
+  const paced = paceRequests(http, clock, { concurrent: 2 })
+  const responses = await Promise.all(Array.from({ length: 10 }, () => paced.send(REQUEST)))
+  expect(clock.monotonic()).toBeLessThan(1000)
+  expect(new Set(responses.map(({ headers }) => headers['retry-after']))).toEqual(new Set(['3600']))
+})
+
+test('requests of one kind that are always refused end, although others get through', async () => {
+  const clock = createVirtualClock()
+  const http: HttpTransport = {
+    async send({ method }) {
+      await clock.sleep(20)
+      return jsonResponse(method === 'POST' ? 429 : 200, {})
+    },
+    close: async () => {},
+  }
+  const paced = paceRequests(http, clock, { concurrent: 16 })
+  let isDone = false
+  const others = (async () => {
+    while (!isDone) await paced.send({ ...REQUEST, method: 'GET' })
+  })()
+  expect((await paced.send(REQUEST)).status).toBe(429)
+  isDone = true
+  await others
+  expect(clock.monotonic()).toBeLessThan(6 * MINUTE)
+})
+
+test.each([
+  [{}, 429, 'too many requests (429), for 70 s'],
+  [{ 'retry-after': '30' }, 503, 'the service is unavailable (503), for 70 s'],
+])('what requests wait for is told: %j %d', async (headers, status, expected) => {
+  const { paced, clock } = refusingService(headers, 100_000, status)
+  expect(paced.heldUp()).toBeUndefined()
+  const responses = Promise.all(Array.from({ length: 100 }, () => paced.send(REQUEST)))
+  await clock.sleep(1000)
+  expect(paced.heldUp()).toBeUndefined()
+  await clock.sleep(68_990)
+  expect(paced.heldUp()).toBe(expected)
+  await responses
+  expect(paced.heldUp()).toBeUndefined()
+})

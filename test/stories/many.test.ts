@@ -40,21 +40,10 @@ function keyed(): ServedWorld & {
 const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
 
-/** What a report of one domain says to do, and what is particular to the domain in it. */
-function fixOf(report: Record<string, unknown>) {
-  type Found = { severity: string; fix: string; evidence: Record<string, unknown> }
-  const finding = (report['findings'] as Found[]).find(({ severity }) => severity !== 'info')
-  const [name, zone] = [report['name'] as string, report['zone'] as string]
-  const { found_at: place, target, chain, seen } = finding?.evidence ?? {}
-  const words: Record<string, string | undefined> = {
-    DOMAIN: name,
-    ZONE: zone,
-    HOST: name === zone ? '@' : name.slice(0, -zone.length - 1),
-    VALUE: report['expected'] as string,
-    FOUND: (place ?? seen) as string,
-    TARGET: (target ?? (chain as string[] | undefined)?.at(-1)) as string,
-  }
-  return { fix: finding?.fix, words }
+/** What a report of one domain says to do. */
+function fixOf(report: Record<string, unknown>): string | undefined {
+  const findings = report['findings'] as { severity: string; fix: string }[]
+  return findings.find(({ severity }) => severity !== 'info')?.fix
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' }
@@ -270,7 +259,7 @@ describe('several domains', () => {
     await world.control('POST', 'claims/publish', { domains: domains.slice(0, 4) })
     const { code, stdout } = await world.run(['claims', 'check', '--all', '--format', 'markdown'])
     expect(code).toBe(8)
-    expect(stdout).toContain('## 6 domains: claims check\n\n- **Result:** ready 4, fix 2\n')
+    expect(stdout).toContain('## 6 domains: claims check\n\n- **Result:** fix 2, ready 4\n')
     expect(stdout).toMatch(
       /^\| 2 \| record missing \| `ns\*\.sandbox-dns\.test` \| Add a TXT record in the zone ZONE: host HOST, value VALUE \|$/m,
     )
@@ -299,14 +288,21 @@ describe('several domains', () => {
     )
     for (const order of [domains, domains.toReversed()]) {
       const page = await check(order, 'html')
-      const groups = [...page.matchAll(/<h2 id="cause-\d+">.*?<p class="todo">(.*?)<\/p>\n<ul>(.*?)<\/ul>/gs)]
-      const seen = groups.flatMap(([, fix = '', names = '']) =>
-        [...names.matchAll(/<code>(.*?)<\/code>/g)].map(([, name = '']) => {
-          const own = alone.get(name)
-          return [name, plain(fix).replaceAll(/\b[A-Z]+\b/g, (word) => own?.words[word] ?? word)] as const
-        }),
-      )
-      const expected = [...alone].flatMap(([name, { fix }]) => (fix === undefined ? [] : [[name, fix]]))
+      const groups = [
+        ...page.matchAll(/<h2 id="cause-\d+">.*?<p class="todo">(.*?)<\/p>\n(.*?)<\/section>/gs),
+      ]
+      const seen = groups.flatMap(([, fix = '', members = '']) => {
+        const textsIn = (markup: string, pattern: RegExp) =>
+          [...markup.matchAll(pattern)].map(([, text = '']) => plain(text))
+        const titles = textsIn(members, /<th scope="col">(.*?)<\/th>/g)
+        return textsIn(members, /<(?:li|tr)>(<(?:code|th scope="row").*?)<\/(?:li|tr)>/g).map((row) => {
+          const cells = textsIn(row, /<code>(.*?)<\/code>|–/g)
+          const words = Object.fromEntries(titles.map((title, index) => [title, cells[index]]))
+          const own: Record<string, string | undefined> = { DOMAIN: cells[0], ...words }
+          return [cells[0], plain(fix).replaceAll(/\b[A-Z]+\b/g, (word) => own[word] ?? word)] as const
+        })
+      })
+      const expected = [...alone].flatMap(([name, fix]) => (fix === undefined ? [] : [[name, fix]]))
       expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(expected))
     }
   }, 120_000)

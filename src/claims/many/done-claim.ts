@@ -53,7 +53,7 @@ export function withUnseen(done: Done, report: CheckReport | undefined): Done {
 function claimCause(claim: DomainClaim, error: CliError): Cause {
   const reason = claim.blocked_reason ?? claim.failure_reason
   const particulars = { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value }
-  const cause = causeOf(error, particulars)
+  const cause = { ...causeOf(error, particulars), particulars }
   return reason ? { ...cause, code: `${error.code}: ${reason}` } : cause
 }
 
@@ -65,6 +65,7 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
   const { error } = finding.details
   const particulars = particularsIn(report, finding)
   return {
+    particulars: { ...particulars, FOUND: particulars['FOUND'] ?? finding.seen?.join(' ') },
     // A claim can end in several ways, with another fix for each.
     code: (code === 'claim_ended' && textIn(error)) || code,
     message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)),

@@ -3,6 +3,14 @@ import { partsOf, quote, type Text, type Value } from '../../dns/diagnosis/text.
 /** What differs from domain to domain in the texts about them, by the word that stands for it: `{ HOST: 'mail' }`. */
 export type Particulars = Readonly<Record<string, string | null | undefined>>
 
+/** The words that can stand for something, in the order of the columns that explain them. */
+const WORDS = ['DOMAIN', 'ZONE', 'PARENT', 'HOST', 'VALUE', 'FOUND', 'TARGET', 'TIME', 'ID']
+
+/** Which of these words a text has. */
+export function wordsIn(text: string): string[] {
+  return WORDS.filter((word) => new RegExp(`\\b${word}\\b`).test(text))
+}
+
 /**
  * A text about one domain as it goes for others too: with the particulars put in for the words, it's that text again.
  *

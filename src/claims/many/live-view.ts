@@ -6,7 +6,15 @@ import { truncate, widthOf, wrap } from '../../terminal/measure.ts'
 import { renderBar } from '../../terminal/progress-bar.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { startSpinner } from '../../terminal/spinner.ts'
-import { causeLine, countsText, domainsOf, firstLine, formatCount, progressText } from './summary.ts'
+import {
+  causeLine,
+  countsText,
+  domainsOf,
+  firstLine,
+  formatCount,
+  progressText,
+  wrapCounts,
+} from './summary.ts'
 import type { Tally } from './tally.ts'
 
 /** A summary that is redrawn in place on stderr while the run goes on. */
@@ -19,6 +27,8 @@ export interface LiveView {
 export interface LiveRun {
   readonly total: number | undefined
   readonly waits: boolean
+  /** What requests to the service wait for; undefined if they don't. */
+  readonly heldUp?: () => string | undefined
 }
 
 /** With two lines of each fix, all fits a terminal of 24 lines. */
@@ -64,7 +74,7 @@ export async function startLiveView(
 /** @param seconds since the start */
 export function liveLines(
   tally: Tally,
-  { total, waits }: LiveRun,
+  { total, waits, heldUp }: LiveRun,
   seconds: number,
   columns: number,
   palette: Palette,
@@ -79,6 +89,9 @@ export function liveLines(
   const lines = [renderBar(label, isKnown ? handled / total : undefined, details, columns)]
   const indent = (text: string, width: number) => `${' '.repeat(width)}${fit(text, columns - width)}`
   lines.push(...countLines(tally, columns - 2).map((line) => indent(line, 2)))
+  const held = heldUp?.()
+  if (held !== undefined)
+    lines.push(...wrap(`Waiting for the service: ${held}`, columns - 2).map((line) => indent(line, 2)))
   const causes = tally.causes().filter(({ needsPerson }) => needsPerson)
   const needy = causes.reduce((sum, { count }) => sum + count, 0)
   if (needy === 0) return lines
@@ -94,14 +107,11 @@ export function liveLines(
   return lines
 }
 
-const NO_BREAK_SPACE = '\u00a0'
-
-/** What is done and what is in progress: on one line, or else each on its own, with no count apart from its label. */
+/** What is done and what is in progress: on one line, or else each on its own. */
 function countLines(tally: Tally, width: number): string[] {
   const line = [countsText(tally, '   '), progressText(tally)].filter(Boolean).join('   ')
   if (widthOf(line) <= width) return line === '' ? [] : [line]
   return [countsText(tally), progressText(tally) ?? '']
     .filter((text) => text !== '')
-    .flatMap((text) => wrap(text.replaceAll(/(?<![,:]) /g, NO_BREAK_SPACE), width))
-    .map((part) => part.replaceAll(NO_BREAK_SPACE, ' '))
+    .flatMap((text) => wrapCounts(text, width))
 }

@@ -2,12 +2,12 @@ import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import type { RunFacts } from './report-markdown.ts'
-import { domainsOf, formatCount, restText, resultText } from './summary.ts'
-import type { CauseCount, Tally } from './tally.ts'
+import { domainsOf, formatCount, memberTable, ROWS_CAPTION, resultText } from './summary.ts'
+import type { CauseCount, CauseReport, Tally } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
 export function renderRunHtml(tally: Tally, { at, version, command }: RunFacts): string {
-  const causes = tally.causes()
+  const causes = tally.causesInOrder()
   const title = `${domainsOf(tally.done)}: ${resultText(tally)}`
   const tone = tally.failed > 0 ? 'bad' : 'good'
   return renderPage(
@@ -33,13 +33,28 @@ function causeTable(causes: readonly CauseCount[]) {
   )}</tbody></table></div>`
 }
 
-function causePanel(cause: CauseCount, index: number) {
-  const { title, host, message, fix, names } = cause
-  const rest = restText(cause)
+function causePanel(cause: CauseReport, index: number) {
+  const { title, host, message, fix } = cause
   return html`<section class="panel" aria-labelledby="cause-${index}"><h2 id="cause-${index}">${`${title}${host === undefined ? '' : ` at ${host}`}`}</h2>
 ${message === undefined ? '' : html`<p class="cause">${message}</p>`}
 ${fix === undefined ? '' : html`<p class="todo">${fix}</p>`}
-<ul>${names.map((name) => html`<li><code>${name}</code></li>`)}${rest === undefined ? '' : html`<li>${rest}</li>`}</ul>
+${memberList(cause, index)}
 </section>
 `
+}
+
+/** Characters that a cell of a table has room for without a line break. */
+const SHORT = 30
+
+function memberList(cause: CauseReport, index: number) {
+  const table = memberTable(cause)
+  if (table === undefined)
+    return html`<ul>${cause.names.map((name) => html`<li><code>${name}</code></li>`)}</ul>`
+  return html`<div class="scroll" role="region" aria-labelledby="cause-${index} rows-${index}" tabindex="0"><table><caption id="rows-${index}">${ROWS_CAPTION}</caption>
+<thead><tr>${table.titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
+<tbody>${table.rows.map(
+    ([name, ...rest]) =>
+      html`<tr><th scope="row"><code>${name}</code></th>${rest.map((cell) => html`<td class="${(cell?.length ?? 0) > SHORT ? 'values' : 'text'}">${cell === undefined ? '–' : html`<code>${cell}</code>`}</td>`)}</tr>
+`,
+  )}</tbody></table></div>`
 }

@@ -1,7 +1,7 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
-import { domainsOf, formatCount, restText, resultText } from './summary.ts'
-import type { Tally } from './tally.ts'
+import { domainsOf, formatCount, memberTable, ROWS_CAPTION, resultText } from './summary.ts'
+import type { CauseReport, Tally } from './tally.ts'
 
 /** How a report was made. */
 export interface RunFacts {
@@ -14,7 +14,7 @@ export interface RunFacts {
 
 /** The summary of a run for a support ticket: the counts, the causes with their fixes, and which domains they concern. */
 export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFacts): string {
-  const causes = tally.causes()
+  const causes = tally.causesInOrder()
   const lines = [
     `## ${domainsOf(tally.done)}: ${command}`,
     '',
@@ -41,14 +41,26 @@ export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFac
       ),
     )
   for (const cause of causes) {
-    const { title, host, message, names } = cause
+    const { title, host, message } = cause
     lines.push(
       '',
       `### ${prose(title)}${host === undefined ? '' : ` at ${code(host)}`}`,
       '',
       ...(message === undefined ? [] : [prose(message), '']),
-      [...names.map(code), restText(cause)].filter(Boolean).join(', '),
+      ...memberLines(cause),
     )
   }
   return `${lines.join('\n')}\n`
+}
+
+function memberLines(cause: CauseReport): string[] {
+  const table = memberTable(cause)
+  if (table === undefined) return [cause.names.map(code).join(', ')]
+  return [
+    `${ROWS_CAPTION}:`,
+    '',
+    cells(...table.titles),
+    cells(...table.titles.map(() => '---')),
+    ...table.rows.map((row) => cells(...row.map((cell) => (cell === undefined ? '–' : code(cell))))),
+  ]
 }

@@ -3,12 +3,13 @@ import type { UnusableLine } from '../../errors.ts'
 import { isProgramFormat, type Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { createListWriter } from '../../terminal/list-writer.ts'
+import { wrap } from '../../terminal/measure.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { renderContext } from '../../terminal/output.ts'
 import { sanitizeLines } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
-import { CAUSE_COLUMNS, causeBlocks, headline, summaryLines } from './summary.ts'
+import { CAUSE_COLUMNS, causeBlocks, headline, legend, summaryLines, wrapCounts } from './summary.ts'
 import { type Done, problemText, type RunTally } from './tally.ts'
 
 /** How the domains of a run are reported. */
@@ -57,14 +58,13 @@ const MAX_WARNINGS = 10
 export async function createReporter(
   report: Report,
   tally: RunTally,
-  total: number | undefined,
+  { total, heldUp }: { readonly total: number | undefined; readonly heldUp: () => string | undefined },
   context: Context,
   settings: Settings,
 ): Promise<Reporter> {
   const { stdout } = context
-  const isDocument = settings.format === 'markdown' || settings.format === 'html'
   const forPeople = isForPeople(context, settings)
-  const hasRows = !isDocument && report.isText !== true && (!forPeople || report.rowsForPeople)
+  const hasRows = !isReport(settings) && report.isText !== true && (!forPeople || report.rowsForPeople)
   const { columns } = report
   const rows = createListWriter({ context, settings, columns, nothing: 'no domains', isOneByOne: true })
   const envelope = { object: 'list', has_more: false, data: [] }
@@ -72,7 +72,7 @@ export async function createReporter(
     settings.quiet || !canAnimate(context)
       ? undefined
       : await import('./live-view.ts').then(({ startLiveView }) =>
-          startLiveView(tally, { total, waits: report.waits }, context, settings),
+          startLiveView(tally, { total, waits: report.waits, heldUp }, context, settings),
         )
   const inTurn = createTurns(1)
   const write = (work: () => Promise<void>) => inTurn(() => live?.above(work) ?? work())
@@ -84,7 +84,9 @@ export async function createReporter(
       const [counts, ...causes] = summaryLines(tally)
       const isNews = causes.join() !== lastCauses
       lastCauses = causes.join()
-      void note([`so far: ${counts}`, ...(isNews ? causes : [])].join('\n'), context, settings)
+      const held = heldUp()
+      const why = held === undefined ? '' : `; waiting for the service: ${held}`
+      void note([`so far: ${counts}${why}`, ...(isNews ? causes : [])].join('\n'), context, settings)
       beat()
     })
   }
@@ -159,7 +161,15 @@ async function summarize(
       ? causeBlocks(tally, rendering)
       : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
   const start = rowsForPeople && tally.done > 0 ? '\n' : ''
-  await stdout.write(`${start}${headline(tally)}\n${causes === '' ? '' : `\n${causes}\n`}`)
+  const counts = wrapCounts(headline(tally), rendering.width).join('\n')
+  const more = legend(tally)
+  const table = [causes, more && wrap(more, rendering.width).map(rendering.palette.faint).join('\n')]
+  await stdout.write([`${start}${counts}\n`, ...table.filter(Boolean).map((text) => `${text}\n`)].join('\n'))
+}
+
+/** Whether one report of all domains is printed, at the end. */
+export function isReport({ format }: Pick<Settings, 'format'>): boolean {
+  return format === 'markdown' || format === 'html'
 }
 
 function isForPeople({ stdout }: Pick<Context, 'stdout'>, { format }: Pick<Settings, 'format'>): boolean {

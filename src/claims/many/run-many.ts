@@ -11,7 +11,7 @@ import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { createTurns, type Turns } from '../../turns.ts'
 import { runPool } from './pool.ts'
-import { createReporter, type Report } from './reporter.ts'
+import { createReporter, isReport, type Report } from './reporter.ts'
 import type { Subject, SubjectReading } from './subjects.ts'
 import { domainsOf, formatCount } from './summary.ts'
 import { CREATING, type Done, type Progress, RunTally } from './tally.ts'
@@ -75,13 +75,14 @@ export async function runMany(
   settings: Settings,
 ): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
-  const tally = new RunTally()
-  const reporter = await createReporter(work, tally, total, context, settings)
+  const tally = new RunTally({ isWhole: isReport(settings) })
+  const http = paceRequests(context.http, context.clock, { concurrent: jobs })
+  const reporter = await createReporter(work, tally, { total, heldUp: http.heldUp }, context, settings)
   const stop = linkedAbort(context.interrupts.signal)
   let fatal: CliError | undefined
   // What is printed in between must not break the view that is redrawn.
   const stderr: Output = { isTTY: false, columns: undefined, write: (text) => reporter.print(text) }
-  const shared = shareContext({ ...context, stderr }, jobs, stop.signal)
+  const shared = shareContext({ ...context, http, stderr }, jobs, stop.signal)
   let client: ServiceClient | undefined
   const quiet = { ...settings, quiet: true }
   const run: Omit<OneRun, 'progress'> = {
@@ -103,6 +104,7 @@ export async function runMany(
       if (failFast) throw new FirstFailure()
     } else {
       const { domain } = reading.subject
+      tally.begin(domain)
       const progress = (now: Progress) => tally.progress(domain, now)
       const done = await work.perform(reading.subject, { ...run, progress }).catch((error: unknown) => {
         // What was begun and not finished is neither done nor failed.
@@ -148,10 +150,9 @@ export async function runMany(
 class FirstFailure extends Error {}
 
 function shareContext(context: Context, jobs: number, signal: AbortSignal): Context {
-  const { clock, dns, http, interrupts } = context
+  const { clock, dns, interrupts } = context
   return {
     ...context,
-    http: paceRequests(http, clock, { concurrent: jobs }),
     dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs, zoneOf: registeredDomainOf }), clock),
     interrupts: { ...interrupts, signal },
   }

@@ -163,6 +163,9 @@ function fieldsOf(text: string, header: Header | undefined): Map<string, unknown
   if (text.trimStart().startsWith('{')) return jsonFields(text)
   const cells = splitCells(text, header?.separator ?? separatorOf(text, ['\t', ',']))
   const columns = header?.columns ?? ['domain', 'value']
+  const domain = cells[columns.indexOf('domain')] ?? ''
+  if (/\s#/.test(domain)) throw usageError('a comment needs a line of its own')
+  if (header === undefined && domain.trim() === '') throw usageError('the first column, the domain, is empty')
   if (cells.length > columns.length)
     throw usageError(
       `${cells.length} columns`,

@@ -1,8 +1,12 @@
 import type { Column, RenderContext } from '../../terminal/columns.ts'
 import { wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import type { CauseCount, Tally } from './tally.ts'
+import { wordsIn } from './general-text.ts'
+import type { CauseCount, CauseReport, Tally } from './tally.ts'
 
+/** Domains that the table of causes names. */
+const NAMED = 2
+const LIST = new Intl.ListFormat('en-US')
 const COUNT = new Intl.NumberFormat('en-US')
 
 export const formatCount = (count: number): string => COUNT.format(count)
@@ -12,7 +16,7 @@ export const domainsOf = (count: number): string =>
   `${formatCount(count)} ${count === 1 ? 'domain' : 'domains'}`
 
 /** "ready 380, fix 22": how many domains ended how. */
-export function countsText({ counts }: Tally, separator = ', '): string {
+export function countsText({ counts }: Pick<Tally, 'counts'>, separator = ', '): string {
   return [...counts].map(([label, count]) => `${label} ${formatCount(count)}`).join(separator)
 }
 
@@ -24,9 +28,10 @@ export function progressText({ steps }: Tally): string | undefined {
   return `in progress ${formatCount(total)}: ${now.map(([step, count]) => `${step} ${formatCount(count)}`).join(', ')}`
 }
 
-/** The counts of a run, which may have been cut short. */
+/** The counts of a run, which may have been cut short, in an order that doesn't depend on which domain ended first. */
 export function resultText(tally: Tally): string {
-  return [countsText(tally), progressText(tally)].filter(Boolean).join('; ') || 'nothing was done'
+  const counts = new Map([...tally.counts].sort(([one], [other]) => (one < other ? -1 : 1)))
+  return [countsText({ counts }), progressText(tally)].filter(Boolean).join('; ') || 'nothing was done'
 }
 
 /** "41 domains at ns*.example-dns.net: record missing" */
@@ -48,6 +53,23 @@ export function headline(tally: Tally): string {
   return counts.filter(Boolean).join('; ')
 }
 
+const NO_BREAK_SPACE = '\u00a0'
+
+/** Counts as lines of at most `width` columns, with no count apart from its label. */
+export function wrapCounts(text: string, width: number): string[] {
+  const lines = wrap(text.replaceAll(/(?<![,:;]) /g, NO_BREAK_SPACE), width)
+  return lines.map((line) => line.replaceAll(NO_BREAK_SPACE, ' '))
+}
+
+/** Where to find what the table of causes leaves out: names of domains, and what the words in its fixes stand for. */
+export function legend(tally: Tally): string | undefined {
+  const causes = tally.causes()
+  const words = wordsIn(causes.map(({ fix }) => firstLine(fix)).join('\n')).filter(isParticular)
+  if (words.length === 0 && !causes.some((cause) => restText(cause, NAMED))) return undefined
+  if (words.length === 0) return 'Each domain: --format tsv'
+  return `Each domain with its ${LIST.format(words)}: claims check --format markdown`
+}
+
 /** The table of causes for people. */
 export const CAUSE_COLUMNS: readonly Column[] = [
   { field: 'count', title: 'Domains', kind: 'number', value: (cause) => (cause as CauseCount).count },
@@ -59,7 +81,7 @@ export const CAUSE_COLUMNS: readonly Column[] = [
     paint: (_value, palette) => palette.strong,
   },
   { field: 'fix', title: 'Fix', value: (cause) => firstLine((cause as CauseCount).fix) },
-  { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, 2) },
+  { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, NAMED) },
 ]
 
 /** "record missing at ns*.example-dns.net" */
@@ -68,9 +90,31 @@ function causeText({ title, host }: CauseCount): string {
 }
 
 /** "and 998 more": the domains of a cause beyond those that are named; undefined if there are none. */
-export function restText({ names, count }: CauseCount, named = names.length): string | undefined {
+function restText({ names, count }: CauseCount, named: number): string | undefined {
   const rest = count - Math.min(named, names.length)
   return rest > 0 ? `and ${formatCount(rest)} more` : undefined
+}
+
+/** The names of the domains are there anyway. */
+const isParticular = (word: string) => word !== 'DOMAIN'
+
+/** What a report says above the table of the domains of a cause. */
+export const ROWS_CAPTION = 'What the words in capitals stand for'
+
+/**
+ * The domains of a cause with what its words stand for, for a report: the titles of the columns and the rows. Undefined if
+ * the names say it all.
+ */
+export function memberTable({ message = '', fix = '', members }: CauseReport) {
+  const words = wordsIn(`${message}\n${fix}`).filter(
+    (word) => isParticular(word) && members.some(({ particulars }) => particulars[word]),
+  )
+  if (words.length === 0) return undefined
+  const rows = members.map(({ name, particulars }) => [
+    particulars['DOMAIN'] ?? name,
+    ...words.map((word) => particulars[word] ?? undefined),
+  ])
+  return { titles: ['DOMAIN', ...words], rows }
 }
 
 function namesText(cause: CauseCount, most: number): string {
@@ -93,7 +137,7 @@ export function causeBlocks(tally: Tally, { palette, width }: RenderContext): st
       return [
         ...paragraph(causeLine(cause), 0).map(palette.strong),
         ...(fix ? paragraph(fix, 2, FIX) : []),
-        ...paragraph(namesText(cause, 2), 2).map(palette.faint),
+        ...paragraph(namesText(cause, NAMED), 2).map(palette.faint),
       ].join('\n')
     })
     .join('\n\n')

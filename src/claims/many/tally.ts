@@ -28,6 +28,8 @@ export interface Cause {
   readonly fix: string | undefined
   /** Name servers of the domain. */
   readonly hosts?: readonly string[]
+  /** What the words in these texts stand for. */
+  readonly particulars?: Particulars
 }
 
 /** How far the work on a domain is that isn't done. */
@@ -58,7 +60,12 @@ export interface CauseCount {
   readonly count: number
 }
 
-/** What is known of a run while it goes on; its size doesn't grow with the number of domains. */
+/** The same with what its words stand for, for each of its domains. */
+export interface CauseReport extends CauseCount {
+  readonly members: readonly { readonly name: string; readonly particulars: Particulars }[]
+}
+
+/** What is known of a run while it goes on; unless it's for a report, its size doesn't grow with the number of domains. */
 export interface Tally {
   readonly done: number
   readonly failed: number
@@ -80,10 +87,14 @@ export interface Tally {
   readonly exit: ExitCode
   /** The most frequent first, with what is known of the domains in progress. */
   causes(): readonly CauseCount[]
+  /** For a report of all domains: in the order of the list, whichever ended first. */
+  causesInOrder(): readonly CauseReport[]
 }
 
 const MAX_CAUSES = 500
 const MAX_NAMES = 100
+/** Characters of what was found instead of a value; anybody may have written it. */
+const LONGEST_FOUND = 300
 const MAX_NEEDY = 3
 /** In texts for people … */
 const MAX_PROBLEMS = 3
@@ -102,9 +113,23 @@ export class RunTally implements Tally {
   readonly counts = new Map<string, number>()
   readonly needy: { domain: string; title: string }[] = []
   readonly steps = new Map<string, number>()
-  readonly #done = new CauseGroups()
-  readonly #inProgress = new CauseGroups()
+  readonly #members: Map<string, { readonly place: number; particulars: Particulars }> | undefined
+  readonly #done: CauseGroups
+  readonly #inProgress: CauseGroups
   readonly #progress = new Map<string, { readonly step: string; readonly group: string | undefined }>()
+
+  /** @param isWhole whether all domains of each cause are kept, for a report */
+  constructor({ isWhole = false } = {}) {
+    this.#members = isWhole ? new Map() : undefined
+    const maxNames = isWhole ? Number.POSITIVE_INFINITY : MAX_NAMES
+    this.#done = new CauseGroups(maxNames)
+    this.#inProgress = new CauseGroups(maxNames)
+  }
+
+  /** The work on a domain begins, in the order of the list. */
+  begin(domain: string): void {
+    this.#members?.set(domain, { place: this.#members.size, particulars: {} })
+  }
 
   /** What the work on a domain does now, and why it isn't done yet. */
   progress(domain: string, { step, cause, needsPerson = false }: Progress): void {
@@ -134,6 +159,9 @@ export class RunTally implements Tally {
       this.#raise(error.exit)
     }
     if (cause === undefined) return
+    const member = this.#members?.get(domain)
+    if (member !== undefined && cause.particulars !== undefined)
+      member.particulars = { ...cause.particulars, FOUND: shortened(cause.particulars['FOUND']) }
     this.#done.add(domain, cause, needsPerson, error === undefined ? ' (warning)' : '')
     if (!needsPerson) return
     this.needy.push({ domain, title: titleOf(cause.code) })
@@ -154,6 +182,20 @@ export class RunTally implements Tally {
     return [...this.#done.all(), ...this.#inProgress.all()].sort((one, other) => other.count - one.count)
   }
 
+  causesInOrder(): readonly CauseReport[] {
+    const placeOf = (name: string | undefined) => this.#members?.get(name ?? '')?.place ?? 0
+    return this.causes()
+      .map((cause) => {
+        const names = cause.names.toSorted((one, other) => placeOf(one) - placeOf(other))
+        const members = names.map((name) => ({
+          name,
+          particulars: this.#members?.get(name)?.particulars ?? {},
+        }))
+        return { ...cause, names, members }
+      })
+      .sort((one, other) => other.count - one.count || placeOf(one.names[0]) - placeOf(other.names[0]))
+  }
+
   #forget(domain: string): void {
     const known = this.#progress.get(domain)
     if (known === undefined) return
@@ -167,6 +209,11 @@ export class RunTally implements Tally {
   }
 }
 
+function shortened(found: string | null | undefined): string | undefined {
+  if (!found || found.length <= LONGEST_FOUND) return found ?? undefined
+  return `${found.slice(0, LONGEST_FOUND)}…`
+}
+
 /** `FILE:LINE: why` */
 export function problemText({ where, why }: UnusableLine): string {
   return where === undefined ? why : `${where}: ${why}`
@@ -178,6 +225,11 @@ class CauseGroups {
     string,
     { -readonly [Key in keyof CauseCount]: CauseCount[Key] } & { names: string[] }
   >()
+  readonly #maxNames: number
+
+  constructor(maxNames: number) {
+    this.#maxNames = maxNames
+  }
 
   /** @returns the key of the group that the domain is in now; undefined if there are too many groups for it */
   add(
@@ -194,7 +246,7 @@ class CauseGroups {
     const known = this.#groups.get(key)
     if (known !== undefined) {
       known.count += 1
-      if (known.names.length < MAX_NAMES) known.names.push(domain)
+      if (known.names.length < this.#maxNames) known.names.push(domain)
       if (known.message !== message) known.message = undefined
     } else if (isKept) {
       this.#groups.set(key, { title, host, message, fix, needsPerson, names: [domain], count: 1 })

@@ -5,7 +5,7 @@ import { TransportError } from '../../../src/context.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
 import { transportFailure } from '../../../src/service/client.ts'
 import type { Settings } from '../../../src/settings/settings.ts'
-import { createFakeContext, fakeSettings } from '../../fake-context.ts'
+import { createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
 
 const WORK: Omit<ManyWork, 'perform'> = {
   command: 'claims create',
@@ -145,6 +145,34 @@ test('while nobody watches, a line a minute says how far it is, with each cause 
   expect(context.stderr.text.split(cause)).toHaveLength(2)
 })
 
+test('the line a minute says that the service takes no requests', async () => {
+  let isAgain = false
+  const context = createFakeContext({
+    http: {
+      async send() {
+        if (isAgain) context.clock.ring()
+        isAgain = true
+        return jsonResponse(429, {}, { 'retry-after': '30' })
+      },
+      close: async () => {},
+    },
+  })
+  const settings = await fakeSettings(context)
+  const work: ManyWork = {
+    ...WORK,
+    async perform({ domain }, { context: { http } }) {
+      const latest = { start: context.clock.monotonic() + 45_000, end: Number.POSITIVE_INFINITY }
+      const url = new URL('http://service.test/')
+      await http.send({ method: 'GET', url, headers: {}, timeoutMs: 1000, latest })
+      return { label: 'completed', item: { name: domain } }
+    },
+  }
+  await runMany(work, subjectsOf(1), { jobs: 1, failFast: false, total: 1 }, context, settings)
+  expect(context.stderr.text).toMatch(
+    /^so far: 0 domains; waiting for the service: too many requests \(429\), for \d+ s$/m,
+  )
+})
+
 test.each<'table' | 'tsv' | 'csv' | 'jsonl' | 'markdown'>(['table', 'tsv', 'csv', 'jsonl', 'markdown'])(
   'with %s, a line for each domain is suggested only where there is none yet',
   async (format) => {
@@ -166,4 +194,31 @@ test.each<[string, CliError, string | undefined]>([
   ],
 ])('what a second run would do for a domain that %s', async (_what, end, hint) => {
   expect((await run([undefined, end]))?.hint).toBe(hint)
+})
+
+test('on a terminal of 60 columns the summary at the end breaks no count, and says where the rest is', async () => {
+  const context = createFakeContext({ terminal: { columns: 60 }, environment: { noColor: true } })
+  const settings = { ...(await fakeSettings(context)), quiet: true }
+  const labels = ['ready', 'ready_with_warning', 'verification_failed', 'wait']
+  const work: ManyWork = {
+    ...WORK,
+    async perform({ domain }) {
+      const number = Number(domain)
+      if (number < 1000) return { label: labels[number % 4] ?? '', item: {} }
+      const cause = { code: 'missing', message: '', fix: 'Add it: host HOST, value VALUE' }
+      return { label: 'fix', item: {}, error: new CliError('missing', Exit.notYet, ''), cause }
+    },
+  }
+  const all = { jobs: 1, failFast: false, total: 1003 }
+  await expect(runMany(work, subjectsOf(1003), all, context, settings)).rejects.toThrow('3 of 1,003')
+  expect(context.stdout.text).toBe(`1,003 domains: ready 250, ready_with_warning 250,
+verification_failed 250, wait 250, fix 3
+
+3 domains: record missing
+  fix: Add it: host HOST, value VALUE
+  1000, 1001 and 1 more
+
+Each domain with its HOST and VALUE: claims check --format
+markdown
+`)
 })

@@ -101,6 +101,13 @@ test.each([
   ['an open quotation mark', 'a.com,"p=1', /a quotation mark is not closed/],
   ['text after a quotation mark', '"a.com"x,p=1', /text after a closing quotation mark/],
   ['half a JSON object', '{"domain":"a.com"', /not a complete JSON object/],
+  ['a comment after the domain', 'a.com # for Ann', /a comment needs a line of its own$/],
+  [
+    'a comment after the domain, with commas',
+    'a.com # for Ann, Bob, Eve',
+    /a comment needs a line of its own$/,
+  ],
+  ['an empty first column', '\ta.com', /the first column, the domain, is empty$/],
   ['JSON without a domain', '{"value":"p=1"}', /the domain is missing/],
   [
     'JSON with an unknown field',

@@ -1,11 +1,17 @@
 import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { generalize } from '../../../src/claims/many/general-text.ts'
 import { liveLines } from '../../../src/claims/many/live-view.ts'
 import { runPool } from '../../../src/claims/many/pool.ts'
 import { renderRunHtml } from '../../../src/claims/many/report-html.ts'
 import { renderRunMarkdown } from '../../../src/claims/many/report-markdown.ts'
-import { CAUSE_COLUMNS, causeBlocks, summaryLines } from '../../../src/claims/many/summary.ts'
+import {
+  CAUSE_COLUMNS,
+  causeBlocks,
+  legend,
+  summaryLines,
+  wrapCounts,
+} from '../../../src/claims/many/summary.ts'
 import {
   type Cause,
   type Done,
@@ -18,7 +24,10 @@ import { run } from '../../../src/cli.ts'
 import { CliError, Exit, type ExitCode } from '../../../src/errors.ts'
 import { createPalette } from '../../../src/terminal/color.ts'
 import { TableRenderer } from '../../../src/terminal/table.ts'
+import { axeViolations } from '../../axe.ts'
+import { launchChromium } from '../../chromium.ts'
 import { createFakeContext } from '../../fake-context.ts'
+import { needs } from '../../requirements.ts'
 
 const failure = (exit: ExitCode) => new CliError('odd', exit, `exit ${exit}`)
 
@@ -37,14 +46,20 @@ const missingAt = (domain: string, hosts: readonly string[]): Cause => {
       particulars,
     ),
     hosts,
+    particulars,
   }
 }
 
-function tallyOf(ready: number, missing: number, hosts = ['ns1.dns.example', 'ns2.dns.example']): RunTally {
-  const tally = new RunTally()
+function tallyOf(
+  ready: number,
+  missing: number,
+  hosts = ['ns1.dns.example', 'ns2.dns.example'],
+  tally = new RunTally(),
+): RunTally {
   for (let n = 0; n < ready; n++) tally.add(`r${n}.example.com`, { label: 'ready', item: {} })
   for (let n = 0; n < missing; n++) {
     const domain = `d${n}.example.com`
+    tally.begin(domain)
     tally.add(domain, {
       label: 'fix',
       item: {},
@@ -252,6 +267,36 @@ describe('domains in progress', () => {
   })
 })
 
+test('the table of causes says where to find the other domains and what the words in a fix stand for', () => {
+  expect(legend(tallyOf(0, 1))).toBe(
+    'Each domain with its ZONE, HOST, and VALUE: claims check --format markdown',
+  )
+  const tally = new RunTally()
+  const add = (name: string) =>
+    tally.add(name, {
+      label: 'fix',
+      item: {},
+      error: failure(Exit.notYet),
+      cause: { code: 'odd', message: '', fix: 'mailclaim claims check DOMAIN' },
+    })
+  for (const name of ['a.com', 'b.com']) add(name)
+  expect(legend(tally)).toBeUndefined()
+  add('c.com')
+  expect(legend(tally)).toBe('Each domain: --format tsv')
+})
+
+test('at 60 columns no count is apart from its label', () => {
+  expect(
+    wrapCounts(
+      '1,000 domains: ready 380, ready with warning 22, fix 11, wait 1,087; in progress 20: verifying 20',
+      60,
+    ),
+  ).toEqual([
+    '1,000 domains: ready 380, ready with warning 22, fix 11,',
+    'wait 1,087; in progress 20: verifying 20',
+  ])
+})
+
 test.each([40, 60, 89])('at %d columns, the causes are blocks that fit', async (width) => {
   const tally = tallyOf(0, 200)
   const text = causeBlocks(tally, { palette: await createPalette(0), width, now: undefined })
@@ -305,6 +350,12 @@ describe('the live view', () => {
     ])
   })
 
+  test('says that the service takes no requests, for how long', async () => {
+    const heldUp = () => 'too many requests (429), for 70 s'
+    const lines = liveLines(tallyOf(1, 0), { total: 20, waits: false, heldUp }, 40, 57, await palette)
+    expect(lines.slice(2)).toEqual(['  Waiting for the service: too many requests (429), for', '  70 s'])
+  })
+
   test('fits a narrow terminal, and says how many are in progress if they wait', async () => {
     const tally = tallyOf(3, 1)
     for (let n = 0; n < 120; n++) tally.progress(`p${n}.example.com`, { step: 'verifying' })
@@ -347,6 +398,84 @@ describe('reports', () => {
     expect(text.replaceAll(/(`+)[^`]*?.*?\1/g, '')).not.toMatch(/<(?!br>)|@user|\]\(|\u202e/)
     expect(text).toContain('- **Unusable lines:** 1, such as')
   })
+
+  const filesOf = (tally: RunTally) => [renderRunMarkdown(tally, facts), renderRunHtml(tally, facts)] as const
+
+  test.each([150, 10_000])('all %d domains of a cause are there, with what to add where', (count) => {
+    const tally = tallyOf(0, count, undefined, new RunTally({ isWhole: true }))
+    for (let n = 0; n < 150; n++) {
+      const cause = { code: 'unclear', message: '', fix: 'Ask them' }
+      tally.add(`e${n}.example.com`, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+    }
+    const [markdown, html] = filesOf(tally)
+    const rows = markdown.split('\n').filter((line) => /^\| (DOMAIN|`d)/.test(line))
+    const tableRows = html.split('\n').flatMap((line) => line.match(/<tr><th scope="row">.*<\/tr>$/g) ?? [])
+    expect(rows[0]).toBe('| DOMAIN | ZONE | HOST | VALUE |')
+    expect([rows.length, tableRows.length]).toEqual([count + 1, count])
+    for (const n of [0, 99, 100, count - 1]) {
+      const cells = [`d${n}.example.com`, 'example.com', `d${n}`, `p=1d${n}.example.com`]
+      expect(rows[n + 1]).toBe(`| ${cells.map((cell) => `\`${cell}\``).join(' | ')} |`)
+      const [name, ...others] = cells.map((cell) => `<code>${cell}</code>`)
+      const row = `<tr><th scope="row">${name}</th>${others.map((cell) => `<td class="text">${cell}</td>`).join('')}</tr>`
+      expect(tableRows[n]?.endsWith(row)).toBe(true)
+    }
+    for (const text of [markdown, html]) {
+      expect(text.includes('e149.example.com')).toBe(true)
+      expect(/and [\d,]+ more/.test(text)).toBe(false)
+    }
+  })
+
+  test('two reports about the same list are the same, whichever domain ended first', () => {
+    const names = Array.from({ length: 9 }, (_, n) => `n${(n * 7) % 9}.example.com`)
+    const report = (ended: readonly string[]) => {
+      const tally = new RunTally({ isWhole: true })
+      for (const name of names) tally.begin(name)
+      for (const name of ended) {
+        const hosts = [`ns.host${names.indexOf(name) % 3}.example`]
+        const label = names.indexOf(name) % 3 === 0 ? 'fix' : 'wait'
+        tally.add(name, { label, item: {}, error: failure(Exit.notYet), cause: missingAt(name, hosts) })
+      }
+      return filesOf(tally)
+    }
+    const [markdown] = report(names)
+    const order = [...markdown.matchAll(/^\| `(n\d)/gm)].map(([, name]) => name)
+    expect(order).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8].map((place) => names[place]?.slice(0, 2)))
+    expect(report(names.toReversed())).toEqual(report(names))
+  })
+
+  test('what stands in DNS for a value is inert in a table, and cut off if it is long', () => {
+    const tally = new RunTally({ isWhole: true })
+    for (const found of ['<img src=x> | @user `x` [a](https://evil.example) \u202e', 'x'.repeat(60_000)]) {
+      const name = `d${found.length}.example.com`
+      tally.begin(name)
+      const cause = { code: 'quoted', message: '', fix: 'Change FOUND', particulars: { FOUND: found } }
+      tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+    }
+    const [markdown, html] = filesOf(tally)
+    expect(markdown.replaceAll(/(`+)[^`]*?.*?\1/g, '')).not.toMatch(/<(?!br>)|@user|\]\(|\u202e/)
+    expect(html).not.toMatch(/<img|\u202e/)
+    expect(html).toContain('<td class="values"><code>&lt;img src=x&gt; |')
+    expect(markdown.length + html.length).toBeLessThan(20_000)
+  })
+
+  test.runIf(needs('chromium'))(
+    'a phone shows the HTML without scrolling sideways, also to those who listen',
+    async () => {
+      const tally = tallyOf(3, 20, undefined, new RunTally({ isWhole: true }))
+      const particulars = { DOMAIN: 'x.com', ZONE: 'x.com', HOST: '@', FOUND: 'x'.repeat(60_000) }
+      const cause = { code: 'quoted', message: '', fix: 'Change FOUND in the zone ZONE', particulars }
+      tally.begin('x.com')
+      tally.add('x.com', { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+      const browser = await launchChromium()
+      onTestFinished(() => browser.close())
+      const page = await browser.newPage({ viewport: { width: 360, height: 740 }, bypassCSP: true })
+      await page.setContent(renderRunHtml(tally, facts))
+      expect(await axeViolations(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+      const titles = await page.locator('section:has-text("record missing") thead th').allTextContents()
+      expect(titles.slice(-4)).toEqual(['DOMAIN', 'ZONE', 'HOST', 'VALUE'])
+    },
+  )
 
   test('no text of others becomes markup in HTML', () => {
     const text = renderRunHtml(hostile(), facts)
