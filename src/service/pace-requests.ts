@@ -125,9 +125,9 @@ export function paceRequests(
         until: isNew ? until : Math.min(until, window?.until ?? until),
       }
     }
-    const waiting = onResponse
+    const woken = onResponse
     onResponse = []
-    for (const resolve of waiting) resolve()
+    for (const resolve of woken) resolve()
   }
 
   async function sendNow(request: HttpRequest): Promise<HttpResponse> {
