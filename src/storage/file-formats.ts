@@ -153,10 +153,10 @@ export const sharedSessionFormat = file(
   }),
 )
 
-/** `shared.….json`: the newest session that this machine has seen at one key of one cluster of etcd. */
+/** `shared.….json`: the value that this machine has seen last at one key of one cluster of etcd. */
 export const sharedMemoryFormat = file(
   1,
-  object({ session: sessionId, signedInAt: time, generation: number, revision: text }),
+  object({ session: sessionId, signedInAt: time, generation: number, /** etcd's revision. */ written: text }),
   2,
 )
 

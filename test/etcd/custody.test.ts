@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { type Context, TransportError } from '../../src/context.ts'
@@ -934,6 +935,8 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         const copy = structuredClone(state)
         return {
           fleet,
+          state,
+          machines,
           first,
           machineAt,
           signIn,
@@ -948,6 +951,42 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         for (const machine of machines) ends.push(await what(machine))
         return ends
       }
+
+      it.each([0, 100])(
+        'is not sent by a machine that has sent it, or has seen that another one did, after %d other writes',
+        async (others) => {
+          const { fleet, state, machines, all } = await machinesOf()
+          expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
+          const copy = structuredClone(state)
+          const [sender, witness, waiting] = machines as [Machine, Machine, Machine]
+          const cut = between(sender, async (request, pass) => {
+            const answer = await pass(request)
+            if (!request.url.pathname.endsWith('/oauth/token')) return answer
+            throw lost()
+          })
+          expect(await renewNow(cut)).toBe('refresh_unknown')
+          const { context, settings } = witness
+          expect(await describeSession(context, settings)).toMatchObject({ state: 'refreshing' })
+          expect(await renewNow(waiting)).toBe('refresh_interrupted')
+          const before = await fleet.harm()
+          Object.assign(state, copy, { revision: copy.revision + others })
+          expect(await all(renewNow)).toEqual(['store_restored', 'store_restored', 'store_restored'])
+          expect(await fleet.harm()).toEqual(before)
+        },
+      )
+
+      it('is remembered once for each value, and not written again by a plain read', async () => {
+        const { fleet, first } = await machinesOf()
+        expect(await renewNow(first)).toBe('ok')
+        const { directory } = new SharedVault(first.context, first.settings).paths
+        const memory = () => readdirSync(directory).filter((name) => name.startsWith('shared.'))
+        const [file = ''] = memory()
+        const { ino } = statSync(join(directory, file))
+        expect(await use(first)).toBe('ok')
+        expect(memory()).toEqual([file])
+        expect(statSync(join(directory, file)).ino).toBe(ino)
+        expect(await fleet.harm()).toMatchObject({ refreshes: 1 })
+      })
 
       it('is replaced for all of them by one sign-in, also by the clock of a machine that is behind', async () => {
         const { fleet, first, signIn, all, setBack } = await machinesOf()

@@ -138,7 +138,7 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
       continue
     }
     // The next command tries again.
-    if (replaced.kind === 'lost') return { found: replaced.current ?? (await vault.read()), blocked }
+    if (replaced.kind === 'lost') return { found: await vault.read(), blocked }
     found = replaced.value
     removeQuietly(path)
     if (use === 'newer')

@@ -87,10 +87,11 @@ export class SharedVault {
   }
 
   /**
-   * Reads the value, and refuses it if etcd was set back to an earlier state since this machine read it: neither the generation
-   * of the session that was seen last nor the revision of etcd may be lower than then. Another session at a lower revision is
-   * used only if it was signed in later, which says that somebody has signed in since etcd was set back: whatever was there
-   * before was signed in earlier, because each sign-in is dated after the one that it replaces (`signInTime`).
+   * Reads the value, and refuses it if etcd was set back to an earlier state since this machine read or wrote it: it may neither
+   * be older than the value that was seen last, a journal entry included, nor have a lower generation of the same session.
+   * Another session that was written at a lower revision is used only if it was signed in later, which says that somebody has
+   * signed in since etcd was set back: whatever was there before was signed in earlier, because each sign-in is dated after the
+   * one that it replaces (`signInTime`).
    *
    * @param until by the monotonic clock: when to stop trying, at the latest.
    * @returns what to compare a new one with, if nothing is there.
@@ -101,7 +102,9 @@ export class SharedVault {
     const { keys } = this
     let answer = await this.client.read(this.access.key, isSignedOut, until)
     const known = await this.#remembered(answer.cluster)
-    const isEarlier = () => known !== undefined && BigInt(answer.revision) < BigInt(known.revision)
+    // Of this value: what other clients write says nothing about it.
+    const written = () => answer.found?.revision ?? answer.revision
+    const isEarlier = () => known !== undefined && BigInt(written()) < BigInt(known.written)
     // Another process of this machine may have seen a newer one since etcd answered.
     if (isEarlier()) answer = await this.client.read(this.access.key, isSignedOut, until)
     const older = 'it is older than the one that this machine has seen last'
@@ -111,22 +114,22 @@ export class SharedVault {
       known !== undefined && signedIn?.id !== known.session && (signedIn?.signedInAt ?? 0) > known.signedInAt
     if (isEarlier() && !isLater) throw this.#restored(older)
     if (value === undefined) {
-      const { cluster, revision, found } = answer
-      const signedOut = found && signedOutOf(found.text)
-      if (signedOut !== undefined && known !== undefined && known.revision !== revision)
-        await this.#remember(cluster, { ...known, revision })
+      const signedOut = answer.found && signedOutOf(answer.found.text)
+      if (signedOut !== undefined && known !== undefined && known.written !== written())
+        await this.#remember(answer.cluster, { ...known, written: written() })
       return { ...baseOf(answer), signedOut: signedOut ?? (known && 'unknown') }
     }
     const { record, secret, cluster } = value.contents
     if (cluster !== answer.cluster) throw this.#restored('it was written to another cluster of etcd')
     const isKnown = known?.session === record.id
     if (isKnown && secret.generation < known.generation) throw this.#restored(older)
-    if (!isKnown || secret.generation > known.generation) await this.#rememberValue(value, answer.revision)
+    if (!isKnown || known.written !== value.revision) await this.#rememberValue(value)
     return value
   }
 
   /**
-   * Replaces the value if it is still what was read.
+   * Replaces the value if it is still what was read. This machine remembers it before anything else happens: a journal entry
+   * before its token leaves.
    *
    * @param writer a new random name of this write.
    * @param until by the monotonic clock: when to stop trying, at the latest.
@@ -148,15 +151,14 @@ export class SharedVault {
     const answer = await this.client.replace(this.access.key, base, sealed, until)
     // The first answer may have been lost.
     const isOurs = answer.succeeded || answer.found?.text === sealed
-    if (!isOurs) {
-      const current = await this.#open(answer, this.keys)
-      // `auth rekey` has encrypted it once more before the answer came.
-      if (current?.contents.journal?.writer === writer) return { kind: 'done', value: current }
-      return { kind: 'lost', current, isRepeated: answer.isRepeated }
-    }
     const { revision } = answer.succeeded ? answer : (answer.found ?? answer)
-    const value = { revision, version: contents.writes, cluster, base64: encode(sealed), contents }
-    if (contents.journal === null) await this.#rememberValue(value, answer.revision)
+    const value = isOurs
+      ? { revision, version: contents.writes, cluster, base64: encode(sealed), contents }
+      : await this.#open(answer, this.keys)
+    // `auth rekey` may have encrypted the entry once more before the answer came.
+    if (value === undefined || (!isOurs && value.contents.journal?.writer !== writer))
+      return { kind: 'lost', current: value, isRepeated: answer.isRepeated }
+    await this.#rememberValue(value)
     return { kind: 'done', value }
   }
 
@@ -227,10 +229,10 @@ export class SharedVault {
     }
   }
 
-  async #rememberValue({ contents, cluster }: SharedValue, revision: string): Promise<void> {
+  async #rememberValue({ contents, cluster, revision: written }: SharedValue): Promise<void> {
     const { id: session, signedInAt } = contents.record
     const { generation } = contents.secret
-    await this.#remember(cluster, { session, signedInAt, generation, revision })
+    await this.#remember(cluster, { session, signedInAt, generation, written })
   }
 
   /** A refresh token from before a restore may have been used since. */
