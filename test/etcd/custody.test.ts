@@ -519,6 +519,47 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
     })
 
+    it('is kept on the machine as soon as a directory takes it, as long as etcd is tried', async () => {
+      const { fleet, machine, cut } = await machineOf(async (at, ms, pass) => {
+        if (at > 1 && ms > 20_000) vi.unstubAllEnvs()
+        if (at > 1) throw lost()
+        return pass()
+      })
+      expect(await use(cut)).toBe('ok')
+      expect(machine.context.stderr.text).toContain('it is kept on this machine')
+      expect(machine.context.clock.monotonic()).toBeLessThan(40_000)
+      expect(await use(machine)).toBe('ok')
+      expect(machine.context.stderr.text).toContain('is in etcd now')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('is not sent, and a file that can be written later says that the entry has to go', async () => {
+      let late: (() => ReturnType<Send>) | undefined
+      const { fleet, machine, cut } = await machineOf(async (at, ms, pass) => {
+        if (at === 1) late = pass
+        if (ms > 20_000) vi.unstubAllEnvs()
+        throw lost()
+      })
+      expect(await failure(cut)).toMatchObject({
+        message: expect.stringContaining('the session is untouched'),
+      })
+      await late?.()
+      expect(await use(machine)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it.each([
+      ['is out of space', 429, 'store_unavailable', { message: 'database space exceeded', code: 8 }],
+      ['refuses the user', 403, 'store_refused', { message: 'etcdserver: permission denied', code: 7 }],
+    ])('is not sent if etcd %s, which is said at once', async (_why, status, code, body) => {
+      const { machine, cut } = await machineOf(async () => jsonResponse(status, body))
+      expect(await failure(cut)).toMatchObject({
+        code,
+        message: expect.stringMatching(/Nothing was sent, and the session is untouched$/),
+      })
+      expect(machine.context.clock.monotonic()).toBeLessThan(1000)
+    })
+
     it('is lost if etcd refuses it for as long as others wait, and the way on is to sign in', async () => {
       const message = 'etcdserver: mvcc: database space exceeded'
       const { machine, cut } = await machineOf(async (at, _ms, pass) =>
@@ -653,6 +694,19 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         hint: expect.stringMatching(/^sign in again, which is always safe: .* if the service did take it/),
       })
     })
+  })
+
+  it('is not sent if etcd has refused its journal entry, and no file is kept for that', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    const refusing = between(machine, async (request, pass) =>
+      isTransaction(request) ? jsonResponse(403, { message: 'permission denied', code: 7 }) : pass(request),
+    )
+    expect(await use(refusing)).toBe('store_refused')
+    const { directory } = new SharedVault(machine.context, machine.settings).paths
+    expect(readdirSync(directory).filter((name) => name.startsWith('pending.'))).toEqual([])
+    expect(await use(machine)).toBe('ok')
   })
 
   it('is not sent if etcd is gone when its journal entry was confirmed too late, and the next command here goes on', async () => {

@@ -20,12 +20,20 @@ import {
   withProfile,
 } from '../messages.ts'
 import type { SessionRecord, SignIn } from '../record.ts'
-import type { OpenSession, SessionStore, SessionValue, Snapshot, Stored } from '../session-store.ts'
+import type {
+  JournalEntry,
+  OpenSession,
+  SessionStore,
+  SessionValue,
+  Snapshot,
+  Stored,
+} from '../session-store.ts'
 import { keepPending, type Offered, readAndOffer, removeQuietly } from './pending.ts'
 import {
   type Base,
   isValue,
   type NewContents,
+  type Replaced,
   type SharedContext,
   type SharedSettings,
   type SharedValue,
@@ -161,43 +169,59 @@ class SharedSession implements OpenSession {
     const { clock } = this.#context
     const begun = clock.sinceBoot().seconds
     const journal = { sha256: fingerprint(seen.secret.value), sentAt: next.journal?.sentAt ?? 0 }
+    const entered = (revision: string) => ({ ...next, journal: own(writer, next), revision })
+    let replaced: Replaced
     try {
-      const replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
-      if (replaced.kind === 'lost') return 'lost'
-      this.#entered = clock.monotonic()
-      const value = { ...next, journal: own(writer, next), revision: revisionOf(replaced.value) }
-      if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
-      // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
-      const removed = await this.#store(value, seen, 0)
-      if (removed instanceof CliError) throw removed
-      return 'lost'
+      replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
     } catch (error) {
-      // It may be written all the same, even later. Nothing is sent, so a later command here may remove it.
-      const { revision, cluster } = baseOf(seen)
-      const pending = { writer, revision, cluster, next: contentsOf(seen) }
-      const path = await keepPending(this.#context, this.#vault, pending)
-      if (path !== undefined || !(error instanceof CliError)) throw nothingSent(seen.record.profile, error)
-      const value = { ...next, journal: own(writer, next), revision: seen.revision }
-      const removed = await this.#store(value, seen, clock.monotonic() + PATIENCE_MS)
-      if (removed instanceof CliError) throw entryMayStay(seen, journal.sentAt, removed)
-      return 'lost'
+      // It was never sent, or etcd has refused it.
+      if (error instanceof CliError && !(error instanceof Unanswered))
+        throw nothingSent(seen.record.profile, error)
+      return this.#withdraw(seen, entered(seen.revision), error)
     }
+    if (replaced.kind === 'lost') return 'lost'
+    this.#entered = clock.monotonic()
+    const value = entered(revisionOf(replaced.value))
+    if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
+    // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
+    return this.#withdraw(seen, value)
+  }
+
+  /**
+   * Removes a journal entry whose token was not sent, or keeps on this machine that a later command has to.
+   *
+   * @param error why nobody knows whether the entry is, or will be, in etcd; undefined if it is there.
+   */
+  async #withdraw(
+    seen: Snapshot,
+    entered: Snapshot & { readonly journal: JournalEntry },
+    error?: unknown,
+  ): Promise<'lost'> {
+    const { profile } = seen.record
+    const { id, sentAt = 0 } = entered.journal
+    const kept = this.#keeping(id, seen, baseOf(seen).revision)
+    const until = this.#context.clock.monotonic() + PATIENCE_MS
+    if (error !== undefined && ((await kept.keep()) || !(error instanceof CliError)))
+      throw nothingSent(profile, error)
+    const removed = await this.#store(entered, seen, until, kept.keep)
+    if (!(removed instanceof CliError)) return 'lost'
+    throw kept.path === undefined ? entryMayStay(seen, sentAt, removed) : nothingSent(profile, removed)
   }
 
   /** The outcome is known: whatever happens to etcd, or to this process, this machine keeps it until it is stored. */
   async #settle(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
-    // Before etcd is asked: this process may be killed meanwhile.
     const isSettled = seen.journal !== undefined && next.journal === undefined
-    const path = isSettled ? await this.#keep(seen, next) : undefined
-    const isOnlyHere = isSettled && path === undefined
-    const until = isOnlyHere ? this.#entered + PATIENCE_MS : 0
-    const stored = await this.#store(seen, next, until).catch((error: unknown) => {
+    const kept = this.#keeping(seen.journal?.id ?? '', { ...next, revision: seen.revision }, 'any')
+    // Before etcd is asked: this process may be killed meanwhile.
+    if (isSettled) await kept.keep()
+    const until = isSettled ? this.#entered + PATIENCE_MS : 0
+    const stored = await this.#store(seen, next, until, kept.keep).catch((error: unknown) => {
       // The session is somebody else's by now.
-      if (path !== undefined && error instanceof CliError) removeQuietly(path)
+      if (kept.path !== undefined && error instanceof CliError) removeQuietly(kept.path)
       throw error
     })
-    if (stored instanceof CliError) return this.#notStored(seen, next, stored, path)
-    if (path !== undefined) removeQuietly(path)
+    if (stored instanceof CliError) return this.#notStored(seen, next, stored, kept.path)
+    if (kept.path !== undefined) removeQuietly(kept.path)
     return stored
   }
 
@@ -205,10 +229,16 @@ class SharedSession implements OpenSession {
    * Compares and swaps the outcome in.
    *
    * @param until by the monotonic clock: when the last try ends if etcd fails. There is always one, of its full length.
+   * @param keep tried between two of them: no more are needed once this machine keeps the outcome.
    * @returns the error of etcd if it wasn't stored: `Unanswered` if it may be all the same.
    * @throws CliError `session_busy`, exit 7; `not_signed_in`, exit 4: the session is over, or another one is there.
    */
-  async #store(seen: Snapshot, next: SessionValue, until: number): Promise<Stored | 'lost' | CliError> {
+  async #store(
+    seen: Snapshot,
+    next: SessionValue,
+    until: number,
+    keep: () => Promise<boolean>,
+  ): Promise<Stored | 'lost' | CliError> {
     const { clock } = this.#context
     const isRenewed = next.secret !== seen.secret
     let base = baseOf(seen)
@@ -224,7 +254,8 @@ class SharedSession implements OpenSession {
       } catch (error) {
         if (!(error instanceof CliError) || error.code === 'not_signed_in') throw error
         if (error instanceof Unanswered) unanswered = error
-        if (clock.monotonic() + PAUSES_MS[1] >= until) return unanswered ?? error
+        if (until === 0 || (await keep()) || clock.monotonic() + PAUSES_MS[1] >= until)
+          return unanswered ?? error
         await clock.sleep(PAUSES_MS[1])
         end = until
         continue
@@ -250,10 +281,22 @@ class SharedSession implements OpenSession {
     return found
   }
 
-  #keep(seen: Snapshot, next: SessionValue): Promise<string | undefined> {
-    const { cluster } = baseOf(seen)
-    const pending = { writer: seen.journal?.id ?? '', revision: 'any', cluster, next: contentsOf(next) }
-    return keepPending(this.#context, this.#vault, pending)
+  /**
+   * What keeps a write on this machine, as soon as a directory takes it.
+   *
+   * @param writer of the journal entry that it settles.
+   * @param revision as in `Pending`.
+   */
+  #keeping(writer: string, next: Snapshot, revision: string) {
+    const pending = { writer, revision, cluster: baseOf(next).cluster, next: contentsOf(next) }
+    const kept = {
+      path: undefined as string | undefined,
+      keep: async () => {
+        kept.path ??= await keepPending(this.#context, this.#vault, pending)
+        return kept.path !== undefined
+      },
+    }
+    return kept
   }
 
   async #notStored(
