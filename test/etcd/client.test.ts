@@ -82,6 +82,22 @@ describe('a member that', () => {
     expect(asked).toBe(2)
   })
 
+  it('has said why it is of no use is not overruled by a try that was cut short', async () => {
+    const { clock, random, interrupts } = createFakeContext()
+    const send = async ({ url, timeoutMs }: HttpRequest) => {
+      clock.advance(url.hostname === 'a.example' ? 10 : timeoutMs)
+      if (url.hostname === 'a.example')
+        throw new TransportError('tls', 'no', 'the certificate of the service is not trusted')
+      throw new TransportError('timeout', 'maybe', `no complete response within ${timeoutMs} ms`)
+    }
+    const members = [new URL('https://a.example'), new URL('https://b.example')]
+    const http = { send } as unknown as Context['http']
+    const client = new EtcdClient({ clock, random, interrupts, http }, { members, tls: {}, user: undefined })
+    await expect(client.read('/a', () => false)).rejects.toMatchObject({
+      message: expect.stringMatching(/\(a\.example: the certificate of the member is not trusted\)$/),
+    })
+  })
+
   it('has an expired certificate is named, and not taken for the service', async () => {
     const client = told(async () => {
       throw new TransportError('tls', 'no', 'the certificate of the service has expired')

@@ -822,6 +822,22 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
     })
 
+    it('is stored although another machine has renewed the one before, instead of that try', async () => {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const before = await fleet.value()
+      let transactions = 0
+      const { context, settings } = between(await fleet.inProcess(), async (request, pass) => {
+        if (!isTransaction(request) || ++transactions > 1) return pass(request)
+        expect(await use(await fleet.inProcess())).toBe('ok')
+        throw lost()
+      })
+      await fleet.signIn(new SharedVault(context, settings))
+      expect((await fleet.value()).contents.record.id).not.toBe(before.contents.record.id)
+      expect(await renewNow(await fleet.inProcess())).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 2, reuse: 0, revoked: 0 })
+    })
+
     it('is not stored over a logout that may have come after it', async () => {
       const fleet = await createFleet(cluster)
       const { machine, signIn } = await signInOf(fleet, async (pass) => {

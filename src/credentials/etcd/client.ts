@@ -248,15 +248,15 @@ export class EtcdClient {
     const { clock, random, interrupts } = this.#context
     const { members, user } = this.#access
     const end = Math.min(clock.monotonic() + LIMIT_MS, until)
-    let problem = 'no time left'
+    let problem: string | undefined
     let isRepeated = false
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
       const member = members[this.#current % members.length] as URL
       const wasRepeated: boolean = isRepeated
+      const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
       try {
-        if (left <= 0) throw unavailable(members, problem)
-        const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
+        if (left <= 0) throw unavailable(members, problem ?? 'no time left')
         if (this.#isElsewhere(member)) problem = otherCluster().message
         else if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
@@ -281,7 +281,8 @@ export class EtcdClient {
           throw probe !== undefined && isRepeated ? unanswered(error) : error
         interrupts.signal.throwIfAborted()
         if (error.sent === 'no') isRepeated = wasRepeated
-        problem = `${member.host}: ${ofMember(error)}`
+        // The last try, cut short, says less than one before it.
+        if (problem === undefined || limit < left) problem = `${member.host}: ${ofMember(error)}`
       }
       this.#current++
       // After each round: a new leader may have to be elected.

@@ -50,11 +50,14 @@ export async function replaceShared(
     const replacing = vault.replace(base, next, vault.newWriter())
     const replaced: Replaced = await replacing.catch(failedTo('stored', profile))
     if (replaced.kind === 'done') return
+    const { current } = replaced
+    const id = current?.contents.record.id
     // The answer was lost, and other machines have used the session since.
-    if (replaced.current?.contents.record.id === session.record.id) return
-    // Its first refresh token may be used up by now.
-    if (replaced.isRepeated) throw perhapsReplaced(session.record)
-    base = replaced.current ?? (await read())
+    if (id === session.record.id) return
+    // Its first refresh token may be used up by now. What it has replaced doesn't come back: it has not replaced that.
+    const isUnchanged = isValue(base) && id === base.contents.record.id
+    if (replaced.isRepeated && !isUnchanged) throw perhapsReplaced(session.record)
+    base = current ?? (await read())
   }
 }
 
