@@ -82,7 +82,7 @@ function lockOptions(task: RefreshTask): LockOptions<Result> {
 /** Step 3: uses the access token that another process has stored meanwhile, if there is one. */
 async function adopt({ context, settings, store, options }: RefreshTask): Promise<Renewed | undefined> {
   if (options.reason === 'asked') return undefined
-  const token = await store.accessToken()
+  const token = await store.accessToken(options.deadline)
   if (token === undefined || token.value === options.outdated || !isAdoptable(token, context.clock))
     return undefined
   requireSameService(token, settings)

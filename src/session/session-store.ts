@@ -60,8 +60,8 @@ export interface OpenSession {
 
 /** Where the session of a profile is kept. */
 export interface SessionStore {
-  /** The access token as it is stored; undefined if there is none. */
-  accessToken(): Promise<AccessToken | undefined>
+  /** The access token as it is stored; undefined if there is none. @param until by the monotonic clock: the last moment. */
+  accessToken(until?: number): Promise<AccessToken | undefined>
   /**
    * Runs work on the stored session, after `meanwhile` has found no result. Stores on this machine hold their locks
    * meanwhile. Runs it again, after a pause, as long as it returns `STILL_HELD`.

@@ -472,6 +472,20 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await use(await fleet.inProcess())).toBe('ok')
   })
 
+  it('is not asked etcd for longer than a command has time', async () => {
+    const fleet = await createFleet(cluster)
+    const machine = await fleet.inProcess()
+    const { clock } = machine.context
+    const { context, settings } = between(machine, async ({ timeoutMs }) => {
+      clock.advance(timeoutMs)
+      throw lost()
+    })
+    const begun = clock.monotonic()
+    const asked = renew(context, settings, { reason: 'stale', deadline: begun + 3000 })
+    await expect(asked).rejects.toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(clock.monotonic() - begun).toBe(3000)
+  })
+
   it('that the service has not used is said to be by the next command of the machine, if etcd was gone', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()

@@ -105,17 +105,22 @@ export interface Offered {
  * the value is removed, even without the key that it is encrypted with. Only what was kept before the value was read can be
  * older: a file that is written later may belong to a later session.
  *
+ * @param until by the monotonic clock: when to stop trying, at the latest.
  * @throws CliError as `SharedVault.read`.
  */
-export async function readAndOffer(context: SharedContext, vault: SharedVault): Promise<Offered> {
+export async function readAndOffer(
+  context: SharedContext,
+  vault: SharedVault,
+  until?: number,
+): Promise<Offered> {
   let kept = readPending(vault)
-  let found = await vault.read()
+  let found = await vault.read(until)
   let blocked: CliError | undefined
   // Whoever has just written it is perhaps about to store it.
   if (isValue(found) && isNewer(kept, found)) {
     await context.clock.sleep(PAUSE_MS, context.interrupts.signal)
     kept = readPending(vault)
-    found = await vault.read()
+    found = await vault.read(until)
   }
   if (!isValue(found)) return { found, blocked }
   for (const pending of kept) {
@@ -130,7 +135,7 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
     }
     let replaced: Replaced
     try {
-      replaced = await vault.replace(found, next, vault.newWriter())
+      replaced = await vault.replace(found, next, vault.newWriter(), until)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       // What was read is still good to look at.
@@ -138,7 +143,7 @@ export async function readAndOffer(context: SharedContext, vault: SharedVault): 
       continue
     }
     // The next command tries again.
-    if (replaced.kind === 'lost') return { found: await vault.read(), blocked }
+    if (replaced.kind === 'lost') return { found: await vault.read(until), blocked }
     found = replaced.value
     removeQuietly(path)
     if (use === 'newer')

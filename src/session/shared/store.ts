@@ -53,6 +53,8 @@ const REFRESH_LIMIT_MS = 30_000
 const PATIENCE_MS = 50_000
 /** Between two reads while another machine renews the session. */
 const PAUSES_MS = [100, 2000] as const
+/** What a read may take when a command has no time left. */
+const LAST_LOOK_MS = 1000
 
 /** A session that many machines share, in etcd. */
 export class SharedStore implements SessionStore {
@@ -81,8 +83,10 @@ export class SharedStore implements SessionStore {
     )
   }
 
-  async accessToken(): Promise<AccessToken | undefined> {
-    const { found } = await this.#read()
+  async accessToken(until?: number): Promise<AccessToken | undefined> {
+    // Whoever has waited for another machine looks once more when the time is up.
+    const least = this.#context.clock.monotonic() + LAST_LOOK_MS
+    const { found } = await this.#read(until === undefined ? until : Math.max(until, least))
     return isValue(found) ? tokenOf(found, this.#context.clock) : undefined
   }
 
@@ -108,8 +112,8 @@ export class SharedStore implements SessionStore {
     })
   }
 
-  async #read(): Promise<Offered> {
-    this.#last = await readAndOffer(this.#context, this.vault)
+  async #read(until?: number): Promise<Offered> {
+    this.#last = await readAndOffer(this.#context, this.vault, until)
     return this.#last
   }
 
