@@ -15,14 +15,20 @@ function noMajority(): never {
   )
 }
 
-/** Reads the session within the time of a check: without a majority, the answer takes longer. */
-async function readInTime(vault: SharedVault, { clock }: SharedContext) {
+/** Runs work within the time of a check: without a majority, the answer takes longer. */
+async function inTime<T>(work: Promise<T>, { clock }: SharedContext): Promise<T> {
   const over = new AbortController()
   try {
-    return await Promise.race([vault.read(), clock.sleep(READ_MS, over.signal).then(noMajority)])
+    return await Promise.race([work, clock.sleep(READ_MS, over.signal).then(noMajority)])
   } finally {
     over.abort()
   }
+}
+
+async function readAndProve(vault: SharedVault) {
+  const found = await vault.read()
+  await vault.client.proveWritable(vault.access.key)
+  return found
 }
 
 /** The client id of the session in etcd; undefined if there is none that can be read, which another check reports. */
@@ -31,7 +37,7 @@ export async function clientIdOfSession(
   settings: SharedSettings,
 ): Promise<string | undefined> {
   try {
-    const found = await readInTime(new SharedVault(context, settings), context)
+    const found = await inTime(new SharedVault(context, settings).read(), context)
     return isValue(found) ? found.contents.record.clientId : undefined
   } catch (error) {
     if (error instanceof CliError) return undefined
@@ -39,7 +45,7 @@ export async function clientIdOfSession(
   }
 }
 
-/** Which members of etcd answer, and whether the session can be read: majority, TLS, user, permissions, and key. */
+/** Which members of etcd answer, and whether the session can be read and replaced: majority, TLS, user, permissions, room, and key. */
 export async function examineShared(
   check: string,
   context: SharedContext,
@@ -50,7 +56,7 @@ export async function examineShared(
     const { keys } = vault
     const [members, found] = await Promise.all([
       vault.client.status(),
-      readInTime(vault, context).catch((error: unknown) => {
+      inTime(readAndProve(vault), context).catch((error: unknown) => {
         if (error instanceof CliError) return error
         throw error
       }),

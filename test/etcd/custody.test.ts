@@ -10,14 +10,14 @@ import { examineShared } from '../../src/doctor/etcd.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renew } from '../../src/session/refresh.ts'
 import { forgetShared } from '../../src/session/shared/forget.ts'
-import { replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
+import { proveShared, replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
 import { SharedVault } from '../../src/session/shared/vault.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
 import { jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
 import { endingOf, realClock } from '../session/processes.ts'
 import { endOf, withEffects } from '../session/sandbox-session.ts'
-import { type Cluster, startCluster } from './cluster.ts'
+import { AS_ROOT, type Cluster, STORE_PASSWORD, startCluster } from './cluster.ts'
 import { createFleet, type Fleet } from './fleet.ts'
 import { createMemoryEtcd, type EtcdState } from './memory-etcd.ts'
 
@@ -206,11 +206,36 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await examineShared('credential store', context, full.settings)).toMatchObject([
       { check: 'etcd', status: 'problem', message: 'etcd refused to write: memberID:7 alarm:NOSPACE' },
       { check: 'etcd', status: 'ok' },
-      { check: 'credential store', status: 'ok' },
+      { check: 'credential store', status: 'problem' },
     ])
     expect(await use(full)).toBe('store_unavailable')
     expect(await use(machine)).toBe('ok')
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
+  it('of a user who may not write is refused by doctor, and by a login before the browser opens; neither writes', async () => {
+    const fleet = await createFleet(cluster)
+    const { context, settings } = await fleet.inProcess()
+    const asRoot = (...words: string[]) => cluster.etcdctl(...AS_ROOT, ...words)
+    await asRoot('role', 'add', 'reader')
+    await asRoot('role', 'grant-permission', 'reader', '--prefix=true', 'read', '/mailclaim/')
+    await asRoot('user', 'add', `reader:${STORE_PASSWORD}`)
+    await asRoot('user', 'grant-role', 'reader', 'reader')
+    const writer = withEffects(context, { clock: realClock })
+    const reader = withEffects(writer, { environment: { ...context.environment, storeUser: 'reader' } })
+    const revision = async () => (await fleet.vault.client.read(fleet.key, () => false)).revision
+    const before = await revision()
+    expect(await examineShared('credential store', reader, settings)).toMatchObject([
+      { check: 'etcd', status: 'ok' },
+      { status: 'problem', message: expect.stringContaining('permission denied') },
+    ])
+    await expect(proveShared(reader, settings)).rejects.toMatchObject({ code: 'store_refused', exit: 4 })
+    await proveShared(writer, settings)
+    expect(await examineShared('credential store', writer, settings)).toMatchObject([
+      { check: 'etcd', status: 'ok' },
+      { check: 'credential store', status: 'ok' },
+    ])
+    expect(await revision()).toBe(before)
   })
 
   describe('that a machine keeps in a file that was damaged', () => {

@@ -106,6 +106,7 @@ describe('two clusters behind one list of members', () => {
       const settings = await fakeSettings(context, {})
       const vault = await proveShared(context, settings)
       state.silent = ''
+      written.length = 0
       await replaceSession(context, settings, { ...SIGN_IN, store: vault })
       expect(written).toEqual(['a.example'])
     })

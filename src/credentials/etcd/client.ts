@@ -146,6 +146,16 @@ export class EtcdClient {
     return { ...header, found, succeeded: answer['succeeded'] === true, isRepeated }
   }
 
+  /**
+   * Proves, after a read and without writing, that this user may write to the key, and that etcd has room: no value has that
+   * revision, but etcd checks what both branches of a transaction need.
+   *
+   * @throws CliError as `replace`.
+   */
+  async proveWritable(key: string): Promise<void> {
+    await this.replace(key, { cluster: this.#cluster ?? '', revision: '-1', base64: undefined }, '')
+  }
+
   /** Asks every member about itself. */
   async status(): Promise<MemberStatus[]> {
     const { members } = this.#access

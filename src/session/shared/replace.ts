@@ -16,11 +16,11 @@ import {
 } from './vault.ts'
 
 /**
- * Proves, before a person is sent to the browser, that etcd answers, as one cluster, takes this user, and that the key decrypts
- * what is there.
+ * Proves, before a person is sent to the browser, that etcd answers, as one cluster, lets this user write, has room, and that the
+ * key decrypts what is there.
  *
  * @returns where to store the session: no other cluster is taken for this one.
- * @throws CliError as `SharedVault.read`.
+ * @throws CliError as `SharedVault.read`, and `EtcdClient.proveWritable`.
  */
 export async function proveShared(context: SharedContext, settings: SharedSettings): Promise<SharedVault> {
   const vault = new SharedVault(context, settings)
@@ -28,6 +28,7 @@ export async function proveShared(context: SharedContext, settings: SharedSettin
   vault.keys
   await readReplaceable(vault)
   await vault.client.requireOneCluster()
+  await vault.client.proveWritable(vault.access.key)
   return vault
 }
 
