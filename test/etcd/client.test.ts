@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
-import { EtcdClient, Unanswered } from '../../src/credentials/etcd/client.ts'
+import { EtcdClient, encode, Unanswered } from '../../src/credentials/etcd/client.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
@@ -106,6 +106,53 @@ describe('a member that', () => {
       message: expect.stringContaining('(a.example: the certificate of the member has expired)'),
     })
     expect(await client.status()).toMatchObject([{ problem: 'the certificate of the member has expired' }])
+  })
+})
+
+describe('a value', () => {
+  function clientWith(value: string) {
+    const sizes: number[] = []
+    const kept = new Map([[encode('/a'), { value: encode(value), revision: 1, version: 1 }]])
+    const etcd = createMemoryEtcd('1', { kept, revision: 1 })
+    const { clock, random, interrupts } = createFakeContext()
+    const send = async (request: HttpRequest) => {
+      sizes.push((request.body ?? '').length)
+      return etcd(request)
+    }
+    const http = { send } as unknown as Context['http']
+    const access = { members: [new URL('https://a.example')], tls: {}, user: undefined }
+    return { client: new EtcdClient({ clock, random, interrupts, http }, access), sizes }
+  }
+  const baseOf = ({ cluster, found }: Awaited<ReturnType<EtcdClient['read']>>) => ({
+    cluster,
+    revision: found?.revision ?? '0',
+    base64: found?.base64,
+  })
+
+  it('of any size that etcd takes can be read, and replaced by a transaction that etcd takes', async () => {
+    const { client, sizes } = clientWith('x'.repeat(1.5 * 1024 * 1024))
+    const found = await client.read('/a', () => false)
+    expect(await client.replace('/a', baseOf(found), 'new')).toMatchObject({ succeeded: true })
+    expect(Math.max(...sizes)).toBeLessThan(1024 * 1024)
+  })
+
+  it('that is larger is not taken for a lack of majority', async () => {
+    const { client } = clientWith('x'.repeat(4 * 1024 * 1024))
+    await expect(client.read('/a', () => false)).rejects.toMatchObject({
+      code: 'store_value_unusable',
+      message: 'what is in etcd is too large: more than 4096 KiB',
+    })
+  })
+
+  it('that could be written, but not read or replaced again, is not written', async () => {
+    const { client, sizes } = clientWith('x')
+    const found = await client.read('/a', () => false)
+    const sent = sizes.length
+    await expect(client.replace('/a', baseOf(found), 'x'.repeat(1024 * 1024))).rejects.toMatchObject({
+      code: 'store_value_unusable',
+      message: 'the session is too large: more than 512 KiB',
+    })
+    expect(sizes).toHaveLength(sent)
   })
 })
 

@@ -67,8 +67,10 @@ const FIRST_TRY_MS = 2000
 /** How long an operation is tried, with all members in turn. */
 const LIMIT_MS = 12_000
 const PAUSE_MS = 150
-/** Far more than any answer about one key. */
-const MAX_ANSWER_BYTES = 1024 * 1024
+/** More than an answer with the largest value that etcd takes by default (1.5 MiB), in base64. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+/** Less than half of that, because a transaction has the old value and the new one. */
+const MAX_VALUE_BYTES = 512 * 1024
 
 /** Codes of gRPC that etcd's gateway hands through. */
 const PERMISSION_DENIED = 7
@@ -102,7 +104,7 @@ export class EtcdClient {
    *
    * @param isNothing whether a value says that nothing is there
    * @param until by the monotonic clock: when to stop trying, at the latest
-   * @throws CliError `store_unavailable`, exit 7; `store_refused`, exit 4.
+   * @throws CliError `store_unavailable`, exit 7; `store_refused`, `store_value_unusable`, exit 4.
    */
   async read(key: string, isNothing: (text: string) => boolean, until?: number): Promise<EtcdAnswer> {
     const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange, { until })
@@ -120,11 +122,15 @@ export class EtcdClient {
    * @param until by the monotonic clock: when to stop trying, at the latest
    * @returns whether this call replaced it. Only the first answer counts: if it got lost, a repetition finds the value
    *   replaced, and the value tells by whom.
-   * @throws CliError `store_unavailable`, exit 7: it may or may not be replaced, even later; `store_refused`, exit 4.
+   * @throws CliError `store_unavailable`, exit 7: it may or may not be replaced, even later; `store_refused`,
+   *   `store_value_unusable`, exit 4.
    */
   async replace(key: string, base: EtcdBase, text: string, until?: number): Promise<EtcdReplaced> {
     this.#cluster ??= base.cluster
     if (base.cluster !== this.#cluster) throw otherCluster()
+    if (text.length > MAX_VALUE_BYTES) throw tooLarge('the session', MAX_VALUE_BYTES)
+    // With a larger one, which somebody else has put there, the transaction would be larger than etcd takes.
+    const value = base.base64 && decode(base.base64).length > MAX_VALUE_BYTES ? undefined : base.base64
     const at = encode(key)
     const isAt = { key: at, result: 'EQUAL' }
     const { body: answer, isRepeated } = await this.#ask(
@@ -132,7 +138,7 @@ export class EtcdClient {
       {
         compare: [
           { ...isAt, target: 'MOD', mod_revision: base.revision },
-          ...(base.base64 === undefined ? [] : [{ ...isAt, target: 'VALUE', value: base.base64 }]),
+          ...(value === undefined ? [] : [{ ...isAt, target: 'VALUE', value }]),
         ],
         success: [{ request_put: { key: at, value: encode(text) } }],
         failure: [{ request_range: { key: at } }],
@@ -357,11 +363,13 @@ function isLogin(path: string): boolean {
   return path === LOGIN
 }
 
-async function readJsonBody({ body }: HttpResponse): Promise<Json> {
+/** @throws CliError `store_value_unusable`, exit 4. */
+async function readJsonBody({ status, body }: HttpResponse): Promise<Json> {
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of body) {
     size += piece.length
+    if (size > MAX_ANSWER_BYTES && status === 200) throw tooLarge('what is in etcd', MAX_ANSWER_BYTES)
     if (size > MAX_ANSWER_BYTES) break
     pieces.push(piece)
   }
@@ -483,6 +491,13 @@ export function otherCluster(at: readonly string[] = []): CliError {
 export function outOfSpace(said: string): CliError {
   return new CliError('store_unavailable', Exit.unavailable, `etcd refused to write: ${said}`, {
     hint: 'make room: etcdctl compact REVISION, then etcdctl defrag for each member, then etcdctl alarm disarm (docs/fleet.md)',
+  })
+}
+
+function tooLarge(what: string, bytes: number): CliError {
+  const message = `${what} is too large: more than ${bytes / 1024} KiB`
+  return new CliError('store_value_unusable', Exit.notSignedIn, message, {
+    hint: 'find out who can write to that key; mailclaim itself writes a few KiB there',
   })
 }
 
