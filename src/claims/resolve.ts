@@ -73,7 +73,7 @@ export async function claimElsewhere(
   settings: Pick<Settings, 'baseUrl' | 'profile' | 'argv'>,
 ): Promise<{ readonly problem: string; readonly hint: string } | undefined> {
   const { baseUrl, profile, argv } = settings
-  const again = (option: string, value: string) => commandWith(argv, option, value, context.platform)
+  const again = (option: string, value: string) => commandWith(argv, { [option]: value }, context.platform)
   const anywhere = await readLedger(context, { profile, baseUrl: undefined }, async () => {}, domain)
   const [claim] = claimsOf(anywhere, domain, context.clock.now())
   if (baseUrl !== undefined && claim !== undefined) {

@@ -62,13 +62,14 @@ export async function complete(words: readonly string[], context: Context): Prom
   const literal = before.includes('--')
 
   const expecting = literal ? undefined : optionBefore(before, options)
-  if (expecting !== undefined) return matching(await optionValues(expecting, before, context), partial)
+  if (expecting !== undefined)
+    return matching(await optionValues(expecting, before, partial, context), partial)
 
   if (!literal && /^--[a-z-]+=/.test(partial)) {
     const flag = partial.slice(0, partial.indexOf('='))
     const option = options.find((candidate) => longFlag(candidate.flags) === flag && takesValue(candidate))
     if (option === undefined) return nothing
-    const { candidates, files } = await optionValues(option, before, context)
+    const { candidates, files } = await optionValues(option, before, partial.slice(flag.length + 1), context)
     const inPlace = candidates.map(({ value, description }) => ({ value: `${flag}=${value}`, description }))
     return matching({ candidates: inPlace, files }, partial)
   }
@@ -143,9 +144,17 @@ function argumentAt(definition: CommandDefinition, position: number): ArgumentDe
 async function optionValues(
   option: OptionDefinition,
   before: readonly string[],
+  partial: string,
   context: Context,
 ): Promise<Answer> {
-  return values(option.choices ?? option.completion, before, context)
+  const { candidates, files } = await values(option.choices ?? option.completion, before, context)
+  // Where a list fits, such as id,status, each part of it is completed.
+  const listed = option.flags.endsWith('[list]') ? partial.split(',').slice(0, -1) : []
+  const others = candidates.filter(({ value }) => !listed.includes(value))
+  return {
+    candidates: others.map((one) => ({ ...one, value: [...listed, one.value].join(',') })),
+    files,
+  }
 }
 
 async function values(

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { CliError, InterruptedError } from '../errors.ts'
 import { idOf, type PageFetcher, pages } from '../service/paging.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -66,7 +67,11 @@ export async function printPages(
   await writer.end(false)
 }
 
-/** Prints a list of the service page by page, and if it is cut short, the command that continues it. */
+/**
+ * Prints a list of the service page by page, and if it is cut short, the command that continues it.
+ *
+ * @throws CliError what `pages` throws; if something is printed already, with how much, and the command for the rest
+ */
 export async function printList<T extends { readonly id?: string | null }>(
   list: ServiceList<T>,
   flags: ListFlags,
@@ -77,21 +82,39 @@ export async function printList<T extends { readonly id?: string | null }>(
   const writer = createListWriter({ context, settings, columns, nothing })
   const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false
+  let printed = 0
   let edge: string | undefined
   const range = { limit, after: flags.after, before: flags.before, choose }
-  for await (const page of pages(fetchPage, range, context.interrupts.signal)) {
-    await writer.page(page)
-    hasMore = page.hasMore
-    // The next command starts from the last item, or backwards from the first one.
-    const item =
-      flags.before === undefined ? page.items.at(-1) : edge === undefined ? page.items[0] : undefined
-    if (item !== undefined) edge = idOf(item)
+  try {
+    for await (const page of pages(fetchPage, range, context.interrupts.signal)) {
+      await writer.page(page)
+      printed += page.items.length
+      hasMore = page.hasMore
+      // The next command starts from the last item, or backwards from the first one.
+      const item =
+        flags.before === undefined ? page.items.at(-1) : edge === undefined ? page.items[0] : undefined
+      if (item !== undefined) edge = idOf(item)
+    }
+  } catch (error) {
+    if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
+    const { code, exit, message, hint } = error
+    const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
+    // The rest of a JSON document is no document, and after a list that doesn't go on there is none.
+    const again =
+      edge === undefined || flags.before !== undefined || settings.format === 'json' || code === 'no_progress'
+        ? undefined
+        : `for the rest: ${commandWith(settings.argv, { ...rest, '--after': edge }, context.platform)}`
+    throw new CliError(code, exit, `${message}; the list isn't whole: it ends after ${printed} items`, {
+      ...error,
+      hint: [hint, again].filter(Boolean).join('\n') || undefined,
+      cause: error,
+    })
   }
   await writer.end(hasMore)
   if (hasMore && edge !== undefined) {
     const option = flags.before === undefined ? '--after' : '--before'
     await hint(
-      `there are more: ${commandWith(settings.argv, option, edge, context.platform)}`,
+      `there are more: ${commandWith(settings.argv, { [option]: edge }, context.platform)}`,
       context,
       // A program has to learn it too.
       { ...settings, quiet: settings.quiet === true },

@@ -103,7 +103,9 @@ export async function* watchImport(
 }
 
 function failedError(id: string, seen: ContactImport): CliError {
-  return new CliError('import_failed', Exit.negativeEnd, `the import ${id} failed (${summary(seen)})`, {
+  const share = shareDone(seen)
+  const text = `the import ${id} failed${share && `, with ${share} processed`}`
+  return new CliError('import_failed', Exit.negativeEnd, text, {
     hint: 'the API gives no reason; check the import in the web application, then start a new one',
   })
 }
@@ -124,11 +126,16 @@ function timeoutError(
 
 /** Status and progress: "in progress, 1200 of 5000 (24%)". */
 export function summary(seen: ContactImport): string {
+  return [statusText(seen), shareDone(seen)].filter(Boolean).join(', ')
+}
+
+/** "1200 of 5000 (24%)"; "" if that isn't known. */
+function shareDone(seen: ContactImport): string {
   const done = processed(seen)
   const all = total(seen)
-  if (done === undefined || all === undefined) return statusText(seen)
+  if (done === undefined || all === undefined) return ''
   const percent = all === 0 ? '' : ` (${Math.floor((Math.min(done, all) / all) * 100)}%)`
-  return `${statusText(seen)}, ${done} of ${all}${percent}`
+  return `${done} of ${all}${percent}`
 }
 
 export function statusText(seen: ContactImport): string {

@@ -103,13 +103,17 @@ type FieldType = 'string' | 'object'
  * Checks the fields that the program uses: each has its type, is null or is missing.
  *
  * @param where names the object in the message
+ * @param anyOf without all of these it is another object, such as an error with the status 200
  * @throws CliError exit 7 that names the expected and the actual type
  */
 export function checkFields(
   object: Record<string, unknown>,
   fields: Readonly<Record<string, FieldType>>,
   where: string,
+  anyOf?: readonly string[],
 ): void {
+  if (anyOf?.every((name) => (object[name] ?? null) === null))
+    throw unexpectedAnswer(`${where} has none of the fields ${anyOf.join(', ')}`)
   for (const [name, type] of Object.entries(fields)) {
     const value = object[name]
     if (value === undefined || value === null) continue
@@ -132,7 +136,10 @@ export function nameOfType(value: unknown): string {
 /** The error that a response describes. */
 interface ServiceProblem {
   readonly name: string | undefined
-  readonly message: string | undefined
+  /** What the response says, for a person; "" for nothing. */
+  readonly details: string
+  /** Whether the service names a reason, rather than a proxy. */
+  readonly isExplained: boolean
 }
 
 /** @param secrets what was sent: a service that quotes it must not bring it into a message */
@@ -141,24 +148,32 @@ function parseProblem(body: Body, secrets: readonly string[]): ServiceProblem {
   try {
     value = JSON.parse(body.text)
   } catch {
-    const text = excerpt(redact(body.text, secrets), 160)
-    return { name: undefined, message: text === '' ? undefined : text }
+    // Nothing, or the page of a proxy.
   }
   const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
   // Some services nest the error: {"error":{"name","message"}}.
   const inner = (
     typeof fields['error'] === 'object' && fields['error'] !== null ? fields['error'] : fields
   ) as Record<string, unknown>
-  const text = (...names: readonly string[]) =>
-    names
-      .map((name) => inner[name])
-      .find((found): found is string => typeof found === 'string' && found.trim() !== '')
-  const shorten = (found: string | undefined) =>
-    found === undefined ? undefined : excerpt(redact(found, secrets), 300)
-  return {
-    name: shorten(text('name', 'code', 'error', 'type')),
-    message: shorten(text('message', 'error_description', 'detail', 'title')),
+  const clean = (text: string, length: number) => excerpt(redact(text, secrets), length)
+  const text = (...names: readonly string[]) => {
+    // A validation may fail for several reasons.
+    const texts = names.map((name) =>
+      [inner[name]]
+        .flat()
+        .filter((one) => typeof one === 'string')
+        .join('; '),
+    )
+    const found = texts.find((one) => one.trim() !== '')
+    return found === undefined ? undefined : clean(found, 300)
   }
+  const name = text('name', 'code', 'error', 'type')
+  const message = text('message', 'error_description', 'detail', 'title', 'errors')
+  const isExplained = (name ?? message) !== undefined
+  if (message !== undefined)
+    return { name, details: name === undefined ? message : `${message} (${name})`, isExplained }
+  const whole = clean(body.text, 160)
+  return { name, details: /\w/.test(whole) ? whole : '', isExplained }
 }
 
 /** What was asked, for the error. */
@@ -191,8 +206,7 @@ export function responseError(
   const { operation, credential } = request
   const secrets = [credential.value]
   if (status < 400) return redirectError(response, operation, secrets)
-  const { name, message } = parseProblem(body, secrets)
-  const details = [message, name === undefined ? undefined : `(${name})`].filter(Boolean).join(' ')
+  const { name, details, isExplained } = parseProblem(body, secrets)
   const suffix = details === '' ? '' : `: ${details}`
   const code = name !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
   const sent = describeCredential(credential)
@@ -214,10 +228,10 @@ export function responseError(
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
-    const isExplained = details !== '' && !ABOUT_CREDENTIAL.test(name ?? '')
+    const isAboutOther = details !== '' && !ABOUT_CREDENTIAL.test(name ?? '')
     return new CliError(code ?? 'forbidden', Exit.refused, `the service does not allow this (403)${suffix}`, {
       status,
-      hint: isExplained ? undefined : `${sent} may lack a scope or belong to another team`,
+      hint: isAboutOther ? undefined : `${sent} may lack a scope or belong to another team`,
     })
   }
   if (status === 404) {
@@ -227,7 +241,9 @@ export function responseError(
         request.notFoundHint ??
         (request.namesItem
           ? 'check the id, and that it belongs to the team of this profile'
-          : `check the base URL: ${request.base} may not be the address of the service`),
+          : isExplained && operation.startsWith('POST')
+            ? undefined
+            : `check the base URL: ${request.base} may not be the address of the service`),
     })
   }
   if (status === 429) return rateLimitError(response, suffix, now)

@@ -66,6 +66,7 @@ function readClaim(body: Record<string, unknown>): DomainClaim {
       expires_at: 'string',
     },
     'the claim',
+    ['name', 'domain_id', 'status', 'record'],
   )
   const claim = body as DomainClaim
   if (claim.record) {

@@ -21,6 +21,7 @@ export async function getImport(
     body,
     { id: 'string', status: 'string', created_at: 'string', completed_at: 'string', counts: 'object' },
     'the import',
+    ['id', 'status', 'counts'],
   )
   return body as ContactImport
 }

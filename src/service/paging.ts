@@ -176,7 +176,7 @@ function nextCursor(
 
 function noProgress(what: string): CliError {
   return new CliError('no_progress', Exit.unavailable, `the list says that it goes on, but ${what}`, {
-    hint: 'this is a fault of the service; what was printed so far is not the whole list',
+    hint: 'this is a fault of the service',
   })
 }
 

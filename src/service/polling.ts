@@ -30,7 +30,7 @@ export interface PollOptions extends PollTimes {
 
 /** After this long without a response, an error is final. */
 const MAX_SILENCE_MS = 15 * 60_000
-/** A longer `Retry-After` is cut to this: someone is watching. */
+/** After this long a watch asks again, even if the service asked to wait longer: someone is watching. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 /** A request that begins when the time is almost up may still take this long, such as the last poll. */
 const LAST_POLL_MS = 2000
@@ -96,7 +96,7 @@ export async function* poll<T>(
     timeoutMs === undefined ? Number.POSITIVE_INFINITY : started + timeoutMs - clock.monotonic()
 
   for (let polls = 1; ; polls++) {
-    let retryAfterMs = 0
+    let pauseMs = 0
     let failure: CliError | undefined
     try {
       const value = await fetch({
@@ -109,7 +109,8 @@ export async function* poll<T>(
       interrupts.signal.throwIfAborted()
       const isTemporary = error instanceof CliError && error.exit === Exit.unavailable
       if (!isTemporary) throw error
-      retryAfterMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
+      const { retryAfterMs = 0 } = error
+      pauseMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)
       const left = timeLeft()
       const isUp = left <= EARLY_MS
       const isEarly = !isUp && retryAfterMs > left
@@ -123,7 +124,7 @@ export async function* poll<T>(
       failure = error
       // Without a first value there is nothing to report on yet.
       if (!isUp && lastResponse !== undefined)
-        yield { kind: 'failure', error, retryInMs: Math.max(delay, retryAfterMs) }
+        yield { kind: 'failure', error, retryInMs: Math.max(delay, pauseMs) }
     }
     const left = timeLeft()
     if (left <= EARLY_MS && lastResponse !== undefined) {
@@ -132,7 +133,7 @@ export async function* poll<T>(
     }
     // 75 to 100% of the delay: never longer than announced.
     const jittered = delay * (0.75 + 0.25 * random.fraction())
-    await clock.sleep(Math.min(Math.max(jittered, retryAfterMs), left), interrupts.signal)
+    await clock.sleep(Math.min(Math.max(jittered, pauseMs), left), interrupts.signal)
     if (polls >= (delays.steady ?? 0)) delay = intervalMs ?? Math.min(delay * 1.5, delays.max)
   }
 }

@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
-import { similarProfile } from '../settings/profiles.ts'
+import { similarWord } from '../settings/parse-value.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import { excerpt } from '../terminal/sanitize.ts'
@@ -31,7 +31,7 @@ export function notSignedIn(
 ): CliError {
   const store = chosen.store?.value === 'file' ? 'file' : undefined
   const login = loginCommand({ profile: profile.value, store })
-  const meant = similarProfile(profile.value, others)
+  const meant = similarWord(profile.value, others)
   return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile.value} is not signed in`, {
     hint: `${meant === undefined ? '' : `did you mean --profile ${meant}? Otherwise `}run ${login}, or set MAILCLAIM_API_KEY`,
   })

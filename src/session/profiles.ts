@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { DEFAULT_PROFILE, isProfileName, similarProfile } from '../settings/profiles.ts'
+import { similarWord } from '../settings/parse-value.ts'
+import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import { profilesDirectory, sessionPaths } from './paths.ts'
@@ -42,6 +43,6 @@ export function unknownProfile(
     ...namesIn(join(context.directories.state, 'claims')),
   ]
   if (known.includes(name)) return undefined
-  const meant = similarProfile(name, known)
+  const meant = similarWord(name, known)
   return `there is no profile ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`
 }

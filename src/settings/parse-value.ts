@@ -63,14 +63,30 @@ export function parseChoice<T extends string>(
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
   const typed = text.toLowerCase()
-  const longer = choices.filter((candidate) => hasLettersOf(typed, candidate))
   const meant =
-    longer.find((candidate) => candidate === typed || longer.length === 1) ??
-    choices.find((candidate) => otherNames[candidate]?.includes(typed))
+    meantWord(typed, choices) ?? choices.find((candidate) => otherNames[candidate]?.includes(typed))
   throw usageError(
     `${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`,
     meant && `did you mean ${name} ${meant}?`,
   )
+}
+
+/** The word that was probably meant: it differs in one letter that is missing, extra, wrong, or swapped with the next one. */
+export function similarWord(name: string, known: readonly string[]): string | undefined {
+  return known.find((other) => {
+    const at = [...name].findIndex((letter, index) => letter !== other[index])
+    const start = at < 0 ? name.length : at
+    const [typed, meant] = [name.slice(start), other.slice(start)]
+    const isSwapped = typed[0] === meant[1] && typed[1] === meant[0] && typed.slice(2) === meant.slice(2)
+    const rests = [typed.slice(1) === meant.slice(1), typed.slice(1) === meant, typed === meant.slice(1)]
+    return name !== other && (rests.includes(true) || isSwapped)
+  })
+}
+
+/** The choice that was probably meant, as `similarWord` says, or the only one that has the letters of what was typed. */
+export function meantWord(typed: string, choices: readonly string[]): string | undefined {
+  const longer = choices.filter((candidate) => hasLettersOf(typed, candidate))
+  return longer.find((candidate) => candidate === typed || longer.length === 1) ?? similarWord(typed, choices)
 }
 
 /** By choice, in lowercase. */

@@ -33,15 +33,3 @@ export function isProfileName(text: string): boolean {
     return false
   }
 }
-
-/** The profile that was probably meant: it differs in one letter that is missing, extra, wrong, or swapped with the next one. */
-export function similarProfile(name: string, known: readonly string[]): string | undefined {
-  return known.find((other) => {
-    const at = [...name].findIndex((letter, index) => letter !== other[index])
-    const start = at < 0 ? name.length : at
-    const [typed, meant] = [name.slice(start), other.slice(start)]
-    const isSwapped = typed[0] === meant[1] && typed[1] === meant[0] && typed.slice(2) === meant.slice(2)
-    const rests = [typed.slice(1) === meant.slice(1), typed.slice(1) === meant, typed === meant.slice(1)]
-    return name !== other && (rests.includes(true) || isSwapped)
-  })
-}

@@ -49,19 +49,17 @@ export function withGivenOptions(
   })
 }
 
-/** The command that was typed, with another value of an option: all other words are kept, quoted for the shell. */
+/** The command that was typed, with other values of these options: all other words are kept, quoted for the shell. */
 export function commandWith(
   argv: readonly string[],
-  option: string,
-  value: string,
+  values: Readonly<Record<string, string>>,
   platform: NodeJS.Platform,
 ): string {
+  const isOther = (word = '') => !Object.hasOwn(values, word)
   const end = argv.indexOf('--')
   const [before, after] = end < 0 ? [argv, []] : [argv.slice(0, end), argv.slice(end)]
-  const others = before.filter(
-    (word, at) => word !== option && before[at - 1] !== option && !word.startsWith(`${option}=`),
-  )
-  return commandLine([...others, option, value, ...after], platform)
+  const others = before.filter((word, at) => isOther(word.replace(/=.*/s, '')) && isOther(before[at - 1]))
+  return commandLine([...others, ...Object.entries(values).flat(), ...after], platform)
 }
 
 /** Not a setting, but another way to sign in. */

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 import { issuerOf, parseBaseUrl, parseIssuer, parseServerAddresses, parseServiceUrls } from './addresses.ts'
-import { parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
+import { meantWord, parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
@@ -215,9 +215,11 @@ export function settingName(key: string): string {
 export function settingKey(name: string): SettingKey {
   const key = name.replaceAll('-', '_')
   if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
+  const names = SETTING_KEYS.map(settingName)
+  const meant = meantWord(name.toLowerCase().replaceAll('_', '-'), names)
   throw usageError(
     `${JSON.stringify(name)} is not a setting`,
-    secretHint(name) ?? `the settings are ${SETTING_KEYS.map(settingName).join(', ')}`,
+    secretHint(name) ?? (meant ? `did you mean ${meant}?` : `the settings are ${names.join(', ')}`),
   )
 }
 

@@ -387,24 +387,23 @@ describe('the command that was typed, with another value of an option', () => {
     expect(
       commandWith(
         ['imports', 'list', '--profile', "o'brien", '--after', 'x', '--json'],
-        '--after',
-        'a b$c',
+        { '--after': 'a b$c' },
         'linux',
       ),
     ).toBe(`mailclaim imports list --profile 'o'\\''brien' --json --after 'a b$c'`)
-    expect(commandWith(['grants', 'list', '--before=x', '--limit=5'], '--before', 'y', 'linux')).toBe(
+    expect(commandWith(['grants', 'list', '--before=x', '--limit=5'], { '--before': 'y' }, 'linux')).toBe(
       'mailclaim grants list --limit=5 --before y',
     )
   })
 
   it('has the option in front of --, after which all words are arguments', () => {
-    expect(commandWith(['claims', 'get', '--', 'example.com'], '--profile', 'ci', 'linux')).toBe(
+    expect(commandWith(['claims', 'get', '--', 'example.com'], { '--profile': 'ci' }, 'linux')).toBe(
       'mailclaim claims get --profile ci -- example.com',
     )
   })
 
   it('is quoted for PowerShell and cmd.exe on Windows', () => {
-    expect(commandWith(['imports', 'list', '--profile', "o'brien"], '--after', 'a b$c', 'win32')).toBe(
+    expect(commandWith(['imports', 'list', '--profile', "o'brien"], { '--after': 'a b$c' }, 'win32')).toBe(
       'mailclaim imports list --profile "o\'brien" --after "a b`$c"',
     )
   })

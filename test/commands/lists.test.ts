@@ -83,6 +83,41 @@ describe('a list of the service', () => {
     expect(sentAtWrites).toEqual([2, 3, 4, 4])
   })
 
+  describe('that breaks off', () => {
+    /** A list of 250 imports of which only the first page comes. */
+    async function broken(line: string) {
+      const { type, fault } = await sandboxWith({ imports: 250 })
+      const all = ids((await type('imports list --all --format jsonl')).out)
+      await fault({ kind: 'status', status: 418, path: '/contacts/*', skip: 1 })
+      return { all, ...(await type(line)) }
+    }
+
+    it.each([
+      ['imports list --all --format csv', 'imports list --all --format csv'],
+      ['imports list --limit=230 --format tsv', 'imports list --format tsv --limit 130'],
+    ])('%s says so, with the command for the rest', async (line, rest) => {
+      const { all, exit, out, err } = await broken(line)
+      expect([exit, lines(out).length]).toEqual([6, 101])
+      expect(err).toMatch(/^error: the service refused.*; the list isn't whole: it ends after 100 items$/m)
+      expect(err).toContain(`hint: for the rest: mailclaim ${rest} --after ${all[99]}\n`)
+    })
+
+    it('its error in JSON says so as well', async () => {
+      const { all, err } = await broken('imports list --all --format jsonl')
+      expect(JSON.parse(err).error).toMatchObject({
+        message: expect.stringContaining("; the list isn't whole: it ends after 100 items"),
+        hint: `for the rest: mailclaim imports list --all --format jsonl --after ${all[99]}`,
+        exit: 6,
+      })
+    })
+
+    it('after a document in JSON there is no command for the rest of it', async () => {
+      const { err } = await broken('imports list --all --json')
+      expect(JSON.parse(err).error.message).toContain('it ends after 100 items')
+      expect(JSON.parse(err).error.hint).toBeUndefined()
+    })
+  })
+
   it('--before goes backwards from a cursor, in the order of the list', async () => {
     const { type } = await sandboxWith({ grants: 250 })
     const all = ids((await type('grants list --format jsonl')).out)

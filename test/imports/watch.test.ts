@@ -75,7 +75,11 @@ describe('imports watch', () => {
     const { exit, err, out } = await watch([at('failed', 400, 100)], ['--json'])
     expect(exit).toBe(9)
     expect(JSON.parse(err.trim().split('\n').at(-1) ?? '')).toMatchObject({
-      error: { code: 'import_failed', exit: 9 },
+      error: {
+        code: 'import_failed',
+        message: expect.stringMatching(/^the import \S+ failed, with 500 of 1000 \(50%\) processed$/),
+        exit: 9,
+      },
     })
     expect(JSON.parse(out)).toMatchObject({ status: 'failed' })
   })

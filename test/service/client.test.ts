@@ -130,7 +130,7 @@ describe('a request', () => {
       new_field: { a: [null] },
       status: 'unheard_of',
     }
-    const { client } = await clientWith([jsonResponse(200, body)])
+    const { client } = await clientWith([() => jsonResponse(200, body)])
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
@@ -448,12 +448,23 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it('a 404 of a list or of a new claim points to the base URL, because there is no id', async () => {
+  it('a 404 of a new claim points to the base URL, unless the service names its own reason', async () => {
+    const create = async (response: HttpResponse) =>
+      failed(createClaim((await clientWith([response])).client, { name: 'example.com' }))
+    const hint = 'check the base URL: http://127.0.0.1:1/ may not be the address of the service'
+    expect(await create(textResponse(404, '<h1>404 Not Found</h1>nginx'))).toMatchObject({ hint, exit: 5 })
+    for (const reason of [
+      { message: 'The domain is not verified by another team.' },
+      { name: 'not_claimable' },
+    ])
+      expect((await create(jsonResponse(404, reason))).hint).toBeUndefined()
+  })
+
+  it('a 404 of a list points to the base URL, because there is no id', async () => {
     const { client } = await clientWith([jsonResponse(404, { message: 'Not here' })])
     const hint = 'check the base URL: http://127.0.0.1:1/ may not be the address of the service'
     expect((await failed(importPages(client)({ limit: 1 }))).hint).toBe(hint)
     expect((await failed(grantPages(client)({ limit: 1 }))).hint).toBe(hint)
-    expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({ hint, exit: 5 })
   })
 
   it('a 404 of an item or of a cursor points to the id', async () => {
@@ -494,7 +505,28 @@ describe('a response', () => {
     ],
     ['400', jsonResponse(400, { name: 'validation_error', message: 'bad limit' }), 6, /bad limit/],
     ['422 with a nested error', jsonResponse(422, { error: { code: 'x', message: 'nested' } }), 6, /nested/],
-    ['409 without a body', textResponse(409, ''), 6, /409/],
+    ['409 without a body', textResponse(409, ''), 6, /409\)$/],
+    ['409 with an empty object', jsonResponse(409, {}), 6, /409\)$/],
+    [
+      '422 with several messages',
+      jsonResponse(422, { name: 'validation_error', message: ['name is no domain', 'region is wrong'] }),
+      6,
+      /: name is no domain; region is wrong \(validation_error\)$/,
+    ],
+    ['400 with a list of texts', jsonResponse(400, { errors: ['a\x1b[31m', 'b'] }), 6, /: a.*; b$/],
+    [
+      '400 with a list of errors',
+      jsonResponse(400, { errors: [{ field: 'name', message: 'is reserved' }] }),
+      6,
+      /: \{"errors":\[\{"field":"name","message":"is reserved"\}\]\}$/,
+    ],
+    [
+      '400 with a name and a list of errors',
+      jsonResponse(400, { name: 'invalid', errors: [{ field: 'name' }] }),
+      6,
+      /: \{"name":"invalid","errors":\[\{"field":"name"\}\]\}$/,
+    ],
+    ['200 that is an error', jsonResponse(200, { error: { message: 'no' } }), 7, /none of the fields id/],
     ['a redirect', textResponse(302, '', { location: 'http://evil.example/\x1b[31m' }), 7, /redirect/],
     ['an empty 200', textResponse(200, ''), 7, /empty/],
     ['a 204', textResponse(204, ''), 7, /empty/],
@@ -534,6 +566,7 @@ describe('a response', () => {
     ]
     const answers: readonly (readonly [string, (quoted: string) => HttpResponse])[] = [
       ['a refusal', (quoted) => textResponse(422, `{"name":"bad","message":"bad key ${quoted} sent"}`)],
+      ['the errors of a refusal', (quoted) => textResponse(422, `{"errors":[{"key":"${quoted}"}]}`)],
       ['the name of a refusal', (quoted) => textResponse(422, `{"name":"${quoted}"}`)],
       ['a page', (quoted) => textResponse(502, `<h1>Bad gateway</h1> Authorization: ${quoted}`)],
       ['a long message', (quoted) => textResponse(422, `{"message":"${'x'.repeat(290)}${quoted}"}`)],
@@ -553,6 +586,25 @@ describe('a response', () => {
       const failure = await failed(getImport(client, 'i-1'))
       expect(JSON.stringify(failure)).not.toMatch(/re_Ab|1234/)
     })
+  })
+
+  it.each<[string, object]>([
+    ['an error', { error: { code: 'nope', message: 'not eligible' } }],
+    ['a claim inside of another object', { data: { name: 'example.com', status: 'pending' } }],
+    ['an empty object', {}],
+    ['nulls', { name: null, domain_id: null, status: null, record: null }],
+  ])('a 200 with %s is no claim', async (_what, body) => {
+    const { client } = await clientWith([() => jsonResponse(200, body)])
+    for (const ask of [
+      () => createClaim(client, { name: 'example.com' }),
+      () => getClaim(client, 'd-1'),
+      () => verifyClaim(client, 'd-1'),
+    ])
+      expect(await failed(ask())).toMatchObject({
+        code: 'unexpected_answer',
+        exit: 7,
+        message: 'unexpected response: the claim has none of the fields name, domain_id, status, record',
+      })
   })
 
   it('a response that is too large is not read to its end', async () => {

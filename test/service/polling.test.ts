@@ -109,6 +109,19 @@ describe('polling', () => {
     })
   })
 
+  it.each([30_000, 400_000])(
+    'a Retry-After of a day ends the polling at once, and is reported as it is, with %d ms',
+    async (timeoutMs) => {
+      const context = createFakeContext()
+      const options = { delays: { first: 2000, max: 30_000 }, intervalMs: undefined, timeoutMs }
+      const events = []
+      const fail = () => Promise.reject(down(86_400_000))
+      for await (const event of poll(fail, { ...options, isKnown: true }, context)) events.push(event)
+      expect(events).toMatchObject([{ kind: 'timeout', retryAfterMs: 86_400_000 }])
+      expect(context.clock.slept).toEqual([])
+    },
+  )
+
   it('the failures of a service that has answered before are reported from the first one on', async () => {
     const context = createFakeContext()
     const options = { delays: { first: 2000, max: 30_000 }, intervalMs: undefined, timeoutMs: 4000 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { notSignedIn } from '../../src/session/messages.ts'
-import { similarProfile } from '../../src/settings/profiles.ts'
+import { similarWord } from '../../src/settings/parse-value.ts'
 
 test.each([
   ['prdo', 'prod'],
@@ -13,11 +13,11 @@ test.each([
   ['pred', 'prod'],
   ['prof', 'prod'],
 ])('%s is one slip away from %s', (typed, meant) => {
-  expect(similarProfile(typed, ['staging', meant])).toBe(meant)
+  expect(similarWord(typed, ['staging', meant])).toBe(meant)
 })
 
 test.each(['prod', 'product', 'dorp', 'staging', 'pdro1', 'p'])('%s is not', (typed) => {
-  expect(similarProfile(typed, ['prod'])).toBeUndefined()
+  expect(similarWord(typed, ['prod'])).toBeUndefined()
 })
 
 test('the error of a profile without a session names the one that was probably meant', () => {
