@@ -443,6 +443,23 @@ describe('reports', () => {
     expect(report(names.toReversed())).toEqual(report(names))
   })
 
+  test('where the messages differ, what was found stays a column', () => {
+    const tally = new RunTally({ isWhole: true })
+    for (const found of ['p=1', 'p=12']) {
+      const name = `d${found.length}.example.com`
+      const cause = { code: 'encoded', message: `${found.length} characters`, fix: 'Enter VALUE' }
+      tally.begin(name)
+      const particulars = { DOMAIN: name, VALUE: 'p=123', FOUND: found }
+      const error = failure(Exit.notYet)
+      tally.add(name, { label: 'fix', item: {}, error, cause: { ...cause, particulars } })
+    }
+    const [markdown, html] = filesOf(tally)
+    expect(markdown).toContain(
+      '| `d3.example.com` | `p=123` | `p=1` |\n| `d4.example.com` | `p=123` | `p=12` |',
+    )
+    expect(html).toContain('<th scope="col">FOUND</th>')
+  })
+
   test('what stands in DNS for a value is inert in a table, and cut off if it is long', () => {
     const tally = new RunTally({ isWhole: true })
     for (const found of ['<img src=x> | @user `x` [a](https://evil.example) \u202e', 'x'.repeat(60_000)]) {
