@@ -297,7 +297,7 @@ function timeoutError(
       ? `${nameOf(claim)} is still in progress${lastRequestFailed(error.cause)}`
       : exitErrorOf(report, true)?.message
   const hints = [
-    isShown ? undefined : error.hint,
+    isShown || report === undefined ? undefined : error.hint,
     `nothing is lost; to continue, run again: ${commandLine(settings.argv, context.platform)}`,
     laterJobHint(
       claim,

@@ -53,7 +53,9 @@ export function withUnseen(done: Done, report: CheckReport | undefined): Done {
 function claimCause(claim: DomainClaim, error: CliError): Cause {
   const reason = claim.blocked_reason ?? claim.failure_reason
   const particulars = { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value }
-  const cause = { ...causeOf(error, particulars), particulars }
+  // While requests fail, why is what a person has to know.
+  const last = error.cause instanceof CliError ? error.cause : error
+  const cause = { ...causeOf(last, particulars), particulars }
   return reason ? { ...cause, code: `${error.code}: ${reason}` } : cause
 }
 

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { doneClaim } from '../../../src/claims/many/done-claim.ts'
+import { CliError, Exit } from '../../../src/errors.ts'
+import type { DomainClaim } from '../../../src/service/types.ts'
+import { createFakeContext, fakeSettings } from '../../fake-context.ts'
+
+const CLAIM = { object: 'domain_claim', name: 'a.example.com', domain_id: 'd1', status: 'pending' }
+
+async function causeAfter(cause: CliError | undefined) {
+  const context = createFakeContext()
+  const hint = 'the claim continues; to keep watching: mailclaim claims watch a.example.com'
+  const error = new CliError('claim_in_flight', Exit.notYet, 'still in progress', { hint, cause })
+  return doneClaim(CLAIM as DomainClaim, error, 'waiting', context, await fakeSettings(context)).cause
+}
+
+test('a claim whose last request failed is counted by that failure, with its hint', async () => {
+  const hint = 'wait for it or stop it, then run this command again'
+  const busy = new CliError('session_busy', Exit.unavailable, 'another mailclaim was renewing it', { hint })
+  expect(await causeAfter(busy)).toMatchObject({ code: 'session_busy', message: busy.message, fix: hint })
+})
+
+test('a claim that takes its time is counted as in progress, with how to go on', async () => {
+  expect(await causeAfter(undefined)).toMatchObject({
+    code: 'claim_in_flight',
+    fix: 'the claim continues; to keep watching: mailclaim claims watch DOMAIN',
+  })
+})
