@@ -41,8 +41,8 @@ export interface Progress {
   readonly needsPerson?: boolean
 }
 
-/** The step before there is a claim. */
-export const CREATING = 'creating'
+/** The step before a claim is created, or known to be there. */
+export const STARTING = 'starting'
 export const WAITING_FOR_DNS = 'waiting for DNS'
 export const VERIFYING = 'verifying'
 

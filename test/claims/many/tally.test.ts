@@ -243,12 +243,12 @@ describe('domains in progress', () => {
   test('are counted by step, with the causes so far', () => {
     const tally = new RunTally()
     for (const domain of ['a.com', 'b.com', 'c.com', 'd.com']) {
-      tally.progress(domain, { step: 'creating' })
+      tally.progress(domain, { step: 'starting' })
     }
     for (const domain of ['a.com', 'b.com']) tally.progress(domain, quoted)
     tally.progress('c.com', { step: 'verifying' })
     expect(summaryLines(tally)).toEqual([
-      '0 domains; in progress 4: creating 1, waiting for DNS 2, verifying 1',
+      '0 domains; in progress 4: starting 1, waiting for DNS 2, verifying 1',
       '  2 domains: quotation marks in the value (so far) (a.com, b.com)',
       '    fix: Enter it without quotation marks: VALUE',
     ])
@@ -340,12 +340,12 @@ describe('the live view', () => {
 
   test('shows every count at 60 columns, none apart from its label', async () => {
     const tally = tallyOf(380, 22)
-    for (const step of ['creating', 'waiting for DNS', 'verifying'])
+    for (const step of ['starting', 'waiting for DNS', 'verifying'])
       for (let n = 0; n < 40; n++) tally.progress(`${n}.${step}`, { step })
     const lines = liveLines(tally, { total: 1000, waits: true }, 40, 57, await palette)
     expect(lines.slice(1, 4)).toEqual([
       '  ready 380, fix 22',
-      '  in progress 120: creating 40, waiting for DNS 40,',
+      '  in progress 120: starting 40, waiting for DNS 40,',
       '  verifying 40',
     ])
   })
