@@ -72,7 +72,8 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
     code: (code === 'claim_ended' && textIn(error)) || code,
     message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)),
     fix: generalize(fix, particulars),
-    hosts: report.nameservers.map((server) => server.host),
+    // Whoever hosts the DNS has nothing to do with the end of a claim.
+    hosts: code === 'claim_ended' ? undefined : report.nameservers.map((server) => server.host),
   }
 }
 

@@ -26,8 +26,8 @@ export interface Cause {
   readonly code: string
   readonly message: string
   readonly fix: string | undefined
-  /** Name servers of the domain. */
-  readonly hosts?: readonly string[]
+  /** Name servers of the domain, if the cause has to do with them. */
+  readonly hosts?: readonly string[] | undefined
   /** What the words in these texts stand for. */
   readonly particulars?: Particulars
 }

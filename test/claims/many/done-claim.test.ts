@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { doneClaim } from '../../../src/claims/many/done-claim.ts'
+import { causeIn, doneClaim } from '../../../src/claims/many/done-claim.ts'
+import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
 import type { DomainClaim } from '../../../src/service/types.ts'
 import { createFakeContext, fakeSettings } from '../../fake-context.ts'
@@ -24,4 +25,16 @@ test('a claim that takes its time is counted as in progress, with how to go on',
     code: 'claim_in_flight',
     fix: 'the claim continues; to keep watching: mailclaim claims watch DOMAIN',
   })
+})
+
+test('a claim that has ended is the same cause at every DNS host', () => {
+  const report = (code: string) =>
+    ({
+      name: 'a.example.com',
+      zone: 'example.com',
+      nameservers: [{ host: 'ns1.example.net' }],
+      findings: [{ code, severity: 'error', message: '', fix: '', details: { error: 'claim_expired' } }],
+    }) as unknown as CheckReport
+  expect(causeIn(report('claim_ended'))).toMatchObject({ code: 'claim_expired', hosts: undefined })
+  expect(causeIn(report('missing'))).toMatchObject({ hosts: ['ns1.example.net'] })
 })
