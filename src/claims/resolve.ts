@@ -12,6 +12,7 @@ import {
   type LedgerContext,
   type LedgerEntry,
   type LedgerSettings,
+  ledgerPages,
   otherProfilesWith,
   readLedger,
 } from './ledger.ts'
@@ -90,6 +91,43 @@ export async function claimElsewhere(
     problem: `profile ${profile.value} has no claim of ${domain}`,
     hint: `profile ${other} has a claim of ${domain}: ${again('--profile', other)}`,
   }
+}
+
+/**
+ * The names of all claims that were open when they were last seen, by service; with a base URL, only that service's.
+ */
+export async function openClaims(
+  context: Pick<Context, 'directories' | 'clock'>,
+  settings: Pick<Settings, 'baseUrl' | 'profile'>,
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const now = context.clock.now()
+  const open = new Map<string, Set<string>>()
+  for await (const page of ledgerPages(context, settings, async () => {}))
+    for (const { issuer, claim } of page)
+      if (isOpen(claim, now))
+        open.set(issuer, (open.get(issuer) ?? new Set()).add(claim.name ?? claim.domain_id ?? ''))
+  return open
+}
+
+/**
+ * That no open claim is known at the active service: there is nothing to do, unless the claims are at another one.
+ *
+ * @returns with a hint if other services have open claims: the command that was typed, for those
+ */
+export async function noOpenClaims(
+  context: Pick<Context, 'directories' | 'clock' | 'platform'>,
+  { baseUrl, profile, argv }: Pick<Settings, 'baseUrl' | 'profile' | 'argv'>,
+): Promise<{ readonly problem: string; readonly hint: string | undefined }> {
+  const here = baseUrl === undefined ? '' : ` at ${issuerOf(parseBaseUrl(baseUrl.value))}`
+  const problem = `no open claim${here} is known in profile ${profile.value}`
+  const others = await openClaims(context, { profile, baseUrl: undefined })
+  if (others.size === 0) return { problem, hint: undefined }
+  const places = [...others].map(([issuer, { size }]) => `${size} ${size === 1 ? 'is' : 'are'} at ${issuer}`)
+  const hints = [...others].map(([issuer, { size }]) => {
+    const claims = size === 1 ? 'open claim' : `${size} open claims`
+    return `for the ${claims} at ${issuer}: ${commandWith(argv, '--base-url', issuer, context.platform)}`
+  })
+  return { problem: `${problem}; ${places.join(', ')}`, hint: hints.join('\n') }
 }
 
 /**

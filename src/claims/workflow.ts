@@ -207,11 +207,11 @@ async function* followWatch(
 function stillInProgress(
   step: 'verification' | 'completed',
   claim: DomainClaim,
-  { code, exit, retryAfterMs, cause }: CliError,
+  { code, exit, hint, retryAfterMs, cause }: CliError,
   { description } = stateOf(claim),
 ): WorkflowResult {
   const message = `${nameOf(claim)} is still in progress: ${description}${lastRequestFailed(cause)}`
-  return { claim, error: new CliError(code, exit, message, { retryAfterMs, cause }), missing: { step } }
+  return { claim, error: new CliError(code, exit, message, { hint, retryAfterMs, cause }), missing: { step } }
 }
 
 /** Removes the record of a completed claim, if the options say how. A failure is a warning: the claim stays completed. */

@@ -2,7 +2,7 @@ import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
 import { nameOf, stateOf } from '../claims/lifecycle.ts'
 import { causeIn, claimProgress, dnsProgress, doneClaim, withUnseen } from '../claims/many/done-claim.ts'
-import { CREATING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
+import { STARTING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
 import { recordOf } from '../claims/record.ts'
@@ -224,7 +224,7 @@ async function claimMany(
       takesIds: false,
       notDone: "aren't completed",
       async perform({ domain, options: own }, { context, settings, client, say, progress, inTurn }) {
-        progress({ step: CREATING })
+        progress({ step: STARTING })
         const request = claimRequest(domain, { ...options, ...own })
         const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
           const run = programFor(action, options, labeledOutput(domain, context), settings)
@@ -297,7 +297,7 @@ function timeoutError(
       ? `${nameOf(claim)} is still in progress${lastRequestFailed(error.cause)}`
       : exitErrorOf(report, true)?.message
   const hints = [
-    isShown ? undefined : error.hint,
+    isShown || report === undefined ? undefined : error.hint,
     `nothing is lost; to continue, run again: ${commandLine(settings.argv, context.platform)}`,
     laterJobHint(
       claim,

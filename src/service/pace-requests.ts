@@ -135,7 +135,8 @@ export function paceRequests(
     const sentAt = clock.monotonic()
     try {
       const left = (request.latest?.end ?? Number.POSITIVE_INFINITY) - sentAt
-      response = await http.send({ ...request, timeoutMs: Math.min(request.timeoutMs, left) })
+      const answer = await http.send({ ...request, timeoutMs: Math.min(request.timeoutMs, left) })
+      response = { ...answer, headers: withRetryAfter(answer, clock.now()) }
       return response
     } finally {
       leave(response, sentAt)
@@ -193,6 +194,14 @@ function pauseOf({ status, headers }: HttpResponse, pauses: number, now: number)
   const grown = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (pauses - 1))
   // An end that is over already says nothing.
   return asked || (status === 429 ? grown : undefined)
+}
+
+/** The headers of a response. One that refuses for the rate limit says in `Retry-After` how long that lasts, if it's known. */
+function withRetryAfter({ status, headers }: HttpResponse, now: number): HttpResponse['headers'] {
+  const { resetMs = 0 } = (status === 429 && readLimit(headers, now)) || {}
+  // A longer time was cut.
+  const isKnown = resetMs > 0 && resetMs < MAX_RETRY_AFTER_MS
+  return isKnown ? { 'retry-after': String(Math.ceil(resetMs / 1000)), ...headers } : headers
 }
 
 interface ToldLimit {

@@ -265,7 +265,11 @@ describe('the workflow', () => {
     const { end, events } = await run({ states: [claim()] }, { timeoutMs: 5000 })
     expect(end).toMatchObject({
       claim: { status: 'pending' },
-      error: { code: 'claim_in_flight', exit: Exit.notYet },
+      error: {
+        code: 'claim_in_flight',
+        exit: Exit.notYet,
+        hint: 'the claim continues; to keep watching: mailclaim claims watch example.com',
+      },
       missing: { step: 'completed' },
     })
     expect(events.at(-1)?.message).toBe('waiting for the service to check the TXT record')

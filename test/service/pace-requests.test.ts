@@ -241,6 +241,21 @@ test.each<[string, Record<string, string>, number]>([
   expect(sent).toBeLessThanOrEqual(2 * 10)
 })
 
+test.each([
+  ['30', '30'],
+  ['29.2', '30'],
+  ['0', undefined],
+  // It may be much longer than anybody waits.
+  ['3600', undefined],
+])(
+  'a refusal whose rate limit ends in %s seconds has that time as Retry-After: %s',
+  async (reset, expected) => {
+    const { paced } = refusingService({ 'ratelimit-remaining': '0', 'ratelimit-reset': reset })
+    const { status, headers } = await paced.send(BY_TEN_SECONDS)
+    expect([status, headers['retry-after']]).toEqual([429, expected])
+  },
+)
+
 /** A service that refuses everything for a while, with a round trip of 20 ms; and when it was asked. */
 function refusingService(headers: Record<string, string>, untilMs = Number.POSITIVE_INFINITY, status = 429) {
   const clock = createVirtualClock()

@@ -197,8 +197,28 @@ describe('several domains', () => {
     const all = await world.run(['claims', 'check', '--all', '--format', 'tsv'])
     expect([all.code, all.stderr]).toEqual([
       0,
-      expect.stringContaining('no open claim is known on this machine'),
+      expect.stringContaining(
+        `no open claim at ${world.env['MAILCLAIM_BASE_URL']} is known in profile default\n`,
+      ),
     ])
+  })
+
+  test('--all fails if the known claims are at another service, and says where they are', async () => {
+    const world = keyed()
+    const known = world.env['MAILCLAIM_BASE_URL']
+    await world.run(['claims', 'create', ...world.domains(3), '--quiet'])
+    for (const command of ['check', 'record', 'watch', 'verify']) {
+      const words = ['claims', command, '--all', '--base-url', 'http://127.0.0.1:9', '--format', 'jsonl']
+      const { code, stdout, stderr } = await world.run(words)
+      expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+      expect(JSON.parse(stderr).error).toMatchObject({
+        code: 'claim_unknown',
+        message: `no open claim at http://127.0.0.1:9 is known in profile default; 3 are at ${known}`,
+        hint: `for the 3 open claims at ${known}: mailclaim claims ${command} --all --format jsonl --base-url ${known}`,
+      })
+    }
+    const forPeople = await world.run(['claims', 'verify', '--all', '--base-url', 'http://127.0.0.1:9'])
+    expect(forPeople).toMatchObject({ code: 5, stderr: expect.stringContaining(`--base-url ${known}\n`) })
   })
 
   test('claims that ended are not promised to go on, and one that a newer claim replaced stays as it is', async () => {

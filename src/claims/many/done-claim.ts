@@ -53,7 +53,9 @@ export function withUnseen(done: Done, report: CheckReport | undefined): Done {
 function claimCause(claim: DomainClaim, error: CliError): Cause {
   const reason = claim.blocked_reason ?? claim.failure_reason
   const particulars = { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value }
-  const cause = { ...causeOf(error, particulars), particulars }
+  // While requests fail, why is what a person has to know.
+  const last = error.cause instanceof CliError ? error.cause : error
+  const cause = { ...causeOf(last, particulars), particulars }
   return reason ? { ...cause, code: `${error.code}: ${reason}` } : cause
 }
 
@@ -70,7 +72,8 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
     code: (code === 'claim_ended' && textIn(error)) || code,
     message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)),
     fix: generalize(fix, particulars),
-    hosts: report.nameservers.map((server) => server.host),
+    // Whoever hosts the DNS has nothing to do with the end of a claim.
+    hosts: code === 'claim_ended' ? undefined : report.nameservers.map((server) => server.host),
   }
 }
 

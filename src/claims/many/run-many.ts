@@ -14,7 +14,7 @@ import { runPool } from './pool.ts'
 import { createReporter, isReport, type Report } from './reporter.ts'
 import type { Subject, SubjectReading } from './subjects.ts'
 import { domainsOf, formatCount } from './summary.ts'
-import { CREATING, type Done, type Progress, RunTally } from './tally.ts'
+import { type Done, type Progress, RunTally, STARTING } from './tally.ts'
 
 /** The work on each domain of a run. */
 export interface ManyWork extends Report {
@@ -191,7 +191,7 @@ function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown 
       hint: `nothing is lost; ${hint}`,
     })
   let open = 0
-  for (const [step, count] of tally.steps) if (step !== CREATING) open += count
+  for (const [step, count] of tally.steps) if (step !== STARTING) open += count
   const claims = open === 0 ? '' : `, with ${formatCount(open)} ${open === 1 ? 'claim' : 'claims'} still open`
   return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}${claims}`, {
     hint: `nothing is lost; ${hint}: what is done is not done again`,

@@ -26,8 +26,8 @@ export interface Cause {
   readonly code: string
   readonly message: string
   readonly fix: string | undefined
-  /** Name servers of the domain. */
-  readonly hosts?: readonly string[]
+  /** Name servers of the domain, if the cause has to do with them. */
+  readonly hosts?: readonly string[] | undefined
   /** What the words in these texts stand for. */
   readonly particulars?: Particulars
 }
@@ -41,8 +41,8 @@ export interface Progress {
   readonly needsPerson?: boolean
 }
 
-/** The step before there is a claim. */
-export const CREATING = 'creating'
+/** The step before a claim is created, or known to be there. */
+export const STARTING = 'starting'
 export const WAITING_FOR_DNS = 'waiting for DNS'
 export const VERIFYING = 'verifying'
 

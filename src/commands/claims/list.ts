@@ -9,12 +9,14 @@ import {
   recordClaim,
 } from '../../claims/ledger.ts'
 import { nameOf } from '../../claims/lifecycle.ts'
+import { noOpenClaims } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { getClaim } from '../../service/claims.ts'
 import { parseTimestamp } from '../../service/timestamps.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
+import { issuerOf, parseBaseUrl } from '../../settings/addresses.ts'
 import { parseCount } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
@@ -79,11 +81,16 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
         yield refresh === undefined ? entries.map(({ claim }) => claim) : await refresh(entries)
       }
     }
+    const here = settings.baseUrl === undefined ? '' : ` at ${issuerOf(parseBaseUrl(settings.baseUrl.value))}`
     const nothing =
-      prune === undefined ? 'No claims are known on this machine.' : 'There was nothing to forget.'
+      prune === undefined
+        ? `No claims${here} are known in profile ${settings.profile.value}.`
+        : 'There was nothing to forget.'
     await printPages(claims(), CLAIM_LIST_COLUMNS, nothing, context, settings)
-    if (isEmpty && prune === undefined)
-      await hint('start one with: mailclaim claims create <domain>', context, settings)
+    if (isEmpty && prune === undefined) {
+      const elsewhere = await noOpenClaims(context, settings)
+      await hint(elsewhere.hint ?? 'start one with: mailclaim claims create <domain>', context, settings)
+    }
     await forget(forgotten, prune, context, settings)
   },
 })

@@ -1,9 +1,8 @@
-import { ledgerPages } from '../../claims/ledger.ts'
-import { isOpen } from '../../claims/lifecycle.ts'
 import type { ManyWork } from '../../claims/many/run-many.ts'
 import type { OptionColumn } from '../../claims/many/subjects.ts'
+import { noOpenClaims, openClaims } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
-import { usageError } from '../../errors.ts'
+import { CliError, Exit, usageError } from '../../errors.ts'
 import { parseChoice, parseCount } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { note } from '../../terminal/notices.ts'
@@ -89,7 +88,7 @@ function readFlag(text: string, name: string): boolean {
 /**
  * Runs the work for every domain that the command line means.
  *
- * @throws CliError as `runMany` does
+ * @throws CliError as `runMany` does, and `claim_unknown`, exit 5, for `--all` if all open claims are at other services
  */
 export async function runForAll(
   domains: readonly string[],
@@ -112,9 +111,8 @@ export async function runForAll(
   ])
   // A mistake in a list doesn't stop the others; one on the command line may mean that the whole line means something else.
   for (const domain of domains) readArgument(domain, work.takesIds)
-  const typed = all ? await openClaims(context, settings) : domains
+  const typed = all ? await allOpen(context, settings) : domains
   const listed = from === undefined ? 0 : from === '-' ? undefined : await countLines(from)
-  if (all && typed.length === 0) await note('no open claim is known on this machine', context, settings)
   let isEmpty = true
   const readings = readSubjects({
     domains: typed,
@@ -151,11 +149,16 @@ function withoutDomains(argv: readonly string[], domains: readonly string[]): st
   )
 }
 
-/** The names of all claims that were open when they were last seen. */
-async function openClaims(context: Context, settings: Settings): Promise<readonly string[]> {
-  const now = context.clock.now()
-  const names = new Set<string>()
-  for await (const page of ledgerPages(context, settings, async () => {}))
-    for (const { claim } of page) if (isOpen(claim, now)) names.add(claim.name ?? claim.domain_id ?? '')
-  return [...names].sort()
+/**
+ * The domains of all open claims; none, with a note, if none is known.
+ *
+ * @throws CliError `claim_unknown`, exit 5, if all of them are at other services
+ */
+async function allOpen(context: Context, settings: Settings): Promise<readonly string[]> {
+  const open = await openClaims(context, settings)
+  if (open.size > 0) return [...new Set([...open.values()].flatMap((names) => [...names]))].sort()
+  const { problem, hint } = await noOpenClaims(context, settings)
+  if (hint !== undefined) throw new CliError('claim_unknown', Exit.notFound, problem, { hint })
+  await note(problem, context, settings)
+  return []
 }

@@ -24,12 +24,13 @@ const NAMED_PIECE = 12
 interface ValueTexts {
   readonly message: (expected: string, seen: string, all: readonly string[], stored?: Uint8Array) => Text
   /** Ends with the value, which makes it easy to copy. */
-  readonly fix: (expected: string, host: string) => Text
+  readonly fix: (expected: string, seen: string, host: string) => Text
 }
 
 const compared = (expected: string, seen: string) => text`expected ${quote(expected)}, found ${quote(seen)}`
-const changeTo = (expected: string, host: string) =>
-  text`Change the value of the TXT record (host ${host}) to ${unquoted(expected)}`
+/** There may be several TXT records at the name. */
+const changeTo = (expected: string, seen: string, host: string) =>
+  text`Change the TXT record ${quote(seen)} (host ${host}) to ${unquoted(expected)}`
 
 const TEXTS: Readonly<Record<ValueFault, ValueTexts>> = {
   quoted: {
@@ -128,7 +129,7 @@ export function valueFinding(
     code: fault,
     severity: 'error',
     message: texts.message(expected, first, seen, stored),
-    fix: texts.fix(expected, relativeName(name, zone)),
+    fix: texts.fix(expected, first, relativeName(name, zone)),
     seen,
     stored,
     details: {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type ManyOptions, type ManyWork, runMany } from '../../../src/claims/many/run-many.ts'
 import type { SubjectReading } from '../../../src/claims/many/subjects.ts'
+import { STARTING } from '../../../src/claims/many/tally.ts'
 import { TransportError } from '../../../src/context.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
 import { transportFailure } from '../../../src/service/client.ts'
@@ -97,7 +98,7 @@ test('what is interrupted says how many claims are open, and what was found so f
     ...WORK,
     waits: true,
     async perform({ domain }, { context: { interrupts }, progress }) {
-      progress({ step: 'creating' })
+      progress({ step: STARTING })
       if (domain === '2') return { label: 'completed', item: { name: domain } }
       if (domain !== '3')
         progress({
@@ -119,7 +120,7 @@ test('what is interrupted says how many claims are open, and what was found so f
     message: 'interrupted after 1 domain, with 2 claims still open',
     hint: 'nothing is lost; to continue, run the same command again: what is done is not done again',
   })
-  expect(context.stderr.text).toContain(`1 domain: completed 1; in progress 3: creating 1, waiting for DNS 2
+  expect(context.stderr.text).toContain(`1 domain: completed 1; in progress 3: starting 1, waiting for DNS 2
   2 domains: quotation marks in the value (so far) (0, 1)
     fix: Enter it without quotation marks: VALUE`)
 })

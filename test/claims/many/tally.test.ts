@@ -243,12 +243,12 @@ describe('domains in progress', () => {
   test('are counted by step, with the causes so far', () => {
     const tally = new RunTally()
     for (const domain of ['a.com', 'b.com', 'c.com', 'd.com']) {
-      tally.progress(domain, { step: 'creating' })
+      tally.progress(domain, { step: 'starting' })
     }
     for (const domain of ['a.com', 'b.com']) tally.progress(domain, quoted)
     tally.progress('c.com', { step: 'verifying' })
     expect(summaryLines(tally)).toEqual([
-      '0 domains; in progress 4: creating 1, waiting for DNS 2, verifying 1',
+      '0 domains; in progress 4: starting 1, waiting for DNS 2, verifying 1',
       '  2 domains: quotation marks in the value (so far) (a.com, b.com)',
       '    fix: Enter it without quotation marks: VALUE',
     ])
@@ -340,12 +340,12 @@ describe('the live view', () => {
 
   test('shows every count at 60 columns, none apart from its label', async () => {
     const tally = tallyOf(380, 22)
-    for (const step of ['creating', 'waiting for DNS', 'verifying'])
+    for (const step of ['starting', 'waiting for DNS', 'verifying'])
       for (let n = 0; n < 40; n++) tally.progress(`${n}.${step}`, { step })
     const lines = liveLines(tally, { total: 1000, waits: true }, 40, 57, await palette)
     expect(lines.slice(1, 4)).toEqual([
       '  ready 380, fix 22',
-      '  in progress 120: creating 40, waiting for DNS 40,',
+      '  in progress 120: starting 40, waiting for DNS 40,',
       '  verifying 40',
     ])
   })
@@ -441,6 +441,23 @@ describe('reports', () => {
     const order = [...markdown.matchAll(/^\| `(n\d)/gm)].map(([, name]) => name)
     expect(order).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8].map((place) => names[place]?.slice(0, 2)))
     expect(report(names.toReversed())).toEqual(report(names))
+  })
+
+  test('where the messages differ, what was found stays a column', () => {
+    const tally = new RunTally({ isWhole: true })
+    for (const found of ['p=1', 'p=12']) {
+      const name = `d${found.length}.example.com`
+      const cause = { code: 'encoded', message: `${found.length} characters`, fix: 'Enter VALUE' }
+      tally.begin(name)
+      const particulars = { DOMAIN: name, VALUE: 'p=123', FOUND: found }
+      const error = failure(Exit.notYet)
+      tally.add(name, { label: 'fix', item: {}, error, cause: { ...cause, particulars } })
+    }
+    const [markdown, html] = filesOf(tally)
+    expect(markdown).toContain(
+      '| `d3.example.com` | `p=123` | `p=1` |\n| `d4.example.com` | `p=123` | `p=12` |',
+    )
+    expect(html).toContain('<th scope="col">FOUND</th>')
   })
 
   test('what stands in DNS for a value is inert in a table, and cut off if it is long', () => {

@@ -133,7 +133,7 @@ describe('claims check on a terminal', () => {
         expected  prefix=token
         found     prefix=older
                          ^^^^^
-        → Change the value of the TXT record (host @) to prefix=token
+        → Change the TXT record "prefix=older" (host @) to prefix=token
 
       i The zone example.com is hosted by ns.example.com. [wrong_provider_hint]
         → Edit the record there. Records added anywhere else (at the registrar, at the web host) have no
@@ -226,7 +226,7 @@ test('claims check --format markdown is a report for a ticket', async () => {
 
     - **Result:** needs fixing
     - **Cause:** The record holds a different token: expected \`prefix=token\`, found \`\`prefix=\`<b>|x\`\`. It may be left over from an earlier claim
-    - **Fix:** Change the value of the TXT record (host \`@\`) to \`prefix=token\`
+    - **Fix:** Change the TXT record \`\`prefix=\`<b>|x\`\` (host \`@\`) to \`prefix=token\`
     - **Expected:** TXT record at \`example.com\` with the value \`prefix=token\`
     - **Zone:** \`example.com\`
     - **Waiting time:** Caches may keep the old state for up to 5 minutes
@@ -241,7 +241,7 @@ test('claims check --format markdown is a report for a ticket', async () => {
     ### Findings
 
     1. **error** \`stale_token\`: The record holds a different token: expected \`prefix=token\`, found \`\`prefix=\`<b>|x\`\`. It may be left over from an earlier claim
-       - Fix: Change the value of the TXT record (host \`@\`) to \`prefix=token\`
+       - Fix: Change the TXT record \`\`prefix=\`<b>|x\`\` (host \`@\`) to \`prefix=token\`
        - Evidence: \`\`{"expected":"prefix=token","seen":"prefix=\`<b>|x","difference":{"at":8,"expected":"token","seen":"\`<b>|x"},"seen_hex":"7072656669783d603c623e7c78","old_state_ttl":300}\`\`
 
     2. **info** \`wrong_provider_hint\`: The zone \`example.com\` is hosted by \`ns.example.com\`

@@ -56,6 +56,20 @@ test('a list forgets what ended more than 90 days ago, and says so', async () =>
   expect((await type('claims', 'list', '--quiet')).stderr.text).toBe('')
 })
 
+test('an empty list names the service that has open claims', async () => {
+  const { type } = await createLedger(CLAIMS)
+  const here = ['--base-url', 'http://127.0.0.1:9', '--format', 'table']
+  const { stdout, stderr } = await type('claims', 'list', ...here)
+  expect(stdout.text + stderr.text).toContain(
+    'No claims at http://127.0.0.1:9 are known in profile default.\n',
+  )
+  expect(stderr.text).toContain(
+    `hint: for the 2 open claims at ${BASE}: mailclaim claims list --format table --base-url ${BASE}\n`,
+  )
+  const nowhere = await (await createLedger([])).type('claims', 'list', ...here)
+  expect(nowhere.stderr.text).toContain('hint: start one with: ')
+})
+
 test('a clock that is years ahead forgets no open claim', async () => {
   const { type, names, context } = await createLedger([
     { name: 'one.example', days: 2, status: 'pending', expires: -5 },
