@@ -29,6 +29,7 @@ function createWorld(statuses: Record<string, string | undefined>, verified?: ()
       if (method === 'POST' && verified !== undefined) return verified()
       const id = url.pathname.split('/')[2] ?? ''
       if (statuses[id] === undefined) return jsonResponse(404, { name: 'not_found', message: 'Not found' })
+      if (statuses[id] === 'gone') return jsonResponse(410, { message: 'Gone' })
       return jsonResponse(200, claim(id, statuses[id]))
     },
   })
@@ -150,6 +151,24 @@ describe('claims verify', () => {
     expect(JSON.parse(asLines.stdout)).toMatchObject({ event: 'stopped', claim: { status: 'pending' } })
     expect(world.asked).toEqual(['GET /domains/d1/claim'])
   })
+})
+
+test.each([
+  ['get', 5],
+  ['watch', 5],
+  ['verify --no-check', 5],
+  ['record', 5],
+])('claims %s: a claim that the service calls gone (410) was deleted, with exit %i', async (words, exit) => {
+  const statuses = { d1: 'pending' }
+  const world = createWorld(statuses)
+  await world.run('claims', 'get', 'd1')
+  world.clock.advance(120_000)
+  statuses.d1 = 'gone'
+  const [name = '', ...options] = words.split(' ')
+  const { code, stderr } = await world.run('claims', name, 'example.com', ...options)
+  expect(code).toBe(exit)
+  expect(stderr).toContain('(410)')
+  expect(stderr).toContain('its placeholder domain may have been deleted, which cancels a claim')
 })
 
 describe('an id that the service does not know', () => {
