@@ -285,7 +285,7 @@ describe('verifying with --wait and --timeout', () => {
     ['verified', 8],
     ['blocked', 9],
     ['failed', 9],
-  ])('a refusal because the claim is %s by now is no error of its own: exit %i', async (status, exit) => {
+  ])('a refusal because the claim is %s by now does not count as an error: exit %i', async (status, exit) => {
     const done = jsonResponse(400, { name: 'validation_error', message: 'Already completed.' })
     const { code, stderr } = await verify([done], { statuses: ['pending', status] })
     expect(code).toBe(exit)
