@@ -115,7 +115,8 @@ export function createClaimReader(
       const options = { maxAttempts: 1, timeoutMs: ASK_WITHIN_MS }
       const current = await currentClaim(seen, client, context, quiet, options)
       await recordClaim(current.claim, context, quiet)
-      return { ...current, seenAt: clock.now() }
+      const others = seen.others?.filter((id) => id !== current.domainId)
+      return { ...current, ...(others && { others }), seenAt: clock.now() }
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
       const isAboutThisClaim = error.exit === Exit.notFound || error.exit === Exit.refused

@@ -6,7 +6,7 @@ import type { CliError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { SeenClaim } from './current-claim.ts'
-import { asArgument, completedText, endOf, lastSeen, stateOf } from './lifecycle.ts'
+import { asArgument, completedText, endedError, endOf, lastSeen, stateOf } from './lifecycle.ts'
 
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
@@ -60,6 +60,23 @@ export function concludedReport(report: CheckReport, { finding, error }: Conclus
     retry_after_seconds: null,
     findings: [finding],
   }
+}
+
+/** The report on the record of a claim that may still complete: a block stops it whatever is in DNS. */
+export function openReport(report: CheckReport, claim: DomainClaim): CheckReport {
+  const state = stateOf(claim)
+  if (state.phase !== 'blocked') return report
+  const { message, hint = '' } = endedError(claim, state)
+  const details = { blocked_reason: claim.blocked_reason ?? null }
+  const block = {
+    code: 'claim_blocked',
+    severity: 'warning',
+    message,
+    fix: capitalize(hint),
+    details,
+  } as const
+  // What is wrong in DNS is the cause of the verdict.
+  return { ...report, findings: report.ready ? [block, ...report.findings] : [...report.findings, block] }
 }
 
 /**

@@ -1,5 +1,5 @@
-import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { type Context, TransportError } from '../context.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { getClaim, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import {
@@ -14,6 +14,7 @@ import {
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { formatTime } from '../terminal/relative-time.ts'
+import type { CurrentClaim } from './current-claim.ts'
 import { asArgument, type ClaimState, endedError, goneHint, nameOf, stateOf } from './lifecycle.ts'
 
 export interface WatchOptions extends PollTimes {
@@ -137,19 +138,54 @@ export async function* watchClaim(
 }
 
 /**
+ * Asks the service once to verify a claim. A refusal may only say that this already runs or is done; the claim shows it.
+ *
+ * @throws CliError the refusal if the claim still waits to be verified; else as the operations do
+ */
+export async function verifyOnce(
+  { domainId, claim: before }: CurrentClaim,
+  client: ServiceClient,
+  options?: RequestOptions,
+): Promise<DomainClaim> {
+  try {
+    return await verifyClaim(client, domainId, options)
+  } catch (refusal) {
+    if (!isRefusal(refusal)) throw refusal
+    const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
+      throw error instanceof InterruptedError ? error : refusal
+    })
+    const isWaiting = claim.status === 'pending' || stateOf(claim).phase === 'unknown'
+    if (isWaiting && claim.status === before.status) throw refusal
+    return claim
+  }
+}
+
+/** Whether the service won't do what it was asked, for a reason other than the credential. */
+const isRefusal = (error: unknown): error is CliError =>
+  error instanceof CliError && error.exit === Exit.refused && error.status !== 403
+
+/** Whether the service may have acted on a request that failed. */
+const mayHaveActed = ({ exit, status, cause }: CliError): boolean =>
+  exit === Exit.unavailable && status !== 429 && !(cause instanceof TransportError && cause.sent === 'no')
+
+/**
  * Asks the service to verify a claim. What fails is repeated, as in a watch, until the time is up; the claim shows first whether
- * the service has acted on a request whose answer was lost. Yields each failure.
+ * the service has acted on a request whose answer was lost; after such a request, a refusal doesn't mean that it hasn't. Yields
+ * each failure.
  *
  * @returns the claim, with `claim_in_flight`, exit 8, if the time is up
  * @throws CliError what `poll` throws
  */
 export async function* requestVerification(
-  { domainId, claim: before }: { readonly domainId: string; readonly claim: DomainClaim },
+  current: CurrentClaim,
   options: WatchOptions,
   client: ServiceClient,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<WatchEvent & { readonly event: 'warning' }, Pick<WatchResult, 'claim' | 'error'>, void> {
+  const { domainId, claim: before } = current
   let isRepeated = false
+  let mayRun = false
+  let refusal: CliError | undefined
   let end: TimedOut | undefined
   const ask = async (given: RequestOptions) => {
     const request = { ...given, notFoundHint: goneHint(before) }
@@ -159,14 +195,31 @@ export async function* requestVerification(
     }
     isRepeated = true
     const { deadline = Number.POSITIVE_INFINITY, notFoundHint } = request
-    return verifyClaim(client, domainId, { deadline, notFoundHint })
+    return verifyOnce(current, client, { deadline, notFoundHint }).catch((error: unknown) => {
+      if (!mayRun || !isRefusal(error)) {
+        mayRun ||= error instanceof CliError && mayHaveActed(error)
+        throw error
+      }
+      refusal = error
+      return before
+    })
   }
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, context)) {
-    if (polled.kind === 'value') return { claim: polled.value, error: undefined }
+    if (polled.kind === 'value') {
+      if (refusal !== undefined)
+        yield eventOf(
+          'warning',
+          `${refusal.message}; an earlier request may have been accepted`,
+          before,
+          context,
+        )
+      return { claim: polled.value, error: undefined }
+    }
     if (polled.kind === 'timeout') end = polled
     else yield eventOf('warning', retryMessage(polled), before, context)
   }
-  return { claim: before, error: timeoutError(before, stateOf(before), options, end) }
+  const again = `mailclaim claims verify${asArgument(before)} --wait${options.throughBlocked ? ' --through-blocked' : ''}`
+  return { claim: before, error: timeoutError(before, stateOf(before), options, end, again) }
 }
 
 function eventOf<Event extends WatchEvent['event']>(
@@ -190,6 +243,7 @@ function timeoutError(
   { description }: ClaimState,
   { timeoutMs = 0, verifying, throughBlocked, again }: WatchOptions,
   end: TimedOut | undefined,
+  verifyAgain?: string,
 ): CliError {
   const name = asArgument(claim)
   const watch = again ?? `mailclaim claims watch${name}${throughBlocked ? ' --through-blocked' : ''}`
@@ -203,7 +257,10 @@ function timeoutError(
     Exit.notYet,
     `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: ${nameOf(claim)} is still in progress (${description})${lastRequestFailed(end?.error)}`,
     {
-      hint: `the claim continues; to keep watching: ${watch}${verify}`,
+      hint:
+        verifyAgain === undefined
+          ? `the claim continues; to keep watching: ${watch}${verify}`
+          : `the service has confirmed no request to verify it; to ask again: ${verifyAgain}`,
       retryAfterMs: end?.retryAfterMs,
       cause: end?.error,
     },

@@ -1,3 +1,4 @@
+import { CliError, Exit } from '../errors.ts'
 import { checkFields } from './answers.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import type { ClaimRequest, DomainClaim } from './types.ts'
@@ -40,13 +41,19 @@ export function looksLikeId(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none */
+/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none, or no longer */
 export async function getClaim(
   client: ServiceClient,
   domainId: string,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { body } = await client.get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
+  const { body } = await client
+    .get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
+    .catch((error: unknown) => {
+      if (!(error instanceof CliError) || error.status !== 410) throw error
+      const { code, message, status } = error
+      throw new CliError(code, Exit.notFound, message, { status, hint: options?.notFoundHint, cause: error })
+    })
   return readClaim(body)
 }
 

@@ -271,6 +271,66 @@ describe('verifying with --wait and --timeout', () => {
     expect([code, asked]).toEqual([0, 'GET POST GET GET'])
   })
 
+  const running = () =>
+    jsonResponse(409, {
+      name: 'verification_running',
+      message: 'Verification is already running.',
+    })
+
+  it.each<[string, HttpResponse | TransportError]>([
+    ['was lost', new TransportError('reset', 'maybe', 'closed')],
+    ['failed', jsonResponse(500, {})],
+  ])(
+    'goes on, with a warning, if the service refuses the next request after one that %s',
+    async (_, first) => {
+      const { code, asked, stderr } = await verify([first, running()], {
+        statuses: ['pending', 'pending', 'pending', 'completed'],
+      })
+      expect([code, asked]).toEqual([0, 'GET POST GET POST GET GET'])
+      expect(stderr).toContain(
+        'already running. (verification_running); an earlier request may have been accepted',
+      )
+    },
+  )
+
+  it.each([
+    ['completed', 0],
+    ['verified', 8],
+    ['blocked', 9],
+    ['failed', 9],
+  ])('a refusal because the claim is %s by now does not count as an error: exit %i', async (status, exit) => {
+    const done = jsonResponse(400, { name: 'validation_error', message: 'Already completed.' })
+    const { code, stderr } = await verify([done], { statuses: ['pending', status] })
+    expect(code).toBe(exit)
+    expect(stderr).not.toContain('validation_error')
+  })
+
+  it.each<[string, readonly (HttpResponse | TransportError)[]]>([
+    ['the first request', [running()]],
+    ['a request after one that the service had no time for', [jsonResponse(429, {}), running()]],
+    [
+      'a request after one that was never sent',
+      [...Array(3).fill(new TransportError('connect', 'no', 'refused')), running()],
+    ],
+  ])('a refusal of %s is an error if the claim still waits: exit 6', async (_what, answers) => {
+    const { code, stderr } = await verify(answers, { seconds: 60, statuses: ['pending'] })
+    expect(code).toBe(6)
+    expect(stderr).toContain('already running')
+  })
+
+  it.each([429, 500, 503])(
+    'says first how to ask again if all requests to verify ended with %i',
+    async (status) => {
+      const { code, stderr } = await verify(
+        Array.from({ length: 50 }, () => jsonResponse(status, {})),
+        { statuses: ['pending'] },
+      )
+      expect(code).toBe(8)
+      expect(stderr).toMatch(/^hint: .*; to ask again: mailclaim claims verify example\.com --wait$/m)
+      expect(stderr).not.toContain('claims watch')
+    },
+  )
+
   it('sends a later job to verify again if no request was acknowledged, else to watch', async () => {
     const lost = await verify(
       Array.from({ length: 50 }, () => new TransportError('reset', 'maybe', 'closed')),

@@ -64,12 +64,15 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
   const finding = report?.findings.find(({ severity }) => severity !== 'info')
   if (report === undefined || finding === undefined) return undefined
   const { code, message, fix } = finding
-  const { error } = finding.details
+  const { error, blocked_reason: reason } = finding.details
   const particulars = particularsIn(report, finding)
   return {
     particulars: { ...particulars, FOUND: particulars['FOUND'] ?? finding.seen?.join(' ') },
     // A claim can end in several ways, with another fix for each.
-    code: (code === 'claim_ended' && textIn(error)) || code,
+    code:
+      code === 'claim_blocked' && reason
+        ? `${code}: ${reason}`
+        : (code === 'claim_ended' && textIn(error)) || code,
     message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)),
     fix: generalize(fix, particulars),
     // Whoever hosts the DNS has nothing to do with the end of a claim.

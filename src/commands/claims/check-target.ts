@@ -1,4 +1,5 @@
 import type { ClaimReader, SeenClaim } from '../../claims/current-claim.ts'
+import { conclusionOf } from '../../claims/precheck.ts'
 import { readValue } from '../../claims/read-value.ts'
 import { recordOf } from '../../claims/record.ts'
 import { claimElsewhere, resolveClaimOrDomain } from '../../claims/resolve.ts'
@@ -70,19 +71,27 @@ export async function findTarget(
     throw usageError(domain.problem, domain.fix)
   const { claimWithRecord } = await import('../../claims/known-claim.ts')
   const seen = await claimWithRecord(found, context, settings)
-  const record = recordOf(seen.claim)
+  const { claim } = seen
+  // The record of a claim that is over makes no difference, so it may be missing.
+  const isOver = !isGiven && conclusionOf(claim, context.clock.now()) !== undefined
+  const record = isOver
+    ? { name: claim.record?.name || claim.name || found.domainId, value: claim.record?.value ?? null }
+    : recordOf(claim)
   return isGiven ? { name: record.name, value, isGiven } : { ...record, isGiven, seen }
 }
 
-/** The record as the service has it now, if it is that of a claim. */
+/** The record as the service has it now, or had it `maxAgeMs` ago, if it is that of a claim. */
 export async function latestTarget(
   target: CheckTarget,
   latest: ClaimReader | undefined,
+  { clock }: Pick<Context, 'clock'>,
+  maxAgeMs?: number,
 ): Promise<CheckTarget> {
   if (target.seen === undefined || latest === undefined) return target
-  const seen = await latest(target.seen)
-  // Nothing says that a claim which has ended still has its record.
-  return { ...target, ...(seen.claim.record?.value && recordOf(seen.claim)), seen }
+  const seen = await latest(target.seen, maxAgeMs)
+  // Nothing says that a claim which is over still has its record.
+  const isOpen = conclusionOf(seen.claim, clock.now()) === undefined
+  return { ...target, ...(isOpen && seen.claim.record?.value && recordOf(seen.claim)), seen }
 }
 
 async function typedValue(given: string, context: Context, settings: Settings): Promise<string> {

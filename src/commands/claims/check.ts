@@ -1,12 +1,18 @@
 import type { ClaimReader } from '../../claims/current-claim.ts'
 import { causeIn, dnsProgress } from '../../claims/many/done-claim.ts'
 import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
-import { checkRequest, concludedReport, conclusionOf, outdatedReport } from '../../claims/precheck.ts'
+import {
+  checkRequest,
+  concludedReport,
+  conclusionOf,
+  openReport,
+  outdatedReport,
+} from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
 import { type CheckRequest, checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import { doubtGivenValue } from '../../dns/diagnosis/given-value.ts'
-import { isCompleted, valuesSeen } from '../../dns/diagnosis/labels.ts'
+import { isBlocked, isCompleted, valuesSeen } from '../../dns/diagnosis/labels.ts'
 import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
 import { reportJson } from '../../dns/diagnosis/report-json.ts'
 import { plainText } from '../../dns/diagnosis/text.ts'
@@ -14,7 +20,7 @@ import { WAIT_MS, waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
-import { drain, timedOutAfter } from '../../service/polling.ts'
+import { timedOutAfter } from '../../service/polling.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -125,7 +131,7 @@ export const command = defineCommand<Options>({
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return checkMany(domains, options, context, settings)
     const target = await typedTarget(domains[0], options, context, settings)
-    if (options.wait && target.value === null)
+    if (options.wait && target.value === null && target.seen === undefined)
       throw usageError(
         '--wait needs a value to wait for',
         'add --value with the complete TXT value, such as prefix=token',
@@ -140,7 +146,7 @@ export const command = defineCommand<Options>({
     const failure = exitErrorOf(report, ['table', 'markdown', 'html'].includes(settings.format))
     if (failure !== undefined)
       throw options.wait ? stillWaiting(failure, options, context, settings) : failure
-    if (report.expected === null && settings.format === 'table')
+    if (report.expected === null && target.seen === undefined && settings.format === 'table')
       await hint(
         `to check for a value: mailclaim claims check ${report.name} --value prefix=token${dnsOptions(settings)}`,
         context,
@@ -221,7 +227,13 @@ async function checkMany(
 function doneCheck(report: CheckReport, error: CliError | undefined): Done {
   const { expected, verdict } = report
   return {
-    label: isCompleted(report) ? 'completed' : expected === null && error === undefined ? 'seen' : verdict,
+    label: isCompleted(report)
+      ? 'completed'
+      : report.ready && isBlocked(report)
+        ? 'blocked'
+        : expected === null && error === undefined
+          ? 'seen'
+          : verdict,
     item: reportJson(report),
     error,
     needsPerson: error !== undefined && verdict !== 'wait',
@@ -244,32 +256,48 @@ interface Checked {
 }
 
 /**
- * Checks once, or with `--wait` until there is nothing left to wait for. Meanwhile, or before and after a wait, the service is
- * asked whether the record is still that of the claim: another record has to be checked instead.
+ * Checks once, or with `--wait` until there is nothing left to wait for. Meanwhile the service is asked whether the record is still
+ * that of the claim, and the claim is open: another record has to be checked instead.
  */
 async function checkTarget(
   asked: CheckTarget,
   latest: ClaimReader | undefined,
-  { wait, ...options }: Options,
+  { wait, timeout = WAIT_MS / 1000, ...options }: Options,
   context: Context,
   settings: Settings,
   onCheck?: (report: CheckReport) => void,
 ): Promise<Checked> {
   const waits = wait === true && asked.value !== null
-  const target = waits ? await latestTarget(asked, latest) : asked
+  const end = context.clock.monotonic() + timeout * 1000
+  const target = waits ? await latestTarget(asked, latest, context) : asked
+  let now = target
+  const look = async (maxAgeMs?: number) => {
+    now = await latestTarget(now, latest, context, maxAgeMs)
+  }
+  const isChanged = () => now.name !== target.name || now.value !== target.value
+  const isMoot = () => isChanged() || conclusionOn(now, context) !== undefined
   const request = checkRequest(target, settings, options.publicResolvers)
-  const look = waits && conclusionOn(target, context) === undefined ? untilReady : checkOnce
-  const looking = look(request, options, context, settings, onCheck)
-  const [seen, now] = waits
-    ? [await looking, await latestTarget(target, latest)]
-    : await Promise.all([looking, latestTarget(target, latest)])
-  if (now.name !== target.name || now.value !== target.value)
-    return checkTarget(now, latest, options, context, settings)
+  let seen: CheckReport
+  if (waits && !isMoot()) {
+    const onEach = async (report: CheckReport) => {
+      onCheck?.(report)
+      await look()
+      return isMoot()
+    }
+    seen = await untilReady(request, { ...options, timeout }, context, settings, onEach)
+    if (!isMoot()) await look(0)
+  } else [seen] = await Promise.all([checkOnce(request, context, settings), look()])
+  if (isChanged()) {
+    const left = (end - context.clock.monotonic()) / 1000
+    const rest = { ...options, ...(wait && left > 0 && { wait, timeout: left }) }
+    return checkTarget(now, latest, rest, context, settings, onCheck)
+  }
   if (now.seen === undefined) return { report: now.isGiven ? doubtGivenValue(seen) : seen }
   const conclusion = conclusionOn(now, context)
   if (conclusion !== undefined) return { report: concludedReport(seen, conclusion), end: conclusion.error }
+  const report = openReport(seen, now.seen.claim)
   return {
-    report: now.seen.unasked === undefined ? seen : outdatedReport(seen, now.seen, context.clock.now()),
+    report: now.seen.unasked === undefined ? report : outdatedReport(report, now.seen, context.clock.now()),
   }
 }
 
@@ -277,12 +305,7 @@ function conclusionOn({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>) 
   return seen && conclusionOf(seen.claim, clock.now())
 }
 
-function checkOnce(
-  request: CheckRequest,
-  _options: Options,
-  context: Context,
-  settings: Settings,
-): Promise<CheckReport> {
+function checkOnce(request: CheckRequest, context: Context, settings: Settings): Promise<CheckReport> {
   return withProgress(
     `querying the name servers of ${request.name}`,
     () => checkDns(request, dnsEffects(context)),
@@ -291,13 +314,17 @@ function checkOnce(
   )
 }
 
-/** Checks until the record is ready or the time is over, and shows what it waits for. */
+/**
+ * Checks until the record is ready or the time is over, and shows what it waits for.
+ *
+ * @param onEach gets each check but the last; true ends the wait
+ */
 async function untilReady(
   request: CheckRequest,
-  { timeout = WAIT_MS / 1000, interval }: Options,
+  { timeout, interval }: Options & { readonly timeout: number },
   context: Context,
   settings: Settings,
-  onCheck?: (report: CheckReport) => void,
+  onEach: (report: CheckReport) => Promise<boolean>,
 ): Promise<CheckReport> {
   await note(
     `waiting for the TXT record at ${request.name} for up to ${formatDuration(timeout)}`,
@@ -307,14 +334,17 @@ async function untilReady(
   const progress = await startProgress(`querying the name servers of ${request.name}`, context, settings)
   try {
     const checks = waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000)
-    return await drain(checks, ({ report, nextInMs, leftMs }) => {
-      if (nextInMs === null) return undefined
-      onCheck?.(report)
+    for (;;) {
+      const step = await checks.next()
+      if (step.done) return step.value
+      const { report, nextInMs, leftMs } = step.value
+      if (nextInMs === null) continue
+      if (await onEach(report)) return report
       const reason = plainText(report.findings[0]?.message ?? 'not ready yet')
-      return progress.update(
+      await progress.update(
         `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,
       )
-    })
+    }
   } finally {
     await progress.end()
   }

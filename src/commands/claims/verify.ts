@@ -2,13 +2,13 @@ import { currentClaim } from '../../claims/current-claim.ts'
 import { followClaim, showWatch } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
-import { causeIn, doneClaim, withUnseen } from '../../claims/many/done-claim.ts'
+import { causeIn, claimProgress, doneClaim, withUnseen } from '../../claims/many/done-claim.ts'
 import type { OneRun } from '../../claims/many/run-many.ts'
 import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
-import { requestVerification, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
+import { requestVerification, verifyOnce, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
@@ -16,7 +16,6 @@ import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { verifyClaim } from '../../service/claims.ts'
 import { deadlineOf, drain } from '../../service/polling.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
@@ -88,12 +87,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     const current = await currentClaim(resolved, client, context, settings, { deadline })
     const { domainId, claim: before } = current
     await recordClaim(before, context, settings)
-    const state = stateOf(before)
-    if (state.phase === 'completed' || state.phase === 'ended') {
-      await print('done', state.description, before)
-      if (state.phase === 'ended') throw endedError(before, state)
-      return note(`${nameOf(before)} is already completed: there is nothing to verify.`, context, settings)
-    }
+    if (isOver(before)) return printEnd(before)
     const { mistake } = options.check === false ? {} : await precheck(before, options, context, settings)
     if (mistake !== undefined) {
       if (isProgramFormat(settings)) await print('stopped', mistake.message, before)
@@ -101,20 +95,30 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     }
 
     if (!options.wait) {
-      const claim = await verifyClaim(client, domainId)
+      const claim = await verifyOnce(current, client)
       await recordClaim(claim, context, settings)
+      if (isOver(claim)) return printEnd(claim)
       await print('verification', REQUESTED, claim)
-      return hint(
-        `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`,
-        context,
-        settings,
-      )
+      const state = stateOf(claim)
+      const block = endedError(claim, state)
+      const next =
+        state.phase === 'blocked'
+          ? `${block.message}; ${block.hint}`
+          : `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`
+      return hint(next, context, settings)
     }
     const asking = requestVerification(current, watch, client, context)
     const claim = await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait')
     if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
     await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
     await followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
+
+    async function printEnd(claim: DomainClaim): Promise<void> {
+      const state = stateOf(claim)
+      await print('done', state.description, claim)
+      if (state.phase === 'ended') throw endedError(claim, state)
+      return note(`${nameOf(claim)} is already completed: there is nothing to verify.`, context, settings)
+    }
 
     async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
       if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
@@ -123,6 +127,10 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     }
   },
 })
+
+function isOver(claim: DomainClaim): boolean {
+  return ['completed', 'ended'].includes(stateOf(claim).phase)
+}
 
 /** Does the same for one of several claims. */
 async function verifyOne(domain: string, options: Flags, watch: WatchOptions, run: OneRun): Promise<Done> {
@@ -135,9 +143,7 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   const current = await currentClaim(resolved, client(), context, settings, { deadline })
   const { domainId, claim: before } = current
   await recordClaim(before, context, settings)
-  const state = stateOf(before)
-  if (state.phase === 'completed') return doneClaim(before, undefined, 'done', context, settings)
-  if (state.phase === 'ended') return doneClaim(before, endedError(before, state), 'done', context, settings)
+  if (isOver(before)) return doneEnd(before)
   let unseen: CheckReport | undefined
   let latest = before
   if (before.status !== 'verified') {
@@ -153,18 +159,25 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
       }
     const { claim, error } = options.wait
       ? await drain(requestVerification(current, watch, client(), context), async () => {})
-      : { claim: await verifyClaim(client(), domainId), error: undefined }
+      : { claim: await verifyOnce(current, client()), error: undefined }
     await recordClaim(claim, context, settings)
     if (error !== undefined) return withUnseen(doneClaim(claim, error, 'done', context, settings), unseen)
-    if (!options.wait)
-      return withUnseen(
-        { ...doneClaim(claim, undefined, 'verification', context, settings), label: REQUESTED },
-        unseen,
-      )
+    if (!options.wait) {
+      if (isOver(claim)) return doneEnd(claim)
+      const done = doneClaim(claim, undefined, 'verification', context, settings)
+      if (stateOf(claim).phase === 'blocked') return { ...done, cause: claimProgress(REQUESTED, claim).cause }
+      return withUnseen({ ...done, label: REQUESTED }, unseen)
+    }
     latest = claim
   } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
   const followed = await followOne({ domainId, entry: undefined }, { ...watch, verifying: latest }, run)
   return followed.error === undefined ? followed : withUnseen(followed, unseen)
+
+  function doneEnd(claim: DomainClaim): Done {
+    const state = stateOf(claim)
+    const error = state.phase === 'ended' ? endedError(claim, state) : undefined
+    return doneClaim(claim, error, 'done', context, settings)
+  }
 }
 
 /**

@@ -30,6 +30,7 @@ export type FindingCode =
   | 'invalid_name'
   | 'claim_completed'
   | 'claim_ended'
+  | 'claim_blocked'
   | 'doubtful_value'
   | 'domain_not_found'
   | 'missing'

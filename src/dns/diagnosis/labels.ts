@@ -35,9 +35,10 @@ export function outcomeLabel(outcome: Outcome, { expected }: Pick<CheckReport, '
   return expected === null && outcome === 'mismatch' ? OUTCOME_LABELS.match : OUTCOME_LABELS[outcome]
 }
 
-/** Whether no value was expected and at least one name server said which TXT records there are. */
-export function hasLooked({ expected, nameservers }: CheckReport): boolean {
-  return expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
+/** Whether no value was expected, of an open claim or of none, and at least one name server said which TXT records there are. */
+export function hasLooked(report: CheckReport): boolean {
+  const { expected, nameservers } = report
+  return expected === null && !isOver(report) && nameservers.some(({ outcome }) => isDnsData(outcome))
 }
 
 /** Whether the record is that of a completed claim, which no longer needs it. */
@@ -45,15 +46,25 @@ export function isCompleted({ findings: [first] }: CheckReport): boolean {
   return first?.code === 'claim_completed'
 }
 
+function isOver(report: CheckReport): boolean {
+  return isCompleted(report) || report.findings[0]?.code === 'claim_ended'
+}
+
+/** Whether the record is that of a blocked claim. */
+export function isBlocked({ findings }: CheckReport): boolean {
+  return findings.some(({ code }) => code === 'claim_blocked')
+}
+
 /** The value that has to be in DNS; null if none was expected, or the claim is over. */
 export function valueNeeded(report: CheckReport): string | null {
-  return isCompleted(report) || report.findings[0]?.code === 'claim_ended' ? null : report.expected
+  return isOver(report) ? null : report.expected
 }
 
 /** What came of the check, in a few words. */
 export function resultOf(report: CheckReport): string {
   if (hasLooked(report)) return 'no value was expected'
-  return isCompleted(report) ? 'done: the claim is completed' : VERDICT_LABELS[report.verdict]
+  if (isCompleted(report)) return 'done: the claim is completed'
+  return `${VERDICT_LABELS[report.verdict]}${isBlocked(report) ? '; the claim is blocked' : ''}`
 }
 
 /** The TXT values of all name servers, each once. */

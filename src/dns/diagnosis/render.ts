@@ -7,7 +7,15 @@ import { TableRenderer } from '../../terminal/table.ts'
 import { isDnsData, type Outcome } from '../observation/observations.ts'
 import { comparedPieces, readablePiece } from './characters.ts'
 import type { Finding } from './finding.ts'
-import { hasLooked, outcomeLabel, resultOf, serversDiffer, valuesSeen, waitingTime } from './labels.ts'
+import {
+  hasLooked,
+  isBlocked,
+  outcomeLabel,
+  resultOf,
+  serversDiffer,
+  valuesSeen,
+  waitingTime,
+} from './labels.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { capitalize, fullStopOf, plainText, shorten } from './text.ts'
 
@@ -87,7 +95,12 @@ function headline(report: CheckReport, layout: Layout): string {
         : '') +
       listed(valuesSeen(report), layout)
     )
-  const paint = report.ready ? palette.good : report.verdict === 'wait' ? palette.warning : palette.bad
+  const isGood = report.ready && !isBlocked(report)
+  const paint = isGood
+    ? palette.good
+    : report.ready || report.verdict === 'wait'
+      ? palette.warning
+      : palette.bad
   const zone =
     report.zone === null || report.zone === report.name ? '' : ` in the zone ${readableName(report.zone)}`
   return (

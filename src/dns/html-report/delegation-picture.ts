@@ -22,6 +22,7 @@ const PLACES: Partial<Record<FindingCode, 'path' | 'resolvers'>> = {
   domain_not_found: 'path',
   invalid_name: 'path',
   claim_ended: 'path',
+  claim_blocked: 'path',
   dnssec_bogus: 'path',
   parent_child_mismatch: 'path',
   zone_not_delegated: 'path',

@@ -5,6 +5,7 @@ import { comparedPieces, type Piece, readablePiece } from '../diagnosis/characte
 import type { Finding } from '../diagnosis/finding.ts'
 import {
   hasLooked,
+  isBlocked,
   outcomeLabel,
   resultOf,
   serversDiffer,
@@ -83,9 +84,8 @@ ${wait === undefined ? '' : html`<p class="meta">${`${wait}.`}</p>`}
 
 function resultLook(report: CheckReport): Look {
   if (hasLooked(report)) return { tone: 'neutral', shape: 'info' }
-  if (report.verdict === 'ready') return { tone: 'good', shape: 'check' }
-  if (report.verdict === 'ready_with_warning' || report.verdict === 'wait')
-    return { tone: 'warning', shape: 'exclamation' }
+  if (report.verdict === 'ready' && !isBlocked(report)) return { tone: 'good', shape: 'check' }
+  if (report.ready || report.verdict === 'wait') return { tone: 'warning', shape: 'exclamation' }
   return { tone: 'bad', shape: report.verdict === 'unknown' ? 'question' : 'cross' }
 }
 

@@ -7,7 +7,13 @@ import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
 import { type GlobalOptions, resolveSettings } from '../../../src/settings/settings.ts'
 import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
-import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
+import {
+  createFakeClock,
+  createFakeContext,
+  createFakeOutput,
+  fakeSettings,
+  jsonResponse,
+} from '../../fake-context.ts'
 
 const OPTIONS = { name: 'example.com', value: 'prefix=token' }
 
@@ -621,6 +627,96 @@ describe('a claim that is over', () => {
     const { failure, stderr } = await checkClaim({ status })
     expect(failure).toMatchObject({ exit: 8 })
     expect(stderr).toBe('')
+  })
+})
+
+describe('a claim that is blocked', () => {
+  async function checkBlocked(
+    format: string,
+    {
+      values = ['prefix=token'],
+      domains = ['example.com'],
+      blocked_reason = 'grace_period' as string | null,
+    } = {},
+  ) {
+    const clock = createFakeClock()
+    const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
+    const context = createFakeContext({
+      clock,
+      dns: createFakeDns(
+        smallWorld(() => values),
+        clock,
+      ),
+      environment: {
+        settings: { base_url: 'https://api.example.com', resolver: '192.0.2.53' },
+        apiKey: 'key',
+      },
+      respond: () =>
+        jsonResponse(200, {
+          name: 'example.com',
+          domain_id: 'd1',
+          status: 'blocked',
+          blocked_reason,
+          record,
+        }),
+    })
+    await run(['claims', 'get', 'd1'], context)
+    const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
+    const line = ['claims', 'check', ...domains, '--format', format]
+    const code = await run(line, { ...context, stdout, stderr })
+    return { code, stdout: stdout.text, stderr: stderr.text }
+  }
+
+  const REASON = 'the domain changed hands or was verified recently and is in a grace period (grace_period)'
+  const BLOCK = {
+    code: 'claim_blocked',
+    severity: 'warning',
+    message: `example.com is blocked: ${REASON}`,
+    fix: 'A block can lift by itself; to wait for that: mailclaim claims watch example.com --through-blocked',
+    evidence: { blocked_reason: 'grace_period' },
+  }
+
+  test('keeps what DNS says, and is the first finding where the record is visible', async () => {
+    const { code, stdout } = await checkBlocked('json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'ready', ready: true, findings: [BLOCK] })
+    const unexplained = await checkBlocked('json', { blocked_reason: null })
+    expect(JSON.parse(unexplained.stdout).findings[0].message).toContain('the service gives no reason')
+  })
+
+  test('is the last finding where something is wrong in DNS', async () => {
+    const { code, stdout } = await checkBlocked('json', { values: ['prefix=other'] })
+    expect(code).toBe(8)
+    const { verdict, findings } = JSON.parse(stdout)
+    expect(verdict).toBe('fix')
+    expect(findings[0].code).toBe('stale_token')
+    expect(findings.at(-1)).toEqual(BLOCK)
+  })
+
+  test.each(['table', 'markdown', 'html'])(
+    'is in the headline, with the reason and the next step: %s',
+    async (format) => {
+      const { stdout } = await checkBlocked(format)
+      const text = stdout.replaceAll('`', '').replace(/\n +/g, ' ')
+      expect(text).toMatch(/ready: the record is visible everywhere; the claim is blocked/i)
+      expect(text).toContain(REASON)
+      expect(text).toContain('mailclaim claims watch example.com --through-blocked')
+      expect(text).not.toContain('class="panel result good"')
+    },
+  )
+
+  test.each(['csv', 'tsv'])('is among the findings: %s', async (format) => {
+    expect((await checkBlocked(format)).stdout).toContain('claim_blocked')
+  })
+
+  test('is not counted as ready among several, and its reason is a warning', async () => {
+    const { code, stdout, stderr } = await checkBlocked('table', { domains: ['example.com', 'd1'] })
+    expect(code).toBe(0)
+    const text = (stdout + stderr).replace(/\n +/g, ' ')
+    expect(text).toContain('blocked 2')
+    expect(text).toContain('claim blocked: grace period (warning)')
+    expect(text).toContain('--through-blocked')
+    expect(text).not.toContain('ready 2')
   })
 })
 

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli.ts'
+import type { HttpResponse } from '../../../src/context.ts'
 import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../../fake-context.ts'
 
 /** A service with these claims of example.com by their id, which can be changed; undefined: it has none of that id. */
-function createWorld(statuses: Record<string, string | undefined>) {
+function createWorld(statuses: Record<string, string | undefined>, verified?: () => HttpResponse) {
   const claim = (id: string, status: string | undefined) => ({
     name: 'example.com',
     id: id.replace(/^d/, 'c'),
@@ -25,8 +26,10 @@ function createWorld(statuses: Record<string, string | undefined>) {
     programs: { check: async () => undefined, run: async () => ({ kind: 'exited', code: 0 }) },
     respond: ({ method, url }) => {
       asked.push(`${method} ${url.pathname}`)
+      if (method === 'POST' && verified !== undefined) return verified()
       const id = url.pathname.split('/')[2] ?? ''
       if (statuses[id] === undefined) return jsonResponse(404, { name: 'not_found', message: 'Not found' })
+      if (statuses[id] === 'gone') return jsonResponse(410, { message: 'Gone' })
       return jsonResponse(200, claim(id, statuses[id]))
     },
   })
@@ -94,6 +97,48 @@ describe('claims verify', () => {
     },
   )
 
+  test('claims verify without --wait says that the claim is blocked, and how to wait for the end of that', async () => {
+    const world = createWorld({ d1: 'blocked' })
+    const alone = await world.run('claims', 'verify', 'd1', '--no-check')
+    expect(alone.code).toBe(0)
+    expect(alone.stderr).toContain('example.com is blocked: a safety check stopped the claim')
+    expect(alone.stderr).toContain('mailclaim claims watch example.com --through-blocked')
+    expect(alone.stderr).not.toContain('verification is running')
+    const several = await world.run('claims', 'verify', 'd1', 'example.com', '--no-check')
+    expect(several.code).toBe(0)
+    expect(several.stderr).toContain('blocked')
+    expect(several.stderr).not.toContain('verification requested')
+  })
+
+  test.each([
+    ['completed', 0],
+    ['canceled', 9],
+  ])(
+    'claims verify without --wait that is refused because the claim is %s meanwhile: exit %i',
+    async (end, exit) => {
+      for (const domains of [['d1'], ['d1', 'example.com']]) {
+        const statuses: Record<string, string | undefined> = { d1: 'pending' }
+        const world = createWorld(statuses, () => {
+          statuses['d1'] = end
+          return jsonResponse(400, { name: 'validation_error', message: 'It is over.' })
+        })
+        await world.run('claims', 'get', 'd1')
+        const { code, stdout } = await world.run(
+          'claims',
+          'verify',
+          ...domains,
+          '--no-check',
+          '--format',
+          'jsonl',
+        )
+        expect({ domains, code, event: JSON.parse(stdout.split('\n')[0] ?? '') }).toMatchObject({
+          code: exit,
+          event: { event: 'done', claim: { status: end } },
+        })
+      }
+    },
+  )
+
   test('claims verify that a mistake in the record stops leaves the claim on stdout', async () => {
     const world = createWorld({ d1: 'pending' })
     const asJson = await world.run('claims', 'verify', 'd1', '--json')
@@ -106,6 +151,24 @@ describe('claims verify', () => {
     expect(JSON.parse(asLines.stdout)).toMatchObject({ event: 'stopped', claim: { status: 'pending' } })
     expect(world.asked).toEqual(['GET /domains/d1/claim'])
   })
+})
+
+test.each([
+  ['get', 5],
+  ['watch', 5],
+  ['verify --no-check', 5],
+  ['record', 5],
+])('claims %s: a claim that the service calls gone (410) was deleted, with exit %i', async (words, exit) => {
+  const statuses = { d1: 'pending' }
+  const world = createWorld(statuses)
+  await world.run('claims', 'get', 'd1')
+  world.clock.advance(120_000)
+  statuses.d1 = 'gone'
+  const [name = '', ...options] = words.split(' ')
+  const { code, stderr } = await world.run('claims', name, 'example.com', ...options)
+  expect(code).toBe(exit)
+  expect(stderr).toContain('(410)')
+  expect(stderr).toContain('its placeholder domain may have been deleted, which cancels a claim')
 })
 
 describe('an id that the service does not know', () => {

@@ -12,7 +12,7 @@ const API_KEY = { apiKey: 'key' }
 async function createWorld(now: Record<string, string>, seen: Record<string, string> = { d1: 'pending' }) {
   const clock = createFakeClock()
   const dns = createFakeDns(
-    smallWorld(() => IN_DNS),
+    smallWorld(() => world.inDns()),
     clock,
   )
   let statuses = seen
@@ -54,6 +54,7 @@ async function createWorld(now: Record<string, string>, seen: Record<string, str
     asked,
     requests,
     service,
+    inDns: (): readonly string[] => IN_DNS,
     environment: API_KEY as { apiKey?: string },
     start(line: string) {
       asked.length = 0
@@ -120,6 +121,84 @@ describe('a claim that ended since this machine last saw it', () => {
     expect({ code, asked: checked.asked }).toEqual({ code: 9, asked: ['GET /domains/d1/claim'] })
     expect(JSON.parse(stdout).data[0].findings[0].code).toBe('claim_ended')
   })
+
+  test.each([
+    ['completed', 0, 'example.com'],
+    ['canceled', 9, 'example.com'],
+    ['completed', 0, 'example.com d1'],
+    ['canceled', 9, 'example.com d1'],
+  ])(
+    'a claim that is %s during claims check --wait ends it soon, with exit %i: %s',
+    async (end, exit, domains) => {
+      const now: Record<string, string> = { d1: 'pending' }
+      const world = await createWorld(now)
+      const began = world.clock.monotonic()
+      const { respond } = world.service
+      world.service.respond = (request) => {
+        if (world.clock.monotonic() - began > 300_000) now['d1'] = end
+        return respond(request)
+      }
+      const { code, stdout } = await world.run(`claims check ${domains} --wait --format jsonl`)
+      const minutes = (world.clock.monotonic() - began) / 60_000
+      expect(code).toBe(exit)
+      for (const line of stdout.trim().split('\n'))
+        expect(JSON.parse(line).findings[0].code).toBe(
+          end === 'completed' ? 'claim_completed' : 'claim_ended',
+        )
+      expect(minutes).toBeGreaterThan(5)
+      expect(minutes).toBeLessThan(7)
+      // Once a minute, not after each check.
+      expect(world.asked.length).toBeLessThan(12)
+    },
+  )
+
+  test('claims check --wait goes on for the time that is left if the claim has another record meanwhile', async () => {
+    const now: Record<string, string> = { d2: 'pending', d1: 'pending' }
+    const world = await createWorld(now, { d1: 'pending', d2: 'pending' })
+    const began = world.clock.monotonic()
+    const { respond } = world.service
+    world.service.respond = (request) => {
+      if (world.clock.monotonic() - began > 300_000) now['d2'] = 'canceled'
+      return respond(request)
+    }
+    const { code, stdout } = await world.run('claims check example.com --wait --timeout 600 --json')
+    expect({ code, expected: JSON.parse(stdout).expected }).toEqual({ code: 8, expected: 'prefix=d1' })
+    expect(Math.round((world.clock.monotonic() - began) / 60_000)).toBe(10)
+  })
+
+  test('claims check --wait asks about the claim once more when DNS has its record', async () => {
+    const now: Record<string, string> = { colleague: 'pending' }
+    const world = await createWorld(now, { colleague: 'pending' })
+    const began = world.clock.monotonic()
+    const isLater = () => world.clock.monotonic() - began > 20_000
+    world.inDns = () => (isLater() ? IN_DNS : [])
+    const { respond } = world.service
+    world.service.respond = (request) => {
+      if (isLater()) now['colleague'] = 'superseded'
+      return respond(request)
+    }
+    expect((await world.run('claims check example.com --wait --json')).code).toBe(9)
+    expect(world.asked).toHaveLength(2)
+  })
+
+  test.each(['--json', '--wait --json'])(
+    'a claim that is over needs no record: claims check ID %s',
+    async (options) => {
+      const world = await createWorld({}, {})
+      const claim = { name: 'example.com', domain_id: 'd7', status: 'completed', record: null }
+      world.service.respond = async () => jsonResponse(200, claim)
+      const { code, stdout } = await world.run(`claims check d7 ${options}`)
+      const [finding] = JSON.parse(stdout).findings
+      expect({ code, finding: finding.code }).toEqual({ code: 0, finding: 'claim_completed' })
+      const people = await world.run('claims check d7 --format table')
+      expect(people.stdout).toMatch(/Done: the claim is completed/)
+      expect(people.stderr).not.toContain('--value')
+      world.service.respond = async () => jsonResponse(200, { ...claim, domain_id: 'd8', status: 'failed' })
+      expect((await world.run(`claims check d8 ${options}`)).code).toBe(9)
+      world.service.respond = async () => jsonResponse(200, { ...claim, domain_id: 'd9', status: 'pending' })
+      expect((await world.run(`claims check d9 ${options}`)).stderr).toContain('record_missing')
+    },
+  )
 
   test('the domain has another open claim: that one is meant, and DNS is checked for its value', async () => {
     const world = await createWorld({ d2: 'canceled', d1: 'pending' }, { d1: 'pending', d2: 'pending' })
