@@ -125,7 +125,7 @@ export async function noOpenClaims(
   const places = [...others].map(([issuer, { size }]) => `${size} ${size === 1 ? 'is' : 'are'} at ${issuer}`)
   const hints = [...others].map(([issuer, { size }]) => {
     const claims = size === 1 ? 'open claim' : `${size} open claims`
-    return `for the ${claims} at ${issuer}: ${commandWith(argv, '--base-url', issuer, context.platform)}`
+    return `for the ${claims} at ${issuer}: ${commandWith(argv, { '--base-url': issuer }, context.platform)}`
   })
   return { problem: `${problem}; ${places.join(', ')}`, hint: hints.join('\n') }
 }
