@@ -34,6 +34,8 @@ const MAX_SILENCE_MS = 15 * 60_000
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 /** A request that begins when the time is almost up may still take this long, such as the last poll. */
 const LAST_POLL_MS = 2000
+/** A request may take until this long after the start, however short the time is. */
+const FIRST_ANSWERS_MS = 5000
 /** The first value is asked for this often, as any other request. */
 const FIRST_POLLS = 4
 /** Timers may fire that much early. */
@@ -68,13 +70,17 @@ export function pollTimes(
   }
 }
 
-/** The deadline of a request that begins now: the end of the time, or a little later if that is almost up. */
+/**
+ * The deadline of a request that begins now: the end of the time, or a little later if that is almost up. A short time, as
+ * of a script that only looks how a claim stands, leaves the first answers time to cross a slow network.
+ */
 export function deadlineOf(
   { timeoutMs, since = 0 }: Pick<PollTimes, 'timeoutMs' | 'since'>,
   clock: Pick<Context['clock'], 'monotonic'>,
 ): number {
   const end = since + (timeoutMs ?? Number.POSITIVE_INFINITY)
-  return Math.min(end + LAST_POLL_MS, Math.max(end, clock.monotonic() + LAST_POLL_MS))
+  const last = Math.min(end + LAST_POLL_MS, Math.max(end, clock.monotonic() + LAST_POLL_MS))
+  return Math.max(since + FIRST_ANSWERS_MS, last)
 }
 
 /**

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
-import { poll } from '../../src/service/polling.ts'
+import { deadlineOf, poll } from '../../src/service/polling.ts'
 import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { createFakeClock, createFakeContext, jsonResponse } from '../fake-context.ts'
 
@@ -49,6 +49,22 @@ describe('polling', () => {
       if (polls === 6) break
     expect(context.clock.slept).toEqual([1000, 1000, 1000, 1500, 2250])
   })
+
+  it.each([
+    { timeoutMs: 1000, at: 0, until: 5000 },
+    { timeoutMs: 1000, at: 900, until: 5000 },
+    { timeoutMs: 4000, at: 0, until: 5000 },
+    { timeoutMs: 10_000, at: 0, until: 10_000 },
+    { timeoutMs: 10_000, at: 9500, until: 11_500 },
+    { timeoutMs: 10_000, at: 10_900, until: 12_000 },
+  ])(
+    'of a time of $timeoutMs ms, a request after $at ms may take until $until ms',
+    ({ timeoutMs, at, until }) => {
+      const start = 70_000
+      const clock = { monotonic: () => start + at }
+      expect(deadlineOf({ timeoutMs, since: start }, clock) - start).toBe(until)
+    },
+  )
 
   it('polling survives network errors', async () => {
     expect((await take(['on', down(), down(), 'end'], undefined)).seen).toEqual([
