@@ -22,6 +22,8 @@ export interface WatchOptions extends PollTimes {
   readonly throughBlocked: boolean
   /** The claim if the service has just been asked to verify it; only then is a pending one not waiting for the record alone. */
   readonly verifying?: DomainClaim
+  /** Whether the service has just sent that claim: it needn't be asked again if the claim is settled, or the time is up. */
+  readonly isJustSeen?: boolean
   /** The command that goes on watching; by default a new watch of the claim. */
   readonly again?: string | undefined
 }
@@ -82,6 +84,15 @@ export async function* watchClaim(
     claim: verifying,
     state: describedState(verifying, options),
   }
+  if (last !== undefined && options.isJustSeen) {
+    const { claim, state } = last
+    const settled = settledResult(claim, state, options)
+    if (settled !== undefined) yield eventOf('done', state.description, claim, context)
+    const { since = 0, timeoutMs = Number.POSITIVE_INFINITY } = options
+    const isUp = clock.monotonic() >= since + timeoutMs
+    if (settled !== undefined || isUp)
+      return settled ?? { claim, state, error: timeoutError(claim, state, options, undefined) }
+  }
   let end: TimedOut | undefined
   let skewEnd: number | undefined
   const delays = verifying ? VERIFYING_DELAYS : WATCH_DELAYS
@@ -103,9 +114,10 @@ export async function* watchClaim(
     const status = `${claim.status} ${claim.blocked_reason} ${claim.failure_reason}`
     const isChanged = status !== last?.status
     last = { claim, state, status }
-    if (phase === 'completed' || phase === 'ended' || (phase === 'blocked' && !options.throughBlocked)) {
+    const settled = settledResult(claim, state, options)
+    if (settled !== undefined) {
       yield eventOf('done', description, claim, context)
-      return { claim, state, error: phase === 'completed' ? undefined : endedError(claim, state) }
+      return settled
     }
     const suffix =
       phase === 'unknown' ? '; still waiting' : phase === 'blocked' ? '; waiting until it lifts' : ''
@@ -135,6 +147,17 @@ export async function* watchClaim(
   // Without a claim, the first poll gives one or throws.
   const { claim, state } = last as NonNullable<typeof last>
   return { claim, state, error: timeoutError(claim, state, options, end) }
+}
+
+/** The end of a watch, if the claim is settled. */
+function settledResult(
+  claim: DomainClaim,
+  state: ClaimState,
+  { throughBlocked }: WatchOptions,
+): WatchResult | undefined {
+  if (state.phase === 'completed') return { claim, state, error: undefined }
+  const isEnd = state.phase === 'ended' || (state.phase === 'blocked' && !throughBlocked)
+  return isEnd ? { claim, state, error: endedError(claim, state) } : undefined
 }
 
 /**

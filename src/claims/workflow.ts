@@ -167,7 +167,7 @@ export async function* runWorkflow(
 
   const watch = watchClaim(
     (options) => getClaim(client, domainId, { ...options, notFoundHint: goneHint(claim) }),
-    { ...timed, verifying: claim },
+    { ...timed, verifying: claim, isJustSeen: !needsDns },
     context,
   )
   const result = yield* followWatch(watch, context, settings)

@@ -165,6 +165,23 @@ describe('claim, while it waits for DNS', () => {
     expect(world.reads()).toEqual([45])
   })
 
+  test.each([
+    ['completed', 0],
+    ['blocked', 9],
+    ['under_review', 8],
+  ])(
+    'what it learns as the time runs out is the result: %s is exit %i, without another request',
+    async (status, exit) => {
+      const world = createWorld().at(20_000, () => {
+        world.status = status
+      })
+      const { code, stdout, stderr } = await world.run('example.com', '--timeout', '45', '--json')
+      expect({ code, claim: JSON.parse(stdout) }).toMatchObject({ code: exit, claim: { status } })
+      expect(stderr).not.toContain('request failed')
+      expect(world.reads()).toEqual([45])
+    },
+  )
+
   test('asks at most once a minute', async () => {
     const world = createWorld()
     expect((await world.run('example.com', '--timeout', '600', '--interval', '5')).code).toBe(8)

@@ -59,6 +59,9 @@ function claimCause(claim: DomainClaim, error: CliError): Cause {
   return reason ? { ...cause, code: `${error.code}: ${reason}` } : cause
 }
 
+/** FOUND then stands for all of them. */
+const SEVERAL_FOUND = /"FOUND"(?:(?:, | and )"FOUND")+/
+
 /** What a check of DNS found that a person has to know; undefined if there is nothing. */
 export function causeIn(report: CheckReport | undefined): Cause | undefined {
   const finding = report?.findings.find(({ severity }) => severity !== 'info')
@@ -67,13 +70,16 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
   const { error, blocked_reason: reason } = finding.details
   const particulars = particularsIn(report, finding)
   return {
-    particulars: { ...particulars, FOUND: particulars['FOUND'] ?? finding.seen?.join(' ') },
+    particulars: { ...particulars, FOUND: particulars['FOUND'] ?? finding.seen?.join('" and "') },
     // A claim can end in several ways, with another fix for each.
     code:
       code === 'claim_blocked' && reason
         ? `${code}: ${reason}`
         : (code === 'claim_ended' && textIn(error)) || code,
-    message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)),
+    message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)).replace(
+      SEVERAL_FOUND,
+      '"FOUND"',
+    ),
     fix: generalize(fix, particulars),
     // Whoever hosts the DNS has nothing to do with the end of a claim.
     hosts: code === 'claim_ended' ? undefined : report.nameservers.map((server) => server.host),

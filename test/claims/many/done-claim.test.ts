@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { causeIn, doneClaim } from '../../../src/claims/many/done-claim.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
+import { text } from '../../../src/dns/diagnosis/text.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
 import type { DomainClaim } from '../../../src/service/types.ts'
 import { createFakeContext, fakeSettings } from '../../fake-context.ts'
@@ -37,4 +38,28 @@ test('a claim that has ended is the same cause at every DNS host', () => {
     }) as unknown as CheckReport
   expect(causeIn(report('claim_ended'))).toMatchObject({ code: 'claim_expired', hosts: undefined })
   expect(causeIn(report('missing'))).toMatchObject({ hosts: ['ns1.example.net'] })
+})
+
+test('several values that were found are one FOUND, which tells them apart', () => {
+  const found = ['prefix=to', 'ken']
+  const report = {
+    name: 'a.example.com',
+    expected: 'prefix=token',
+    zone: 'example.com',
+    nameservers: [],
+    findings: [
+      {
+        code: 'split_records',
+        severity: 'error',
+        message: text`found "${'prefix=to'}" and "${'ken'}"`,
+        fix: '',
+        seen: found,
+        details: {},
+      },
+    ],
+  } as unknown as CheckReport
+  expect(causeIn(report)).toMatchObject({
+    message: 'found "FOUND"',
+    particulars: { FOUND: 'prefix=to" and "ken' },
+  })
 })
