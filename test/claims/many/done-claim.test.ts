@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { causeIn, doneClaim } from '../../../src/claims/many/done-claim.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
-import { text } from '../../../src/dns/diagnosis/text.ts'
+import { quote, text } from '../../../src/dns/diagnosis/text.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
 import type { DomainClaim } from '../../../src/service/types.ts'
 import { createFakeContext, fakeSettings } from '../../fake-context.ts'
@@ -51,7 +51,7 @@ test('several values that were found are one FOUND, which tells them apart', () 
       {
         code: 'split_records',
         severity: 'error',
-        message: text`found "${'prefix=to'}" and "${'ken'}"`,
+        message: text`found ${quote('prefix=to')} and ${quote('ken')}`,
         fix: '',
         seen: found,
         details: {},
