@@ -6,7 +6,7 @@ import type { CliError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { SeenClaim } from './current-claim.ts'
-import { asArgument, completedText, endedError, endOf, lastSeen, stateOf } from './lifecycle.ts'
+import { asArgument, completedText, endedError, endOf, lastSeen, nameOf, stateOf } from './lifecycle.ts'
 
 export type DnsSettings = Pick<Settings, 'resolvers' | 'authoritativePort'>
 
@@ -25,14 +25,14 @@ export function checkRequest(
   }
 }
 
-/** Why a record no longer matters, with the error if the claim ended unsuccessfully. */
+/** Why it no longer matters what is in DNS, with the error if the claim ended unsuccessfully. */
 interface Conclusion {
   readonly finding: Finding
   readonly error?: CliError
 }
 
 /**
- * How a claim has ended, so that its record no longer matters; undefined while it does.
+ * How far a claim is, if that no longer depends on its record in DNS; undefined while it does.
  *
  * @param now milliseconds since 1970
  */
@@ -42,8 +42,17 @@ export function conclusionOf(claim: DomainClaim, now: number): Conclusion | unde
     const message = completedText(claim)
     return { finding: { code: 'claim_completed', severity: 'info', message, fix, details: {} } }
   }
+  if (claim.status === 'verified') {
+    const message = `the service has accepted the record of ${nameOf(claim)}, and the transfer is in progress`
+    const fix = `Keep the record until the claim is completed; to see when: mailclaim claims watch${asArgument(claim)}`
+    return { finding: { code: 'claim_verified', severity: 'info', message, fix, details: {} } }
+  }
   const error = endOf(claim, now)
-  if (error === undefined) return undefined
+  return error && endOfClaim(error)
+}
+
+/** How a claim has ended without success: as this error says. */
+export function endOfClaim(error: CliError): Conclusion {
   const { code, message, hint = '' } = error
   const details = { error: code }
   const finding = { code: 'claim_ended', severity: 'error', message, fix: capitalize(hint), details } as const

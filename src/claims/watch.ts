@@ -219,7 +219,9 @@ export async function* requestVerification(
     isRepeated = true
     const { deadline = Number.POSITIVE_INFINITY, notFoundHint } = request
     return verifyOnce(current, client, { deadline, notFoundHint }).catch((error: unknown) => {
-      if (!mayRun || !isRefusal(error)) {
+      // A conflict says that it already runs, such as for another machine.
+      const isRunning = mayRun || (isRefusal(error) && error.status === 409)
+      if (!isRunning || !isRefusal(error)) {
         mayRun ||= error instanceof CliError && mayHaveActed(error)
         throw error
       }

@@ -160,7 +160,7 @@ export async function* runWorkflow(
     await recordClaim(claim, context, settings)
     if (asked.error !== undefined) return stillInProgress('verification', claim, asked.error)
     yield eventOf('verification', 'verification requested', claim, context)
-  } else {
+  } else if (stateOf(claim).phase !== 'blocked') {
     yield eventOf('dns', 'the service found the record', claim, context)
     yield eventOf('verification', stateOf(claim).description, claim, context)
   }

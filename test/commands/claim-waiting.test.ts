@@ -156,6 +156,16 @@ describe('claim, while it waits for DNS', () => {
     expect({ code, error: JSON.parse(stderr).error.code }).toEqual({ code: 9, error: 'claim_blocked' })
   })
 
+  test('says of a blocked claim neither that its record was found nor that it was verified', async () => {
+    const world = createWorld().at(30_000, () => {
+      world.status = 'blocked'
+    })
+    const { steps } = await world.events('example.com')
+    expect(steps).not.toContain('dns')
+    expect(steps).not.toContain('verification')
+    expect(steps.at(-1)).toBe('ended')
+  })
+
   test('asks before it says that the time is up', async () => {
     const world = createWorld().at(20_000, () => {
       world.status = 'canceled'

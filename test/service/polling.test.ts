@@ -321,18 +321,33 @@ describe('verifying with --wait and --timeout', () => {
     expect(stderr).not.toContain('validation_error')
   })
 
+  const refused = () => jsonResponse(400, { name: 'validation_error', message: 'not now' })
   it.each<[string, readonly (HttpResponse | TransportError)[]]>([
-    ['the first request', [running()]],
-    ['a request after one that the service had no time for', [jsonResponse(429, {}), running()]],
+    ['the first request', [refused()]],
+    ['a request after one that the service had no time for', [jsonResponse(429, {}), refused()]],
     [
       'a request after one that was never sent',
-      [...Array(3).fill(new TransportError('connect', 'no', 'refused')), running()],
+      [...Array(3).fill(new TransportError('connect', 'no', 'refused')), refused()],
     ],
   ])('a refusal of %s is an error if the claim still waits: exit 6', async (_what, answers) => {
     const { code, stderr } = await verify(answers, { seconds: 60, statuses: ['pending'] })
     expect(code).toBe(6)
-    expect(stderr).toContain('already running')
+    expect(stderr).toContain('not now')
   })
+
+  it.each([
+    ['completed', 0],
+    ['pending', 8],
+  ])(
+    'a conflict says that verification runs already, so a claim that is then %s is watched: exit %i',
+    async (status, exit) => {
+      const { code, stderr } = await verify([running()], { statuses: ['pending', 'pending', status] })
+      expect(code).toBe(exit)
+      expect(stderr).toContain(
+        'already running. (verification_running); an earlier request may have been accepted',
+      )
+    },
+  )
 
   it.each([429, 500, 503])(
     'says first how to ask again if all requests to verify ended with %i',

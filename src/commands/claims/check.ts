@@ -5,6 +5,7 @@ import {
   checkRequest,
   concludedReport,
   conclusionOf,
+  endOfClaim,
   openReport,
   outdatedReport,
 } from '../../claims/precheck.ts'
@@ -302,6 +303,7 @@ async function checkTarget(
 }
 
 function conclusionOn({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>) {
+  if (seen?.unasked?.exit === Exit.notFound) return endOfClaim(seen.unasked)
   return seen && conclusionOf(seen.claim, clock.now())
 }
 

@@ -88,7 +88,9 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     const { domainId, claim: before } = current
     await recordClaim(before, context, settings)
     if (isOver(before)) return printEnd(before)
-    const { mistake } = options.check === false ? {} : await precheck(before, options, context, settings)
+    const isVerified = before.status === 'verified'
+    const { mistake } =
+      options.check === false || isVerified ? {} : await precheck(before, options, context, settings)
     if (mistake !== undefined) {
       if (isProgramFormat(settings)) await print('stopped', mistake.message, before)
       throw mistake

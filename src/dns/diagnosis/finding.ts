@@ -29,6 +29,7 @@ export type FindingCode =
   | ValueFault
   | 'invalid_name'
   | 'claim_completed'
+  | 'claim_verified'
   | 'claim_ended'
   | 'claim_blocked'
   | 'doubtful_value'

@@ -47,7 +47,11 @@ export function isCompleted({ findings: [first] }: CheckReport): boolean {
 }
 
 function isOver(report: CheckReport): boolean {
-  return isCompleted(report) || report.findings[0]?.code === 'claim_ended'
+  return isCompleted(report) || isVerified(report) || report.findings[0]?.code === 'claim_ended'
+}
+
+function isVerified({ findings: [first] }: CheckReport): boolean {
+  return first?.code === 'claim_verified'
 }
 
 /** Whether the record is that of a blocked claim. */
@@ -55,7 +59,7 @@ export function isBlocked({ findings }: CheckReport): boolean {
   return findings.some(({ code }) => code === 'claim_blocked')
 }
 
-/** The value that has to be in DNS; null if none was expected, or the claim is over. */
+/** The value that has to be in DNS; null if none was expected, or it no longer matters. */
 export function valueNeeded(report: CheckReport): string | null {
   return isOver(report) ? null : report.expected
 }
@@ -64,6 +68,7 @@ export function valueNeeded(report: CheckReport): string | null {
 export function resultOf(report: CheckReport): string {
   if (hasLooked(report)) return 'no value was expected'
   if (isCompleted(report)) return 'done: the claim is completed'
+  if (isVerified(report)) return 'ready: the service has accepted the record'
   return `${VERDICT_LABELS[report.verdict]}${isBlocked(report) ? '; the claim is blocked' : ''}`
 }
 

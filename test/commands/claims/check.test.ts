@@ -589,6 +589,17 @@ describe('a claim that is over', () => {
     expect(stderr).toBe('')
   })
 
+  test('and verified by the service is the only finding, with exit 0, whatever is in DNS', async () => {
+    const { failure, stdout } = await checkClaim({ status: 'verified' }, { json: true })
+    expect(failure).toBeUndefined()
+    const report = JSON.parse(stdout)
+    expect(report).toMatchObject({ verdict: 'ready', ready: true, retry_after_seconds: null })
+    expect(report.findings).toMatchObject([{ code: 'claim_verified', severity: 'info' }])
+    expect((await checkClaim({ status: 'verified' }, { format: 'table' })).stdout).toMatch(
+      /Ready: the service has accepted the record/,
+    )
+  })
+
   test.each(['table', 'markdown', 'html'] as const)(
     'and completed is what %s begins with',
     async (format) => {

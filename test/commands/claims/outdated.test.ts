@@ -152,6 +152,17 @@ describe('a claim that ended since this machine last saw it', () => {
     },
   )
 
+  test.each(['', ' --wait'])(
+    'a claim that the service no longer has is over: claims check%s',
+    async (wait) => {
+      const world = await createWorld({}, { d1: 'pending' })
+      const { code, stdout } = await world.run(`claims check example.com --json${wait}`)
+      const [{ code: finding, message, fix }] = JSON.parse(stdout).findings
+      expect({ code, finding }).toEqual({ code: 5, finding: 'claim_ended' })
+      expect(`${message} ${fix}`).toMatch(/not found.*no longer has the claim of example\.com/s)
+    },
+  )
+
   test('claims check --wait goes on for the time that is left if the claim has another record meanwhile', async () => {
     const now: Record<string, string> = { d2: 'pending', d1: 'pending' }
     const world = await createWorld(now, { d1: 'pending', d2: 'pending' })
