@@ -784,6 +784,23 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  it('is not sent if its journal entry was encrypted with a key that is not here before the confirmation came', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let next = ''
+    const late = between(machine, async (request, pass) => {
+      const answer = await pass(request)
+      if (!isTransaction(request) || next !== '') return answer
+      next = await rekey(fleet)
+      throw lost()
+    })
+    expect(await use(late)).toBe('store_key_wrong')
+    // The machine has kept that the entry has to go.
+    expect(await use(withKey(machine, `${next} ${fleet.storeKey}`))).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
   describe('that a sign-in stores when the first answer of etcd is lost', () => {
     /** Stores the session of a fleet in another profile, with the first transaction lost on the way there or back. */
     async function signInOf(

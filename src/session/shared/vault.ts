@@ -7,6 +7,7 @@ import {
   EtcdClient,
   encode,
   Unanswered,
+  unanswered,
 } from '../../credentials/etcd/client.ts'
 import { inEtcd, type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
@@ -174,7 +175,10 @@ export class SharedVault {
           contents,
           lineage: lineageOf(contents),
         }
-      : await this.#open(answer, this.keys)
+      : await this.#open(answer, this.keys).catch((error: unknown) => {
+          // What can't be read may have come after this write.
+          throw answer.isRepeated ? unanswered(error) : error
+        })
     // `auth rekey` may have encrypted the entry once more before the answer came.
     if (value === undefined || (!isOurs && value.contents.journal?.writer !== writer))
       return { kind: 'lost', current: value, isRepeated: answer.isRepeated }
