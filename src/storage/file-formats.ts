@@ -142,6 +142,12 @@ export const sharedSessionFormat = file(
     token: nullable(nested(accessToken)),
     /** That the refresh token may have been sent. `writer` names the write that said so. */
     journal: nullable(nested(object({ sha256: text, writer: text, sentAt: time }))),
+    /** The names of the journal entries of this refresh token, the newest last, also of those that were removed. */
+    attempts: field('a list of names', (value) =>
+      Array.isArray(value) && value.every((name) => typeof name === 'string')
+        ? (value as readonly string[])
+        : undefined,
+    ),
     /** A random name of this write, so that its author recognizes it. */
     writer: text,
     /** The machine that wrote it. */
@@ -156,7 +162,15 @@ export const sharedSessionFormat = file(
 /** `shared.….json`: the value that this machine has seen last at one key of one cluster of etcd. */
 export const sharedMemoryFormat = file(
   1,
-  object({ session: sessionId, signedInAt: time, generation: number, /** etcd's revision. */ written: text }),
+  object({
+    /** Null: signed out everywhere. */
+    session: nullable(sessionId),
+    /** When, or when it was signed out. */
+    signedInAt: time,
+    generation: number,
+    /** The newest of its `attempts`. */
+    attempt: nullable(text),
+  }),
   2,
 )
 

@@ -784,6 +784,23 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  it('is not sent if its journal entry was encrypted with a key that is not here before the confirmation came', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess({ home: fleet.machine() })
+    let next = ''
+    const late = between(machine, async (request, pass) => {
+      const answer = await pass(request)
+      if (!isTransaction(request) || next !== '') return answer
+      next = await rekey(fleet)
+      throw lost()
+    })
+    expect(await use(late)).toBe('store_key_wrong')
+    // The machine has kept that the entry has to go.
+    expect(await use(withKey(machine, `${next} ${fleet.storeKey}`))).toBe('ok')
+    expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+  })
+
   describe('that a sign-in stores when the first answer of etcd is lost', () => {
     /** Stores the session of a fleet in another profile, with the first transaction lost on the way there or back. */
     async function signInOf(
@@ -1061,10 +1078,24 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         return ends
       }
 
-      it.each([0, 100])(
-        'is not sent by a machine that has sent it, or has seen that another one did, after %d other writes',
-        async (others) => {
-          const { fleet, state, machines, all } = await machinesOf()
+      const encryptAgain = ({ context, settings }: Machine) => sealAgain(new SharedVault(context, settings))
+      const beRefused = (machine: Machine) => renewNow(refuses(machine, 429, 'slow_down'))
+      /** What happens once etcd was set back. */
+      const afterwards: Record<string, (other: Machine, state: EtcdState) => unknown> = {
+        'before anything else is written': () => undefined,
+        'after writes of other clients': (_, state) => {
+          state.revision += 100
+        },
+        'after another machine has encrypted it once more': encryptAgain,
+        'after another machine has withdrawn a journal entry': beRefused,
+        'after another machine has withdrawn three of them': async (other) => {
+          for (const _ of [1, 2, 3]) await beRefused(other)
+        },
+      }
+      it.each(Object.keys(afterwards))(
+        'is not sent by a machine that has sent it, or has seen that another one did: %s',
+        async (name) => {
+          const { fleet, state, machines, machineAt, all } = await machinesOf()
           expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
           const copy = structuredClone(state)
           const [sender, witness, waiting] = machines as [Machine, Machine, Machine]
@@ -1078,11 +1109,56 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
           expect(await describeSession(context, settings)).toMatchObject({ state: 'refreshing' })
           expect(await renewNow(waiting)).toBe('refresh_interrupted')
           const before = await fleet.harm()
-          Object.assign(state, copy, { revision: copy.revision + others })
+          Object.assign(state, copy)
+          await afterwards[name]?.(await machineAt(), state)
           expect(await all(renewNow)).toEqual(['store_restored', 'store_restored', 'store_restored'])
           expect(await fleet.harm()).toEqual(before)
         },
       )
+
+      it('is not replaced by that of an earlier sign-in, however often it is written since', async () => {
+        const { fleet, machineAt, signIn, all, setBack } = await machinesOf()
+        const other = await machineAt()
+        await signIn(other, NOON + HOUR)
+        expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
+        const before = await fleet.harm()
+        setBack()
+        for (const _ of [1, 2, 3, 4]) expect(await encryptAgain(other)).toBe(true)
+        expect(await all(renewNow)).toEqual(['store_restored', 'store_restored', 'store_restored'])
+        expect(await fleet.harm()).toEqual(before)
+      })
+
+      it('is told from one whose journal entry another machine has withdrawn, encrypted once more, or renewed', async () => {
+        const { fleet, machines, machineAt, all } = await machinesOf()
+        const other = await machineAt()
+        const seen: unknown[] = []
+        const watched = between(other, async (request, pass) => {
+          if (!request.url.pathname.endsWith('/oauth/token')) return pass(request)
+          await request.beforeSend?.()
+          for (const { context, settings } of machines)
+            seen.push((await describeSession(context, settings)).state)
+          return jsonResponse(429, { error: 'slow_down' })
+        })
+        expect(await renewNow(watched)).not.toBe('ok')
+        expect(seen.slice(0, 3)).toEqual(['refreshing', 'refreshing', 'refreshing'])
+        expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
+        expect(await encryptAgain(other)).toBe(true)
+        expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
+        expect(await renewNow(other)).toBe('ok')
+        expect(await all(renewNow)).toEqual(['ok', 'ok', 'ok'])
+        expect(await fleet.harm()).toMatchObject({ reuse: 0, revoked: 0 })
+      })
+
+      it('is replaced for all of them by a sign-in after a logout, whatever the clocks of both say', async () => {
+        const { fleet, machineAt, signIn, all } = await machinesOf()
+        const ahead = Date.UTC(2100, 0)
+        await signIn(await machineAt(), ahead)
+        expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
+        expect(await signOut(await machineAt())).toBe(true)
+        await signIn(await machineAt(), NOON)
+        expect(await all(renewNow)).toEqual(['ok', 'ok', 'ok'])
+        expect(await fleet.harm()).toMatchObject({ reuse: 0, revoked: 0 })
+      })
 
       it('is remembered once for each value, and not written again by a plain read', async () => {
         const { fleet, first } = await machinesOf()

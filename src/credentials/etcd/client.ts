@@ -463,7 +463,8 @@ function isRejection(body: Json): boolean {
 /** A write was sent to a member and had no answer: it may be applied, even later. */
 export class Unanswered extends CliError {}
 
-function unanswered(error: unknown): unknown {
+/** The error of a write that may have been applied all the same. */
+export function unanswered(error: unknown): unknown {
   if (!(error instanceof CliError)) return error
   const { code, exit, message, hint } = error
   return new Unanswered(code, exit, message, { hint, cause: error })

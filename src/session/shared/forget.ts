@@ -16,15 +16,15 @@ import { baseOf, failedTo, isSession, isSignedOut, type SharedContext, type Shar
  */
 export async function forgetShared(context: SharedContext, vault: SharedVault): Promise<boolean> {
   const { client, access, paths } = vault
-  const signedOut = signedOutFormat.text({
-    signedOut: vault.newWriter(),
-    host: context.program.host || 'unknown',
-    at: context.clock.now(),
-  })
   let answer: EtcdAnswer = await client.read(access.key, isSignedOut)
   await client.requireOneCluster()
   const wasThere = isSession(answer)
   const session = await vault.sessionIn(answer)
+  const signedOut = signedOutFormat.text({
+    signedOut: vault.newWriter(),
+    host: context.program.host || 'unknown',
+    at: vault.signInTime({ signedInAt: context.clock.now() }),
+  })
   // Before the session is replaced: none of a later one is among them.
   const files = pendingFiles(vault)
   while (isSession(answer)) {

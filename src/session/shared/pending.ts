@@ -61,6 +61,7 @@ export async function keepPending(
   const contents: SharedContents = {
     ...next,
     journal: next.journal === null || 'writer' in next.journal ? next.journal : null,
+    attempts: [],
     writer,
     host: context.program.host || 'unknown',
     writtenAt: context.clock.now(),

@@ -379,8 +379,8 @@ export function contentsOf({ record, secret, token, journal }: SessionValue): Ne
   }
 }
 
-function revisionOf({ revision, version, base64, cluster }: Base): string {
-  return JSON.stringify({ revision, version, base64, cluster })
+function revisionOf({ revision, version, base64, cluster, lineage }: Base): string {
+  return JSON.stringify({ revision, version, base64, cluster, lineage })
 }
 
 function baseOf({ revision }: Snapshot): Base {

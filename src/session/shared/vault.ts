@@ -7,6 +7,7 @@ import {
   EtcdClient,
   encode,
   Unanswered,
+  unanswered,
 } from '../../credentials/etcd/client.ts'
 import { inEtcd, type SealingKeys, seal, unseal, unusable } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
@@ -37,7 +38,16 @@ export type NewContents = Pick<SharedContents, 'record' | 'secret' | 'token'> & 
 /** What a replacement is compared with. */
 export interface Base extends EtcdBase {
   readonly version: string
+  /** Of the session there, if there is one that could be read. */
+  readonly lineage?: Lineage | undefined
 }
+
+/** Which refresh token it is, and each time it may have been sent. */
+type Lineage = { readonly session: string } & Pick<SharedContents['secret'], 'generation'> &
+  Pick<SharedContents, 'attempts'>
+
+/** How many journal entries a value names. */
+const MAX_ATTEMPTS = 100
 
 export interface SharedValue extends Base {
   readonly contents: SharedContents
@@ -48,6 +58,8 @@ export interface NoValue extends Base {
   /** Which machine has signed all of them out, and when. `unknown`: what this machine has seen there is gone. */
   readonly signedOut: SignedOut | 'unknown' | undefined
 }
+
+type Memory = Contents<typeof sharedMemoryFormat>
 
 /** What a logout puts in place of the session. The key stays, so that no write from before it can apply after it. */
 export type SignedOut = Contents<typeof signedOutFormat>
@@ -68,7 +80,7 @@ export class SharedVault {
   readonly #context: SharedContext
   readonly #settings: SharedSettings
   #keys: SealingKeys | undefined
-  /** When the latest session that was read or remembered was signed in, in wall-clock milliseconds. */
+  /** When the latest sign-in, or logout, that was read or remembered happened, in wall-clock milliseconds. */
   #latest = 0
 
   /** @throws CliError `store_not_configured`, exit 3. */
@@ -87,11 +99,18 @@ export class SharedVault {
   }
 
   /**
-   * Reads the value, and refuses it if etcd was set back to an earlier state since this machine read or wrote it: it may neither
-   * be older than the value that was seen last, a journal entry included, nor have a lower generation of the same session.
-   * Another session that was written at a lower revision is used only if it was signed in later, which says that somebody has
-   * signed in since etcd was set back: whatever was there before was signed in earlier, because each sign-in is dated after the
-   * one that it replaces (`signInTime`).
+   * Reads the value, and refuses it if etcd was set back to an earlier state since this machine read or wrote it. Its contents
+   * tell, not etcd's revision, which other writes move on. The value that this machine has seen last has to be among those
+   * that led to this one:
+   *
+   * - The generation of a session never falls.
+   * - As long as it stays the same, `attempts` names the journal entries that have been written, also those that were removed.
+   *   Each write takes the list over from the value that it is compared with. So an entry that this machine has seen, its own
+   *   before the token leaves, is missing only if it was written after the state that etcd was set back to: the token may have
+   *   been sent. No write after that brings its name back. If the entry has left the list because there were too many others,
+   *   the value is refused, too, until the next renewal.
+   * - Each sign-in is dated after the session that it replaces, or its logout (`signInTime`), so another session that isn't
+   *   later is one from before.
    *
    * @param until by the monotonic clock: when to stop trying, at the latest.
    * @returns what to compare a new one with, if nothing is there.
@@ -102,28 +121,22 @@ export class SharedVault {
     const { keys } = this
     let answer = await this.client.read(this.access.key, isSignedOut, until)
     const known = await this.#remembered(answer.cluster)
-    // Of this value: what other clients write says nothing about it.
-    const written = () => answer.found?.revision ?? answer.revision
-    const isEarlier = () => known !== undefined && BigInt(written()) < BigInt(known.written)
+    let value = await this.#open(answer, keys)
+    const isRestored = () => known !== undefined && value !== undefined && isEarlier(value.contents, known)
     // Another process of this machine may have seen a newer one since etcd answered.
-    if (isEarlier()) answer = await this.client.read(this.access.key, isSignedOut, until)
-    const older = 'it is older than the one that this machine has seen last'
-    const value = await this.#open(answer, keys)
-    const signedIn = value?.contents.record
-    const isLater =
-      known !== undefined && signedIn?.id !== known.session && (signedIn?.signedInAt ?? 0) > known.signedInAt
-    if (isEarlier() && !isLater) throw this.#restored(older)
+    if (isRestored()) {
+      answer = await this.client.read(this.access.key, isSignedOut, until)
+      value = await this.#open(answer, keys)
+    }
     if (value === undefined) {
       const signedOut = answer.found && signedOutOf(answer.found.text)
-      if (signedOut !== undefined && known !== undefined && known.written !== written())
-        await this.#remember(answer.cluster, { ...known, written: written() })
+      if (signedOut !== undefined) await this.#rememberSignedOut(answer.cluster, signedOut, known)
       return { ...baseOf(answer), signedOut: signedOut ?? (known && 'unknown') }
     }
-    const { record, secret, cluster } = value.contents
-    if (cluster !== answer.cluster) throw this.#restored('it was written to another cluster of etcd')
-    const isKnown = known?.session === record.id
-    if (isKnown && secret.generation < known.generation) throw this.#restored(older)
-    if (!isKnown || known.written !== value.revision) await this.#rememberValue(value)
+    if (value.contents.cluster !== answer.cluster)
+      throw this.#restored('it was written to another cluster of etcd')
+    if (isRestored()) throw this.#restored('it is older than the one that this machine has seen last')
+    await this.#rememberValue(value, known)
     return value
   }
 
@@ -141,6 +154,7 @@ export class SharedVault {
     const contents: SharedContents = {
       ...next,
       journal: journal === null || 'writer' in journal ? journal : { ...journal, writer },
+      attempts: attemptsOf(base, next, writer),
       writer,
       host: this.#context.program.host || 'unknown',
       writtenAt: this.#context.clock.now(),
@@ -153,8 +167,18 @@ export class SharedVault {
     const isOurs = answer.succeeded || answer.found?.text === sealed
     const { revision } = answer.succeeded ? answer : (answer.found ?? answer)
     const value = isOurs
-      ? { revision, version: contents.writes, cluster, base64: encode(sealed), contents }
-      : await this.#open(answer, this.keys)
+      ? {
+          revision,
+          version: contents.writes,
+          cluster,
+          base64: encode(sealed),
+          contents,
+          lineage: lineageOf(contents),
+        }
+      : await this.#open(answer, this.keys).catch((error: unknown) => {
+          // What can't be read may have come after this write.
+          throw answer.isRepeated ? unanswered(error) : error
+        })
     // `auth rekey` may have encrypted the entry once more before the answer came.
     if (value === undefined || (!isOurs && value.contents.journal?.writer !== writer))
       return { kind: 'lost', current: value, isRepeated: answer.isRepeated }
@@ -163,9 +187,9 @@ export class SharedVault {
   }
 
   /**
-   * When a new sign-in is said to have happened: by the clock, but always after the one that it replaces and the one that this
-   * machine has seen last. Clocks have to agree only if the session before was removed, or can't be read, and this machine has
-   * never seen it.
+   * When a new sign-in, or a logout, is said to have happened: by the clock, but always after the session or the logout that it
+   * replaces, and what this machine has seen last. Clocks have to agree only if what it replaces can't be read, or is gone, and
+   * this machine has never seen it.
    */
   signInTime({ signedInAt }: Pick<SignIn, 'signedInAt'>): number {
     return Math.max(signedInAt, this.#latest + 1)
@@ -199,7 +223,7 @@ export class SharedVault {
     }
     if (contents.writes !== found.version) throw unusable(inEtcd(key), 'an earlier copy of it was put back')
     this.#latest = Math.max(this.#latest, contents.record.signedInAt)
-    return { ...baseOf(answer), contents }
+    return { ...baseOf(answer), contents, lineage: lineageOf(contents) }
   }
 
   /** The profile's session at another prefix or in another cluster is another session. */
@@ -208,7 +232,7 @@ export class SharedVault {
     return join(this.paths.directory, `shared.${place.slice(0, 16)}.json`)
   }
 
-  async #remembered(cluster: string): Promise<Contents<typeof sharedMemoryFormat> | undefined> {
+  async #remembered(cluster: string): Promise<Memory | undefined> {
     try {
       const known = await readJson(this.#memory(cluster), sharedMemoryFormat.parse)
       this.#latest = Math.max(this.#latest, known?.signedInAt ?? 0)
@@ -220,7 +244,7 @@ export class SharedVault {
   }
 
   /** A machine that can't remember is protected by what is in the value. */
-  async #remember(cluster: string, seen: Contents<typeof sharedMemoryFormat>): Promise<void> {
+  async #remember(cluster: string, seen: Memory): Promise<void> {
     try {
       await ensureProfileDirectory(this.#context, this.paths)
       writeDurable(this.#memory(cluster), sharedMemoryFormat.text(seen))
@@ -229,10 +253,21 @@ export class SharedVault {
     }
   }
 
-  async #rememberValue({ contents, cluster, revision: written }: SharedValue): Promise<void> {
-    const { id: session, signedInAt } = contents.record
-    const { generation } = contents.secret
-    await this.#remember(cluster, { session, signedInAt, generation, written })
+  async #rememberValue({ contents, cluster }: SharedValue, known?: Memory): Promise<void> {
+    const { record, secret, attempts } = contents
+    const isSame = known?.session === record.id && known.generation === secret.generation
+    const attempt = attempts.at(-1) ?? null
+    if (isSame && known.attempt === attempt) return
+    const { id: session, signedInAt } = record
+    await this.#remember(cluster, { session, signedInAt, generation: secret.generation, attempt })
+  }
+
+  /** No session from before the logout is used any more. */
+  async #rememberSignedOut(cluster: string, { at }: SignedOut, known: Memory | undefined): Promise<void> {
+    this.#latest = Math.max(this.#latest, at)
+    if (known === undefined || (known.session === null && known.signedInAt >= at)) return
+    const signedInAt = Math.max(known.signedInAt, at)
+    await this.#remember(cluster, { session: null, signedInAt, generation: 0, attempt: null })
   }
 
   /** A refresh token from before a restore may have been used since. */
@@ -244,6 +279,25 @@ export class SharedVault {
       { hint: `sign in again, for the whole fleet: ${loginCommand({ profile: this.paths.profile })}` },
     )
   }
+}
+
+/** Whether the value is from before what this machine has seen last. See `SharedVault.read`. */
+function isEarlier({ record, secret, attempts }: SharedContents, known: Memory): boolean {
+  if (record.id !== known.session) return record.signedInAt <= known.signedInAt
+  if (secret.generation !== known.generation) return secret.generation < known.generation
+  return known.attempt !== null && !attempts.includes(known.attempt)
+}
+
+function lineageOf({ record, secret, attempts }: SharedContents): Lineage {
+  return { session: record.id, generation: secret.generation, attempts }
+}
+
+/** The journal entries of the refresh token, with that of this write. */
+function attemptsOf({ lineage }: Base, { record, secret, journal }: NewContents, writer: string): string[] {
+  const isSame = lineage?.session === record.id && lineage.generation === secret.generation
+  const before = isSame ? lineage.attempts : []
+  const isAttempt = journal !== null && !('writer' in journal)
+  return [...before, ...(isAttempt ? [writer.slice(0, 8)] : [])].slice(-MAX_ATTEMPTS)
 }
 
 /** What to compare a replacement of this with. */
