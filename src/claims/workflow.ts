@@ -382,7 +382,7 @@ async function* waitForDns(
       yield eventOf('ended', state.description, claim, context)
       return { claim, error: endedError(claim, state) }
     }
-    if (claim.status !== 'pending' && claim.status !== begin.claim.status) return { claim, hasMovedOn: true }
+    if (claim.status !== 'pending' && state.phase !== 'unknown') return { claim, hasMovedOn: true }
     // Among many domains, a server may not have been asked about this one: that is no reason not to wait.
     const isIncomplete = report.verdict === 'unknown' && context.dns.wasLeftOut?.(report.name) === true
     if (report.verdict === 'unknown' && !isIncomplete) {

@@ -148,6 +148,23 @@ describe('claim, while it waits for DNS', () => {
     },
   )
 
+  test('a status that it does not know says nothing about the record: it waits for that, and asks to verify it', async () => {
+    const world = createWorld()
+      .at(20_000, () => {
+        world.status = 'under_review'
+      })
+      .at(200_000, () => {
+        world.inDns = ['prefix=mine']
+      })
+      .at(220_000, () => {
+        world.status = 'completed'
+      })
+    const { code, stdout } = await world.events('example.com', '--timeout', '600')
+    expect(code).toBe(0)
+    expect(stdout).not.toContain('the service found the record')
+    expect(world.asked.map(({ request }) => request)).toContain('POST /domains/id-example.com/claim/verify')
+  })
+
   test('ends as a blocked claim does', async () => {
     const world = createWorld().at(30_000, () => {
       world.status = 'blocked'
