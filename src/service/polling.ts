@@ -75,9 +75,10 @@ export function pollTimes(
  * of a script that only looks how a claim stands, leaves the first answers time to cross a slow network.
  */
 export function deadlineOf(
-  { timeoutMs, since = 0 }: Pick<PollTimes, 'timeoutMs' | 'since'>,
+  { timeoutMs, since: started }: Pick<PollTimes, 'timeoutMs' | 'since'>,
   clock: Pick<Context['clock'], 'monotonic'>,
 ): number {
+  const since = started ?? clock.monotonic()
   const end = since + (timeoutMs ?? Number.POSITIVE_INFINITY)
   const last = Math.min(end + LAST_POLL_MS, Math.max(end, clock.monotonic() + LAST_POLL_MS))
   return Math.max(since + FIRST_ANSWERS_MS, last)
