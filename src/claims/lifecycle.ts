@@ -108,6 +108,10 @@ export function expiredAt(claim: DomainClaim, now: number): string | undefined {
   return expiry !== undefined && expiry <= now ? (claim.expires_at ?? undefined) : undefined
 }
 
+/** Whether the service may still need the record: it hasn't accepted it, blocked the claim, or ended it. */
+export const needsRecord = (claim: DomainClaim): boolean =>
+  claim.status === 'pending' || stateOf(claim).phase === 'unknown'
+
 /** Whether the claim, as last seen, may still complete. */
 export function isOpen(claim: DomainClaim, now: number): boolean {
   const { phase } = stateOf(claim)

@@ -15,7 +15,15 @@ import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { formatTime } from '../terminal/relative-time.ts'
 import type { CurrentClaim } from './current-claim.ts'
-import { asArgument, type ClaimState, endedError, goneHint, nameOf, stateOf } from './lifecycle.ts'
+import {
+  asArgument,
+  type ClaimState,
+  endedError,
+  goneHint,
+  nameOf,
+  needsRecord,
+  stateOf,
+} from './lifecycle.ts'
 
 export interface WatchOptions extends PollTimes {
   /** Whether to go on while the claim is blocked. */
@@ -88,7 +96,7 @@ export async function* watchClaim(
     const { claim, state } = last
     const settled = settledResult(claim, state, options)
     if (settled !== undefined) yield eventOf('done', state.description, claim, context)
-    const { since = 0, timeoutMs = Number.POSITIVE_INFINITY } = options
+    const { since = clock.monotonic(), timeoutMs = Number.POSITIVE_INFINITY } = options
     const isUp = clock.monotonic() >= since + timeoutMs
     if (settled !== undefined || isUp)
       return settled ?? { claim, state, error: timeoutError(claim, state, options, undefined) }
@@ -177,8 +185,7 @@ export async function verifyOnce(
     const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
       throw error instanceof InterruptedError ? error : refusal
     })
-    const isWaiting = claim.status === 'pending' || stateOf(claim).phase === 'unknown'
-    if (isWaiting && claim.status === before.status) throw refusal
+    if (needsRecord(claim) && claim.status === before.status) throw refusal
     return claim
   }
 }

@@ -19,6 +19,7 @@ import {
   goneHint,
   isOpen,
   nameOf,
+  needsRecord,
   stateOf,
   unappliedWarning,
 } from './lifecycle.ts'
@@ -140,7 +141,7 @@ export async function* runWorkflow(
   const domainId = claim.domain_id ?? ''
   const seen = { domainId, claim, seenAt: context.clock.now() }
   // Once the service has accepted the record or blocked the claim, DNS no longer matters.
-  let needsDns = claim.status === 'pending' || state.phase === 'unknown'
+  let needsDns = needsRecord(claim)
   if (needsDns) {
     if (options.publish !== undefined) {
       const { message } = await options.publish(record)
@@ -150,8 +151,8 @@ export async function* runWorkflow(
       const left = { ...options, timeoutMs: Math.max(1, since + timeoutMs - context.clock.monotonic()) }
       const waited = yield* waitForDns(seen, record, left, context, settings)
       if (waited.error !== undefined) return waited
-      needsDns = !waited.hasMovedOn
       claim = waited.claim
+      needsDns = needsRecord(claim)
     }
   }
   if (needsDns) {
@@ -335,17 +336,11 @@ const MAX_LAG_MS = 10 * 60 * 1000
 /** A claim that was seen this recently isn't asked about again, whatever has happened, in milliseconds. */
 const JUST_SEEN_MS = 10_000
 
-/** The claim at the end of the wait for DNS. */
-interface Waited extends WorkflowResult {
-  /** Whether the service has gone on without DNS being ready here, so that it needn't be asked to verify. */
-  readonly hasMovedOn?: boolean
-}
-
 /**
  * Waits until the record is in DNS, or there is no point in waiting. Once a minute it asks the service whether the claim still
  * needs the record; sooner when it is about to call the value in DNS outdated, or the time is up.
  *
- * @returns with an error if the claim has ended or the time is up
+ * @returns the claim, which may no longer need the record; with an error if it has ended or the time is up
  * @throws CliError exit 5 if the service no longer has the claim
  */
 async function* waitForDns(
@@ -354,7 +349,7 @@ async function* waitForDns(
   { timeoutMs, intervalMs, publicResolvers, onCheck, onUnseen, latest }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
-): AsyncGenerator<WorkflowEvent, Waited, void> {
+): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
   let seen = begin
   let isStale = false
   const news = newsOnly(context.clock)
@@ -382,7 +377,7 @@ async function* waitForDns(
       yield eventOf('ended', state.description, claim, context)
       return { claim, error: endedError(claim, state) }
     }
-    if (claim.status !== 'pending' && state.phase !== 'unknown') return { claim, hasMovedOn: true }
+    if (!needsRecord(claim)) return seen
     // Among many domains, a server may not have been asked about this one: that is no reason not to wait.
     const isIncomplete = report.verdict === 'unknown' && context.dns.wasLeftOut?.(report.name) === true
     if (report.verdict === 'unknown' && !isIncomplete) {
