@@ -80,10 +80,10 @@ async function writeEntry(
   context: LedgerContext,
   settings: LedgerSettings,
 ): Promise<void> {
-  if (!claim.domain_id || settings.baseUrl === undefined) return
+  const issuer = issuerIn(settings)
+  if (!claim.domain_id || issuer === undefined) return
   const directory = ledgerDirectory(context, settings)
   await ensurePrivateDirectory(directory)
-  const issuer = issuerOf(parseBaseUrl(settings.baseUrl.value))
   const now = context.clock.now()
   const entry = { issuer, seen_at: new Date(now).toISOString(), claim }
   const text = claimFormat.text(entry)
@@ -320,7 +320,8 @@ export function claimsOf(entries: readonly LedgerEntry[], name: string, now: num
   return [...own.filter(({ claim }) => isOpen(claim, now)), ...own.filter(({ claim }) => !isOpen(claim, now))]
 }
 
-function issuerIn({ baseUrl }: Pick<Settings, 'baseUrl'>): string | undefined {
+/** The issuer of the active service; undefined without a base URL. @throws CliError exit 2 if that is no address */
+export function issuerIn({ baseUrl }: Pick<Settings, 'baseUrl'>): string | undefined {
   return baseUrl === undefined ? undefined : issuerOf(parseBaseUrl(baseUrl.value))
 }
 

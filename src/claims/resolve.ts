@@ -2,13 +2,13 @@ import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { looksLikeId } from '../service/claims.ts'
-import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { commandWith } from '../settings/suggested-commands.ts'
 import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import {
   claimsOf,
+  issuerIn,
   type LedgerContext,
   type LedgerEntry,
   type LedgerSettings,
@@ -73,12 +73,12 @@ export async function claimElsewhere(
   context: Pick<Context, 'directories' | 'clock' | 'platform'>,
   settings: Pick<Settings, 'baseUrl' | 'profile' | 'argv'>,
 ): Promise<{ readonly problem: string; readonly hint: string } | undefined> {
-  const { baseUrl, profile, argv } = settings
+  const { profile, argv } = settings
   const again = (option: string, value: string) => commandWith(argv, { [option]: value }, context.platform)
   const anywhere = await readLedger(context, { profile, baseUrl: undefined }, async () => {}, domain)
   const [claim] = claimsOf(anywhere, domain, context.clock.now())
-  if (baseUrl !== undefined && claim !== undefined) {
-    const here = issuerOf(parseBaseUrl(baseUrl.value))
+  const here = issuerIn(settings)
+  if (here !== undefined && claim !== undefined) {
     const { issuer } = claim
     return {
       problem: `no claim of ${domain} at ${here} is known on this machine; another service, ${issuer}, has one`,
@@ -116,10 +116,11 @@ export async function openClaims(
  */
 export async function noOpenClaims(
   context: Pick<Context, 'directories' | 'clock' | 'platform'>,
-  { baseUrl, profile, argv }: Pick<Settings, 'baseUrl' | 'profile' | 'argv'>,
+  settings: Pick<Settings, 'baseUrl' | 'profile' | 'argv'>,
 ): Promise<{ readonly problem: string; readonly hint: string | undefined }> {
-  const here = baseUrl === undefined ? '' : ` at ${issuerOf(parseBaseUrl(baseUrl.value))}`
-  const problem = `no open claim${here} is known in profile ${profile.value}`
+  const { profile, argv } = settings
+  const here = issuerIn(settings)
+  const problem = `no open claim${here === undefined ? '' : ` at ${here}`} is known in profile ${profile.value}`
   const others = await openClaims(context, { profile, baseUrl: undefined })
   if (others.size === 0) return { problem, hint: undefined }
   const places = [...others].map(([issuer, { size }]) => `${size} ${size === 1 ? 'is' : 'are'} at ${issuer}`)

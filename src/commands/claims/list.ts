@@ -3,6 +3,7 @@ import { endedDaysAgo, KEPT_DAYS } from '../../claims/forget.ts'
 import {
   type ClaimKey,
   forgetClaims,
+  issuerIn,
   keyOf,
   type LedgerEntry,
   ledgerPages,
@@ -16,7 +17,6 @@ import { getClaim } from '../../service/claims.ts'
 import { parseTimestamp } from '../../service/timestamps.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
-import { issuerOf, parseBaseUrl } from '../../settings/addresses.ts'
 import { parseCount } from '../../settings/parse-value.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { hint, note, warn } from '../../terminal/notices.ts'
@@ -81,7 +81,8 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
         yield refresh === undefined ? entries.map(({ claim }) => claim) : await refresh(entries)
       }
     }
-    const here = settings.baseUrl === undefined ? '' : ` at ${issuerOf(parseBaseUrl(settings.baseUrl.value))}`
+    const issuer = issuerIn(settings)
+    const here = issuer === undefined ? '' : ` at ${issuer}`
     const nothing =
       prune === undefined
         ? `No claims${here} are known in profile ${settings.profile.value}.`
