@@ -5,6 +5,7 @@ import { diagnose } from './diagnosis/verdict.ts'
 import { gatherObservations } from './observation/gather-observations.ts'
 import { createResolutionContext } from './resolution/create-resolution-context.ts'
 import { locateZone } from './resolution/zone-search.ts'
+import { PUBLIC_RESOLVERS } from './wire/address.ts'
 import type { DnsEffects } from './wire/effects.ts'
 import { linkedAbort } from './wire/linked-abort.ts'
 import { checkName } from './wire/name.ts'
@@ -24,11 +25,6 @@ export interface CheckRequest {
   /** The time limit of the whole check in milliseconds; 10 seconds by default. */
   readonly deadlineMs?: number
 }
-
-export const PUBLIC_RESOLVERS: readonly DnsAddress[] = ['1.1.1.1', '8.8.8.8', '9.9.9.9'].map((address) => ({
-  address,
-  port: 53,
-}))
 
 const DEADLINE_MS = 10_000
 /** Left for the program's start and end on a busy machine. */

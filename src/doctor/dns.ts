@@ -54,6 +54,11 @@ export async function examineResolvers(
       `${denying.join(', ')} ${denying.length === 1 ? 'denies' : 'deny'} names that exist (the root or com): DNS is blocked or intercepted, or private`,
       remedy,
     )
+  const failing = examined.filter(({ rcodes }) => rcodes.length > 0 && !rcodes.includes('NOERROR'))
+  if (failing.length > 0) {
+    const said = failing.map(({ address, rcodes }) => `${address} answers ${[...new Set(rcodes)].join(', ')}`)
+    return warning(check, `${said.join('; ')}, even for names that exist (the root and com)`, remedy)
+  }
   const silent = addresses((rcodes) => rcodes.length === 0)
   if (silent.length === 0) return ok(check, `${owner} respond: ${resolvers.map(formatDnsAddress).join(', ')}`)
   const responding = resolvers.length - silent.length || 'none'

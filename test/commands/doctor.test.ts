@@ -28,7 +28,7 @@ const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-
  * DNS that answers every query with these header bits, as a root server or an interceptor. Its resolver says that the name
  * `denied` doesn't exist.
  */
-function dnsThat(flags: { aa: boolean; ra: boolean; denied?: string }): Context['dns'] {
+function dnsThat(flags: { aa: boolean; ra: boolean; denied?: string; rcode?: number }): Context['dns'] {
   const reply = async ({ server, message, accept }: DnsExchange): Promise<Uint8Array> => {
     const query = packet.decode(Buffer.from(message))
     const isDenied = server.address === '192.0.2.53' && query.questions?.[0]?.name === flags.denied
@@ -38,7 +38,7 @@ function dnsThat(flags: { aa: boolean; ra: boolean; denied?: string }): Context[
       flags:
         (flags.aa ? packet.AUTHORITATIVE_ANSWER : 0) |
         (flags.ra ? packet.RECURSION_AVAILABLE : 0) |
-        (isDenied ? 3 : 0),
+        (isDenied ? 3 : (flags.rcode ?? 0)),
       questions: query.questions ?? [],
       answers: [],
     })
@@ -339,6 +339,18 @@ describe('a warning leaves the exit code 0', () => {
     expect(of('DNS resolvers')).toMatchObject({
       status: 'warning',
       message: expect.stringContaining('192.0.2.53 denies names that exist'),
+      remedy: expect.stringContaining('--resolver'),
+    })
+  })
+
+  test.each([
+    ['SERVFAIL', 2],
+    ['REFUSED', 5],
+  ])('a resolver that answers only %s is a warning', async (name, rcode) => {
+    const { of } = await doctor(createSetup({ dns: dnsThat({ aa: true, ra: false, rcode }) }))
+    expect(of('DNS resolvers')).toMatchObject({
+      status: 'warning',
+      message: `192.0.2.53 answers ${name}, even for names that exist (the root and com)`,
       remedy: expect.stringContaining('--resolver'),
     })
   })

@@ -88,10 +88,13 @@ test.each([
 })
 
 test.each([
-  [
-    '192.168.1.1',
-    /^Use a resolver that works: --resolver 9\.9\.9\.9\. If that one gives no usable answer either,/,
-  ],
+  // A router, the stub resolvers of a machine and of a container, and one that serves only some networks.
+  ...['192.168.1.1', '127.0.0.53', '127.0.0.11', '203.0.113.53', '2001:db8::53'].map(
+    (address): [string, RegExp] => [
+      address,
+      /^Use a resolver that works: --resolver 9\.9\.9\.9\. If that one gives no usable answer either,/,
+    ],
+  ),
   ['9.9.9.9', /^Something on this network most likely answers instead, so another resolver won't help:/],
 ])('the advice on a portal that answers for %s is something a person can do', async (address, start) => {
   const { report } = await timedCheck(() => ({ flags: RA }), { resolvers: [address] })

@@ -40,7 +40,11 @@ test.each([
     const report = await check(() => ({ flags }))
     expect(report).toMatchObject({ verdict: 'unknown', zone: null, nameservers: [] })
     expect(report.findings).toMatchObject([
-      { code: 'resolver_broken', details: { replies: [{ answer: rcode }, {}] } },
+      {
+        code: 'resolver_broken',
+        message: `Couldn't find the name servers of example.com: 192.0.2.53 answers ${rcode}. The record itself may be fine`,
+        details: { replies: [{ answer: rcode }, {}] },
+      },
     ])
   },
 )

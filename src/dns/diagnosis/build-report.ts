@@ -2,7 +2,7 @@ import type { DnsAddress } from '../../context.ts'
 import { groupByOutcome, oldStateTtl, type ZoneObservations } from '../observation/observations.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
 import type { Location } from '../resolution/zone-search.ts'
-import { formatDnsAddress, isPrivateAddress } from '../wire/address.ts'
+import { formatDnsAddress, PUBLIC_RESOLVERS } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
 import type { Finding } from './finding.ts'
 import { LEAVE_INTERCEPTION } from './labels.ts'
@@ -101,6 +101,16 @@ export function invalidNameReport(asked: Asked, problem: string, fix: string): C
   })
 }
 
+/** How a resolver failed to lead to the name servers, by its last reply. */
+function saidBy(address: string, replies: readonly { resolver: string; answer: string }[]): string {
+  const last = replies.findLast(({ resolver }) => resolver === address)?.answer
+  return last === undefined || !/^[A-Z]/.test(last)
+    ? `${address} didn't answer`
+    : last === 'NOERROR'
+      ? `${address} gave no usable answer`
+      : `${address} answers ${last}`
+}
+
 /** The report of a check that found no zone. */
 export function zoneNotFoundReport(
   asked: Asked,
@@ -129,15 +139,15 @@ export function zoneNotFoundReport(
   const denied = replies.find(({ answer }) => answer === 'NXDOMAIN')
   const answering = location.resolverReplies.filter(({ reply }) => reply.kind === 'answer')
   const isAnswered = answering.length > 0
-  // The actual public resolver would give a usable answer.
-  const isIntercepted = answering.some(({ resolver }) => !isPrivateAddress(resolver.address))
+  // The actual public resolver would give a usable answer; any other may be broken itself.
+  const isIntercepted = answering.some(({ resolver }) =>
+    PUBLIC_RESOLVERS.some(({ address, port }) => address === resolver.address && port === resolver.port),
+  )
   const otherResolver = 'use a resolver that works: --resolver 9.9.9.9'
   const said =
     denied !== undefined
       ? `${denied.resolver} denies names that exist (${denied.question} gives NXDOMAIN), like a private root or a filter`
-      : isAnswered
-        ? `${addresses.join(', ')} gave no usable answer`
-        : `${addresses.join(', ')} didn't answer`
+      : addresses.map((address) => saidBy(address, replies)).join('; ')
   const report = emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',

@@ -4,6 +4,12 @@ import type { DnsAddress } from '../../context.ts'
 /** The default port of DNS. */
 export const DNS_PORT = 53
 
+/** Resolvers that work for everybody. */
+export const PUBLIC_RESOLVERS: readonly DnsAddress[] = ['1.1.1.1', '8.8.8.8', '9.9.9.9'].map((address) => ({
+  address,
+  port: DNS_PORT,
+}))
+
 /** An address as `--resolver` takes it, without the default port. */
 export function formatDnsAddress({ address, port }: DnsAddress): string {
   if (port === DNS_PORT) return address
