@@ -162,7 +162,7 @@ function failureOf(end: ProgramEnd, options: PublishOptions): CliError | undefin
   const program = programOf(options)
   const failed = (why: string) =>
     new CliError('publish_failed', Exit.unavailable, `${program} ${why}`, {
-      hint: `what it printed is above; fix the cause, then run the same command again: ${CONTINUES}`,
+      hint: `its output says more; fix the cause, then run the same command again: ${CONTINUES}`,
     })
   switch (end.kind) {
     case 'exited':

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
-import { nameOf, stateOf } from '../claims/lifecycle.ts'
+import { asArgument, nameOf, stateOf } from '../claims/lifecycle.ts'
 import { causeIn, claimProgress, dnsProgress, doneClaim, withUnseen } from '../claims/many/done-claim.ts'
 import { STARTING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
@@ -304,7 +304,9 @@ function timeoutError(
       missing.step === 'completed' ? 'mailclaim claims watch ID' : 'mailclaim claims verify ID --wait',
       context,
     ),
-    report === undefined ? undefined : 'to ask the service without checking DNS first, add --no-check',
+    report === undefined
+      ? undefined
+      : `to ask the service without checking DNS first: mailclaim claims verify${asArgument(claim)} --no-check --wait`,
   ]
   const cause = isShown ? short : error.message
   return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs, error.retryAfterMs)}: ${cause}`, {

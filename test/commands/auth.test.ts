@@ -284,6 +284,15 @@ describe('auth refresh', () => {
     expect(JSON.parse(whole.stdout).scope.split(' ').length).toBeGreaterThan(1)
   })
 
+  it('auth refresh says that the active API key needs no renewal', async () => {
+    const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
+    const { exit, stderr } = await mailclaim(world, 'auth', 'refresh')
+    expect(exit).toBe(4)
+    expect(stderr).toMatch(
+      /^error: profile default is not signed in\nhint: commands use the API key in MAILCLAIM_API_KEY, which needs no renewal; for a session beside it, run mailclaim login/,
+    )
+  })
+
   it.each(['', ' ', '\t'])(
     'auth refresh --scope %j asks for nothing, rather than for everything',
     async (scope) => {

@@ -40,6 +40,9 @@ describe('claim when the time is up', () => {
       'hint: nothing is lost; to continue, run again: mailclaim claim late.example.com --timeout 1 --through-blocked\n',
     )
     expect(ran.stderr).toMatch(/^in a job on another machine: mailclaim claims verify [0-9a-f-]{36} --wait$/m)
+    expect(ran.stderr).toContain(
+      'to ask the service without checking DNS first: mailclaim claims verify late.example.com --no-check --wait\n',
+    )
   })
 
   it('claim --quiet gives the cause in the error', async () => {

@@ -1,5 +1,7 @@
+import { CliError } from '../../errors.ts'
 import { secondsLeft } from '../../session/access-token.ts'
 import { renew } from '../../session/refresh.ts'
+import { loginCommand } from '../../settings/login-command.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
@@ -44,12 +46,17 @@ than the session was granted; commands use it until it expires or is renewed, wh
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, context, settings) {
+    const hasKey = context.environment.apiKey !== undefined
     const { token } = await renew(context, settings, {
       reason: 'asked',
       ...(options.scope && { scope: options.scope.flat().join(' ') }),
       ...(options.retryInterrupted ? { retryInterrupted: true } : {}),
+    }).catch((error: unknown) => {
+      if (!hasKey || !(error instanceof CliError) || error.code !== 'not_signed_in') throw error
+      const hint = `commands use the API key in MAILCLAIM_API_KEY, which needs no renewal; for a session beside it, run ${loginCommand({ profile: settings.profile.value })}`
+      throw new CliError(error.code, error.exit, error.message, { hint })
     })
-    if (context.environment.apiKey !== undefined) {
+    if (hasKey) {
       await warn('MAILCLAIM_API_KEY is set, and commands use it instead of this session', context, settings)
     }
     const left = Math.floor(secondsLeft(token, context.clock))
