@@ -1160,6 +1160,64 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         expect(await fleet.harm()).toMatchObject({ reuse: 0, revoked: 0 })
       })
 
+      it('is not sent by the machine that has signed all of them out, and has not read it since', async () => {
+        const { fleet, machines, state } = await machinesOf()
+        const [first, second] = machines as [Machine, Machine]
+        expect(await use(first)).toBe('ok')
+        const copy = structuredClone(state)
+        expect(await renewNow(second)).toBe('ok')
+        expect(await signOut(first)).toBe(true)
+        const before = await fleet.harm()
+        Object.assign(state, copy)
+        expect(await use(first)).toBe('store_restored')
+        expect(await inTurn([first, second], renewNow)).toEqual(['store_restored', 'store_restored'])
+        expect(await fleet.harm()).toEqual(before)
+      })
+
+      it('is not sent by a machine that has only signed all of them out', async () => {
+        const { fleet, machineAt, setBack } = await machinesOf()
+        const other = await machineAt(fleet.machine())
+        expect(await signOut(other)).toBe(true)
+        setBack()
+        expect(await use(other)).toBe('store_restored')
+      })
+
+      it('is replaced for all of them by a sign-in after a logout by a machine that refused it, whatever the clock said before', async () => {
+        const { fleet, machines, machineAt, signIn, all, setBack } = await machinesOf()
+        const [first] = machines as [Machine]
+        await signIn(first, NOON + HOUR)
+        expect(await all(use)).toEqual(['ok', 'ok', 'ok'])
+        setBack()
+        expect(await all(use)).toEqual(['store_restored', 'store_restored', 'store_restored'])
+        expect(await signOut(first)).toBe(true)
+        await signIn(await machineAt(), NOON)
+        expect(await all(renewNow)).toEqual(['ok', 'ok', 'ok'])
+        expect(await fleet.harm()).toMatchObject({ reuse: 0, revoked: 0 })
+      })
+
+      it('is replaced by that of a sign-in that another process of this machine has seen before a logout was remembered', async () => {
+        const { fleet, machines, machineAt, signIn } = await machinesOf()
+        const [first] = machines as [Machine]
+        expect(await use(first)).toBe('ok')
+        const isRead = ({ url }: { url: URL }) => url.pathname === '/v3/kv/range'
+        let isDone = false
+        const late = between(first, async (request, pass) => {
+          const answer = await pass(request)
+          if (isDone || !isRead(request)) return answer
+          isDone = true
+          const pieces: Uint8Array[] = []
+          for await (const piece of answer.body) pieces.push(piece)
+          await signIn(await machineAt(), NOON + HOUR)
+          expect(await use(first)).toBe('ok')
+          return jsonResponse(200, JSON.parse(Buffer.concat(pieces).toString('utf8')))
+        })
+        expect(await signOut(await machineAt())).toBe(true)
+        await use(late)
+        expect(isDone).toBe(true)
+        expect(await use(first)).toBe('ok')
+        expect(await fleet.harm()).toMatchObject({ reuse: 0, revoked: 0 })
+      })
+
       it('is remembered once for each value, and not written again by a plain read', async () => {
         const { fleet, first } = await machinesOf()
         expect(await renewNow(first)).toBe('ok')

@@ -19,6 +19,7 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
   let answer: EtcdAnswer = await client.read(access.key, isSignedOut)
   await client.requireOneCluster()
   const wasThere = isSession(answer)
+  const known = await vault.recall(answer.cluster)
   const session = await vault.sessionIn(answer)
   const signedOut = signedOutFormat.text({
     signedOut: vault.newWriter(),
@@ -27,9 +28,11 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
   })
   // Before the session is replaced: none of a later one is among them.
   const files = pendingFiles(vault)
+  let note = answer.found?.text
   while (isSession(answer)) {
     const replacing = client.replace(access.key, baseOf(answer), signedOut)
     const replaced = await replacing.catch(failedTo('removed', paths.profile))
+    note = replaced.succeeded ? signedOut : replaced.found?.text
     if (replaced.succeeded) break
     const current = await vault.sessionIn(replaced)
     // A try without an answer may have removed the session. Whatever isn't certainly the same one is left alone.
@@ -37,6 +40,7 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
     if (isSession(replaced) && !isSame) throw perhapsSignedInAgain(paths.profile)
     answer = replaced
   }
+  if (note !== undefined) await vault.rememberLogout(answer.cluster, note, known)
   // Other prefixes and clusters may have a profile of the same name, and theirs may be the only copy of a refresh token.
   for (const { path, cluster } of files) if (cluster === answer.cluster) removeDurable(path)
   return wasThere

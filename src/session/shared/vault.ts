@@ -120,17 +120,19 @@ export class SharedVault {
   async read(until?: number): Promise<SharedValue | NoValue> {
     const { keys } = this
     let answer = await this.client.read(this.access.key, isSignedOut, until)
-    const known = await this.#remembered(answer.cluster)
+    const known = await this.recall(answer.cluster)
     let value = await this.#open(answer, keys)
-    const isRestored = () => known !== undefined && value !== undefined && isEarlier(value.contents, known)
+    const isRestored = () =>
+      known !== undefined && (value === undefined ? known.session !== null : isEarlier(value.contents, known))
     // Another process of this machine may have seen a newer one since etcd answered.
     if (isRestored()) {
       answer = await this.client.read(this.access.key, isSignedOut, until)
       value = await this.#open(answer, keys)
     }
     if (value === undefined) {
-      const signedOut = answer.found && signedOutOf(answer.found.text)
-      if (signedOut !== undefined) await this.#rememberSignedOut(answer.cluster, signedOut, known)
+      const { text } = answer.found ?? {}
+      const signedOut = text === undefined ? undefined : signedOutOf(text)
+      if (text !== undefined) await this.rememberLogout(answer.cluster, text, known)
       return { ...baseOf(answer), signedOut: signedOut ?? (known && 'unknown') }
     }
     if (value.contents.cluster !== answer.cluster)
@@ -232,7 +234,8 @@ export class SharedVault {
     return join(this.paths.directory, `shared.${place.slice(0, 16)}.json`)
   }
 
-  async #remembered(cluster: string): Promise<Memory | undefined> {
+  /** What this machine has seen last there, which `signInTime` then heeds. */
+  async recall(cluster: string): Promise<Memory | undefined> {
     try {
       const known = await readJson(this.#memory(cluster), sharedMemoryFormat.parse)
       this.#latest = Math.max(this.#latest, known?.signedInAt ?? 0)
@@ -262,11 +265,17 @@ export class SharedVault {
     await this.#remember(cluster, { session, signedInAt, generation: secret.generation, attempt })
   }
 
-  /** No session from before the logout is used any more. */
-  async #rememberSignedOut(cluster: string, { at }: SignedOut, known: Memory | undefined): Promise<void> {
-    this.#latest = Math.max(this.#latest, at)
-    if (known === undefined || (known.session === null && known.signedInAt >= at)) return
-    const signedInAt = Math.max(known.signedInAt, at)
+  /**
+   * From now on this machine uses no session from before the logout, if that is what is in etcd.
+   *
+   * @param known from before the logout was seen there: another process may have signed in since.
+   */
+  async rememberLogout(cluster: string, note: string, known: Memory | undefined): Promise<void> {
+    const signedOut = signedOutOf(note)
+    if (signedOut === undefined) return
+    const signedInAt = Math.max(signedOut.at, known?.signedInAt ?? 0)
+    this.#latest = Math.max(this.#latest, signedInAt)
+    if (known?.session === null && known.signedInAt === signedInAt) return
     await this.#remember(cluster, { session: null, signedInAt, generation: 0, attempt: null })
   }
 
