@@ -2,10 +2,10 @@ import { currentClaim } from '../../claims/current-claim.ts'
 import { followClaim, showWatch } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
-import { causeIn, claimProgress, doneClaim, withUnseen } from '../../claims/many/done-claim.ts'
+import { doneClaim } from '../../claims/many/done-claim.ts'
 import type { OneRun } from '../../claims/many/run-many.ts'
 import type { Done } from '../../claims/many/tally.ts'
-import { checkRequest } from '../../claims/precheck.ts'
+import { checkRequest, withDnsHint } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { resolveClaim } from '../../claims/resolve.ts'
 import { requestVerification, verifyOnce, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
@@ -151,29 +151,28 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   if (before.status !== 'verified') {
     const { mistake, report } =
       options.check === false ? {} : await precheck(before, options, context, settings)
-    unseen = report
+    unseen = report?.ready ? undefined : report
     if (mistake !== undefined)
       return {
-        ...doneClaim(before, mistake, 'stopped', context, settings),
+        ...doneClaim(before, mistake, 'stopped', context, settings, unseen),
         label: 'record not ready',
-        needsPerson: true,
-        cause: causeIn(report),
       }
     const { claim, error } = options.wait
       ? await drain(requestVerification(current, watch, client(), context), async () => {})
       : { claim: await verifyOnce(current, client()), error: undefined }
     await recordClaim(claim, context, settings)
-    if (error !== undefined) return withUnseen(doneClaim(claim, error, 'done', context, settings), unseen)
+    if (error !== undefined) {
+      const shown = withDnsHint(error, unseen && exitErrorOf(unseen))
+      return doneClaim(claim, shown, 'done', context, settings, unseen)
+    }
     if (!options.wait) {
       if (isOver(claim)) return doneEnd(claim)
-      const done = doneClaim(claim, undefined, 'verification', context, settings)
-      if (stateOf(claim).phase === 'blocked') return { ...done, cause: claimProgress(REQUESTED, claim).cause }
-      return withUnseen({ ...done, label: REQUESTED }, unseen)
+      const done = doneClaim(claim, undefined, 'verification', context, settings, unseen)
+      return stateOf(claim).phase === 'blocked' ? done : { ...done, label: REQUESTED }
     }
     latest = claim
   } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
-  const followed = await followOne({ domainId, entry: undefined }, { ...watch, verifying: latest }, run)
-  return followed.error === undefined ? followed : withUnseen(followed, unseen)
+  return followOne({ domainId, entry: undefined }, { ...watch, verifying: latest }, run, unseen)
 
   function doneEnd(claim: DomainClaim): Done {
     const state = stateOf(claim)

@@ -103,7 +103,7 @@ test('what is interrupted says how many claims are open, and what was found so f
       if (domain !== '3')
         progress({
           step: 'waiting for DNS',
-          cause: { code: 'quoted', message: '', fix: 'Enter it without quotation marks: VALUE' },
+          causes: [{ code: 'quoted', message: '', fix: 'Enter it without quotation marks: VALUE' }],
           needsPerson: true,
         })
       await new Promise((_, reject) => {
@@ -131,7 +131,7 @@ test('while nobody watches, a line a minute says how far it is, with each cause 
   const work: ManyWork = {
     ...WORK,
     async perform({ domain }, { progress }) {
-      progress({ step: 'waiting for DNS', cause: { code: 'quoted', message: '', fix: 'Enter it again' } })
+      progress({ step: 'waiting for DNS', causes: [{ code: 'quoted', message: '', fix: 'Enter it again' }] })
       for (let minute = 0; minute < 2; minute++) {
         context.clock.ring()
         await new Promise((resolve) => setTimeout(resolve, 20))
@@ -207,7 +207,7 @@ test('on a terminal of 60 columns the summary at the end breaks no count, and sa
       const number = Number(domain)
       if (number < 1000) return { label: labels[number % 4] ?? '', item: {} }
       const cause = { code: 'missing', message: '', fix: 'Add it: host HOST, value VALUE' }
-      return { label: 'fix', item: {}, error: new CliError('missing', Exit.notYet, ''), cause }
+      return { label: 'fix', item: {}, error: new CliError('missing', Exit.notYet, ''), causes: [cause] }
     },
   }
   const all = { jobs: 1, failFast: false, total: 1003 }
