@@ -7,15 +7,23 @@ import type { OneRun } from '../../claims/many/run-many.ts'
 import type { Done } from '../../claims/many/tally.ts'
 import { checkRequest, withDnsHint } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
-import { resolveClaim } from '../../claims/resolve.ts'
-import { requestVerification, verifyOnce, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
+import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
+import {
+  requestVerification,
+  verifyOnce,
+  WATCH_EVENTS,
+  type WatchOptions,
+  type WatchResult,
+} from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { capitalize } from '../../dns/diagnosis/text.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
+import type { ServiceClient } from '../../service/client.ts'
 import { deadlineOf, drain } from '../../service/polling.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
@@ -59,7 +67,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
   ],
   events: {
     stopped: 'a mistake in the record has to be fixed first, so the service was not asked: exit code 8',
-    verification: 'the service was asked to verify',
+    verification: 'the service was asked to verify, or is already past that',
     ...WATCH_EVENTS,
   },
   examples: {
@@ -83,56 +91,41 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
-    const deadline = deadlineOf(watch, context.clock)
-    const current = await currentClaim(resolved, client, context, settings, { deadline })
-    const { domainId, claim: before } = current
-    await recordClaim(before, context, settings)
-    if (isOver(before)) return printEnd(before)
-    const isVerified = before.status === 'verified'
-    const { mistake } =
-      options.check === false || isVerified ? {} : await precheck(before, options, context, settings)
-    if (mistake !== undefined) {
-      if (isProgramFormat(settings)) await print('stopped', mistake.message, before)
-      throw mistake
-    }
-
-    if (!options.wait) {
-      const claim = await verifyOnce(current, client)
-      await recordClaim(claim, context, settings)
-      if (isOver(claim)) return printEnd(claim)
-      await print('verification', REQUESTED, claim)
-      const state = stateOf(claim)
-      const block = endedError(claim, state)
-      const next =
-        state.phase === 'blocked'
-          ? `${block.message}; ${block.hint}`
-          : `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`
-      return hint(next, context, settings)
-    }
-    const asking = requestVerification(current, watch, client, context)
-    const claim = await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait')
-    if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
-    await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
-    await followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
-
-    async function printEnd(claim: DomainClaim): Promise<void> {
-      const state = stateOf(claim)
-      await print('done', state.description, claim)
-      if (state.phase === 'ended') throw endedError(claim, state)
-      return note(`${nameOf(claim)} is already completed: there is nothing to verify.`, context, settings)
-    }
-
-    async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
-      if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
-      const at = new Date(context.clock.now()).toISOString()
+    const ask: Ask = async (asking) => ({
+      claim: await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait'),
+      error: undefined,
+    })
+    const begun = await begin(resolved, options, watch, client, ask, context, settings)
+    const { domainId, claim, event, message, error } = begun
+    const isFollowed = event === 'verification' && options.wait
+    const isShown = isFollowed
+      ? settings.format === 'jsonl'
+      : event !== 'stopped' || isProgramFormat(settings)
+    const at = new Date(context.clock.now()).toISOString()
+    if (isShown && settings.format === 'jsonl')
       await writeJsonLine(context, settings, { event, at, message, claim })
+    else if (isShown) await writeClaim(claim, context, settings)
+    if (error !== undefined) throw error
+    const name = nameOf(claim)
+    if (event === 'done')
+      return note(`${name} is already completed: there is nothing to verify.`, context, settings)
+    const isAccepted = claim.status === 'verified'
+    const accepted = `the service has accepted the record of ${name}, and the transfer is in progress`
+    if (isFollowed) {
+      const now = isAccepted ? capitalize(accepted) : `The service was asked to verify ${name}`
+      await note(`${now}.`, context, settings)
+      return followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
     }
+    const state = stateOf(claim)
+    const block = endedError(claim, state)
+    const now = isAccepted ? accepted : 'verification is running'
+    const next =
+      state.phase === 'blocked'
+        ? `${block.message}; ${block.hint}`
+        : `${now}; follow it with: mailclaim claims watch ${argument ?? domainId}`
+    return hint(next, context, settings)
   },
 })
-
-function isOver(claim: DomainClaim): boolean {
-  return ['completed', 'ended'].includes(stateOf(claim).phase)
-}
 
 /** Does the same for one of several claims. */
 async function verifyOne(domain: string, options: Flags, watch: WatchOptions, run: OneRun): Promise<Done> {
@@ -141,69 +134,95 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
+  const ask: Ask = (asking) => drain(asking, async () => {})
+  const begun = await begin(resolved, options, watch, client(), ask, context, settings)
+  const { domainId, claim, event, message, error, unseen } = begun
+  if (event === 'verification' && options.wait)
+    return followOne({ domainId, entry: undefined }, { ...watch, verifying: claim }, run, unseen)
+  const done = doneClaim(claim, error, event, context, settings, unseen)
+  if (event === 'stopped') return { ...done, label: 'record not ready' }
+  return message === REQUESTED && stateOf(claim).phase !== 'blocked' ? { ...done, label: REQUESTED } : done
+}
+
+/** Asks the service to verify, and shows what fails meanwhile. */
+type Ask = (asking: ReturnType<typeof requestVerification>) => Promise<Pick<WatchResult, 'claim' | 'error'>>
+
+/** How far a claim is once it was checked, and the service was asked to verify it if that was needed. */
+interface Begun {
+  readonly domainId: string
+  readonly claim: DomainClaim
+  readonly event: 'done' | 'stopped' | 'verification'
+  readonly message: string
+  /** How the command ends now. */
+  readonly error?: CliError | undefined
+  /** The check that didn't show the record. */
+  readonly unseen?: CheckReport | undefined
+}
+
+/** @param ask is used with `--wait`; without it, the service is asked once */
+async function begin(
+  resolved: ResolvedClaim,
+  options: Flags,
+  watch: WatchOptions,
+  client: ServiceClient,
+  ask: Ask,
+  context: Context,
+  settings: Settings,
+): Promise<Begun> {
   const deadline = deadlineOf(watch, context.clock)
-  const current = await currentClaim(resolved, client(), context, settings, { deadline })
+  const current = await currentClaim(resolved, client, context, settings, { deadline })
   const { domainId, claim: before } = current
   await recordClaim(before, context, settings)
-  if (isOver(before)) return doneEnd(before)
-  let unseen: CheckReport | undefined
-  let latest = before
-  if (before.status !== 'verified') {
-    const { mistake, report } =
-      options.check === false ? {} : await precheck(before, options, context, settings)
-    unseen = report?.ready ? undefined : report
-    if (mistake !== undefined)
-      return {
-        ...doneClaim(before, mistake, 'stopped', context, settings, unseen),
-        label: 'record not ready',
-      }
-    const { claim, error } = options.wait
-      ? await drain(requestVerification(current, watch, client(), context), async () => {})
-      : { claim: await verifyOnce(current, client()), error: undefined }
-    await recordClaim(claim, context, settings)
-    if (error !== undefined) {
-      const shown = withDnsHint(error, unseen && exitErrorOf(unseen))
-      return doneClaim(claim, shown, 'done', context, settings, unseen)
-    }
-    if (!options.wait) {
-      if (isOver(claim)) return doneEnd(claim)
-      const done = doneClaim(claim, undefined, 'verification', context, settings, unseen)
-      return stateOf(claim).phase === 'blocked' ? done : { ...done, label: REQUESTED }
-    }
-    latest = claim
-  } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
-  return followOne({ domainId, entry: undefined }, { ...watch, verifying: latest }, run, unseen)
-
-  function doneEnd(claim: DomainClaim): Done {
-    const state = stateOf(claim)
-    const error = state.phase === 'ended' ? endedError(claim, state) : undefined
-    return doneClaim(claim, error, 'done', context, settings)
+  const known = { domainId, claim: before, ...eventOf(before) }
+  if (known.event === 'done' || before.status === 'verified') return known
+  const { mistake, unseen } =
+    options.check === false ? {} : await precheck(before, options, context, settings)
+  if (mistake !== undefined)
+    return { ...known, event: 'stopped', message: mistake.message, error: mistake, unseen }
+  const { claim, error } = options.wait
+    ? await ask(requestVerification(current, watch, client, context))
+    : { claim: await verifyOnce(current, client), error: undefined }
+  await recordClaim(claim, context, settings)
+  if (error !== undefined) {
+    const shown = withDnsHint(error, unseen && exitErrorOf(unseen))
+    return { domainId, claim, event: 'done', message: error.message, error: shown, unseen }
   }
+  const asked = { event: 'verification', message: REQUESTED } as const
+  return { domainId, claim, unseen, ...(options.wait ? asked : eventOf(claim)) }
+}
+
+/** What there is to say of a claim that the service was asked to verify, or that doesn't need it. */
+function eventOf(claim: DomainClaim): Pick<Begun, 'event' | 'message' | 'error'> {
+  const state = stateOf(claim)
+  const { phase, description: message } = state
+  if (phase === 'completed') return { event: 'done', message }
+  if (phase === 'ended') return { event: 'done', message, error: endedError(claim, state) }
+  return { event: 'verification', message: claim.status === 'verified' ? message : REQUESTED }
 }
 
 /**
  * Checks DNS and reports the result, except for a mistake that has to be fixed first.
  *
- * @returns the report; for such a mistake, unless `force`, with the error `record_not_visible`, exit 8
+ * @returns the report unless it shows the record; for such a mistake, unless `force`, with the error `record_not_visible`, exit 8
  */
 async function precheck(
   claim: DomainClaim,
   { force, publicResolvers }: Flags,
   context: Context,
   settings: Settings,
-): Promise<{ readonly report: CheckReport; readonly mistake?: CliError }> {
+): Promise<{ readonly unseen?: CheckReport; readonly mistake?: CliError }> {
   const report = await checkDns(checkRequest(recordOf(claim), settings, publicResolvers), dnsEffects(context))
   const failure = exitErrorOf(report)
   if (failure === undefined) {
     await note(`DNS: the record is visible at ${report.name}.`, context, settings)
-    return { report }
+    return {}
   }
   const again = `to see the evidence: mailclaim claims check ${nameOf(claim)}; to ask the service anyway, add --force`
   if (report.verdict === 'fix' && !force) {
     const hint = [failure.hint, again].filter((part) => part).join('\n')
-    return { report, mistake: new CliError(failure.code, failure.exit, failure.message, { hint }) }
+    return { unseen: report, mistake: new CliError(failure.code, failure.exit, failure.message, { hint }) }
   }
   // Caches, slow servers and a network that hides DNS from here may not affect the service, which checks for itself.
   await warn(`DNS: ${failure.message}`, context, settings)
-  return { report }
+  return { unseen: report }
 }

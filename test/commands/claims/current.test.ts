@@ -139,6 +139,51 @@ describe('claims verify', () => {
     },
   )
 
+  describe('of a claim whose record the service has accepted asks for nothing', () => {
+    const only = ['GET /domains/d1/claim']
+
+    test('and says that the transfer is in progress', async () => {
+      const world = createWorld({ d1: 'verified' })
+      const { code, stdout, stderr } = await world.run('claims', 'verify', 'd1')
+      expect({ code, asked: world.asked }).toEqual({ code: 0, asked: only })
+      expect(stdout).toContain('verified')
+      expect(stderr).toContain(
+        'the service has accepted the record of example.com, and the transfer is in progress',
+      )
+      expect(stderr).toContain('mailclaim claims watch d1')
+      const lines = await world.run('claims', 'verify', 'd1', '--format', 'jsonl')
+      expect(JSON.parse(lines.stdout)).toMatchObject({
+        event: 'verification',
+        message: 'TXT record accepted, transfer in progress',
+      })
+    })
+
+    test('among several, too', async () => {
+      const world = createWorld({ d1: 'verified', d2: 'verified' })
+      const { code, stderr } = await world.run('claims', 'verify', 'd1', 'd2')
+      expect({ code, asked: world.asked.sort() }).toEqual({
+        code: 0,
+        asked: [...only, 'GET /domains/d2/claim'],
+      })
+      expect(stderr).toContain('2 domains: verified 2')
+    })
+
+    test.each([[['d1']], [['d1', 'example.com']]])('with --wait it follows it: %s', async (domains) => {
+      let reads = 0
+      const world = createWorld({
+        get d1() {
+          return reads++ < 12 ? 'verified' : 'completed'
+        },
+      })
+      await world.run('claims', 'get', 'd1')
+      const { code, stdout, stderr } = await world.run('claims', 'verify', ...domains, '--wait')
+      expect({ code, asked: [...new Set(world.asked)] }).toEqual({ code: 0, asked: only })
+      expect(world.asked.length).toBeGreaterThan(1)
+      expect(stderr).not.toContain('was asked to verify')
+      expect(stdout + stderr).toContain('completed')
+    })
+  })
+
   test('claims verify that a mistake in the record stops leaves the claim on stdout', async () => {
     const world = createWorld({ d1: 'pending' })
     const asJson = await world.run('claims', 'verify', 'd1', '--json')
