@@ -51,7 +51,7 @@ const REQUESTED = 'verification requested'
 
 export const command = defineCommand<Flags>({
   description: `Checks DNS first, then asks the service to verify the claim; the service checks DNS itself, some time later. A mistake
-in the record stops it before the service is asked (exit 8). --wait follows the claim until it ends.`,
+in the record stops it before the service is asked (exit 8, or 9 if the claim is blocked). --wait follows the claim until it ends.`,
   arguments: [CLAIM_ARGUMENTS],
   options: [
     {
@@ -66,7 +66,8 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     ...MANY_OPTIONS,
   ],
   events: {
-    stopped: 'a mistake in the record has to be fixed first, so the service was not asked: exit code 8',
+    stopped:
+      'a mistake in the record has to be fixed first, so the service was not asked: exit code 8, or 9 if the claim is blocked',
     verification: 'the service was asked to verify, or is already past that',
     ...WATCH_EVENTS,
   },
@@ -140,7 +141,7 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   if (event === 'verification' && options.wait)
     return followOne({ domainId, entry: undefined }, { ...watch, verifying: claim }, run, unseen)
   const done = doneClaim(claim, error, event, context, settings, unseen)
-  if (event === 'stopped') return { ...done, label: 'record not ready' }
+  if (event === 'stopped' && error?.exit === Exit.notYet) return { ...done, label: 'record not ready' }
   return message === REQUESTED && stateOf(claim).phase !== 'blocked' ? { ...done, label: REQUESTED } : done
 }
 
@@ -177,8 +178,10 @@ async function begin(
   if (known.event === 'done' || before.status === 'verified') return known
   const { mistake, unseen } =
     options.check === false ? {} : await precheck(before, options, context, settings)
-  if (mistake !== undefined)
-    return { ...known, event: 'stopped', message: mistake.message, error: mistake, unseen }
+  if (mistake !== undefined) {
+    const error = stoppedBy(mistake, before, watch)
+    return { ...known, event: 'stopped', message: error.message, error, unseen }
+  }
   const { claim, error } = options.wait
     ? await ask(requestVerification(current, watch, client, context))
     : { claim: await verifyOnce(current, client), error: undefined }
@@ -189,6 +192,17 @@ async function begin(
   }
   const asked = { event: 'verification', message: REQUESTED } as const
   return { domainId, claim, unseen, ...(options.wait ? asked : eventOf(claim)) }
+}
+
+/** Why the service isn't asked: a block first, unless it is to be waited for; the mistake has to be fixed in any case. */
+function stoppedBy(mistake: CliError, claim: DomainClaim, { throughBlocked }: WatchOptions): CliError {
+  const state = stateOf(claim)
+  if (state.phase !== 'blocked') return mistake
+  const block = endedError(claim, state)
+  if (!throughBlocked) return withDnsHint(block, mistake)
+  const { code, exit, message, hint } = mistake
+  const then = `once that is fixed, --through-blocked waits for the block to lift: ${block.message}`
+  return new CliError(code, exit, message, { hint: `${hint}\n${then}` })
 }
 
 /** What there is to say of a claim that the service was asked to verify, or that doesn't need it. */

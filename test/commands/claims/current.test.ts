@@ -139,6 +139,52 @@ describe('claims verify', () => {
     },
   )
 
+  describe('of a blocked claim with a mistake in the record does not ask the service', () => {
+    const world = () => createWorld({ d1: 'blocked', d2: 'blocked' })
+    const only = ['GET /domains/d1/claim']
+    const blocked = expect.stringContaining('example.com is blocked: a safety check stopped the claim')
+    const dns =
+      /through-blocked\nDNS: .*example\.com.*\n.*add a TXT record.*prefix=d1.*\nto see the evidence: /i
+
+    test.each([[[]], [['--wait']]])('and names the block first, then the mistake: %s', async (more) => {
+      const { run, asked } = world()
+      const asJson = await run('claims', 'verify', 'd1', '--json', ...more)
+      expect({ code: asJson.code, asked }).toEqual({ code: 9, asked: only })
+      expect(JSON.parse(asJson.stdout)).toMatchObject({ domain_id: 'd1', status: 'blocked' })
+      expect(JSON.parse(asJson.stderr).error).toMatchObject({
+        code: 'claim_blocked',
+        exit: 9,
+        message: blocked,
+        hint: expect.stringMatching(dns),
+      })
+      const asLines = await run('claims', 'verify', 'd1', '--format', 'jsonl', ...more)
+      expect(JSON.parse(asLines.stdout)).toMatchObject({ event: 'stopped', message: blocked })
+    })
+
+    test.each([[[]], [['--wait']]])('among several it counts both causes: %s', async (more) => {
+      const { run, asked } = world()
+      const { code, stderr } = await run('claims', 'verify', 'd1', 'd2', ...more)
+      expect({ code, asked: asked.sort() }).toEqual({ code: 9, asked: [...only, 'GET /domains/d2/claim'] })
+      expect(stderr).toContain('2 domains: blocked 2')
+      expect(stderr).toContain('2 domains: claim blocked')
+      expect(stderr).toMatch(/2 domains at .*: record missing/)
+      const { stdout } = await run('claims', 'verify', 'd1', 'd2', '--format', 'jsonl', ...more)
+      const [line] = stdout.split('\n').map((text) => text && JSON.parse(text))
+      expect(line).toMatchObject({ event: 'stopped', error: { code: 'claim_blocked', exit: 9 } })
+      expect(line.error.hint).toMatch(/DNS: .*\n.*add a TXT record/i)
+    })
+
+    test('and with --through-blocked the mistake is what to fix before the wait', async () => {
+      const { run, asked } = world()
+      const line = ['claims', 'verify', 'd1', '--json', '--wait', '--through-blocked']
+      const { code, stderr } = await run(...line)
+      expect({ code, asked }).toEqual({ code: 8, asked: only })
+      const { error } = JSON.parse(stderr)
+      expect(error.code).toBe('record_not_visible')
+      expect(error.hint).toMatch(/once that is fixed, --through-blocked waits .*: example\.com is blocked: /)
+    })
+  })
+
   describe('of a claim whose record the service has accepted asks for nothing', () => {
     const only = ['GET /domains/d1/claim']
 
