@@ -182,16 +182,17 @@ async function begin(
     const error = stoppedBy(mistake, before, watch)
     return { ...known, event: 'stopped', message: error.message, error, unseen }
   }
-  const { claim, error } = options.wait
-    ? await ask(requestVerification(current, watch, client, context))
-    : { claim: await verifyOnce(current, client), error: undefined }
-  await recordClaim(claim, context, settings)
-  if (error !== undefined) {
-    const shown = withDnsHint(error, unseen && exitErrorOf(unseen))
-    return { domainId, claim, event: 'done', message: error.message, error: shown, unseen }
+  const failure = unseen && exitErrorOf(unseen)
+  if (options.wait) {
+    const { claim, error } = await ask(requestVerification(current, watch, client, context))
+    await recordClaim(claim, context, settings)
+    const asked = { domainId, claim, event: 'verification', message: REQUESTED, unseen } as const
+    return error ? { ...asked, event: 'done', error: withDnsHint(error, failure) } : asked
   }
-  const asked = { event: 'verification', message: REQUESTED } as const
-  return { domainId, claim, unseen, ...(options.wait ? asked : eventOf(claim)) }
+  const { claim, refusal } = await verifyOnce(current, client)
+  await recordClaim(claim, context, settings)
+  const { error, ...ended } = eventOf(claim, refusal)
+  return { domainId, claim, ...ended, error: error && withDnsHint(error, failure), unseen }
 }
 
 /** Why the service isn't asked: a block first, unless it is to be waited for; the mistake has to be fixed in any case. */
@@ -206,11 +207,12 @@ function stoppedBy(mistake: CliError, claim: DomainClaim, { throughBlocked }: Wa
 }
 
 /** What there is to say of a claim that the service was asked to verify, or that doesn't need it. */
-function eventOf(claim: DomainClaim): Pick<Begun, 'event' | 'message' | 'error'> {
+function eventOf(claim: DomainClaim, refusal?: CliError): Pick<Begun, 'event' | 'message' | 'error'> {
   const state = stateOf(claim)
   const { phase, description: message } = state
   if (phase === 'completed') return { event: 'done', message }
-  if (phase === 'ended') return { event: 'done', message, error: endedError(claim, state) }
+  if (phase === 'ended' || (phase === 'blocked' && refusal !== undefined))
+    return { event: 'done', message, error: endedError(claim, state) }
   return { event: 'verification', message: claim.status === 'verified' ? message : REQUESTED }
 }
 

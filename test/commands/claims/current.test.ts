@@ -139,6 +139,66 @@ describe('claims verify', () => {
     },
   )
 
+  describe.each([[['d1']], [['d1', 'example.com']]])('without --wait, of %s', (domains) => {
+    test.each([
+      ['blocked', 409],
+      ['blocked', 422],
+      ['pending', 422],
+    ])(
+      'a claim that is blocked meanwhile ends with exit 9 after a refusal: %s, %i',
+      async (before, status) => {
+        const statuses: Record<string, string | undefined> = { d1: before }
+        const world = createWorld(statuses, () => {
+          statuses['d1'] = 'blocked'
+          return jsonResponse(status, { name: 'validation_error', message: 'Not now.' })
+        })
+        await world.run('claims', 'get', 'd1')
+        const line = ['claims', 'verify', ...domains, '--no-check']
+        const asLines = await world.run(...line, '--format', 'jsonl')
+        expect({ code: asLines.code, event: JSON.parse(asLines.stdout.split('\n')[0] ?? '') }).toMatchObject({
+          code: 9,
+          event: { event: 'done', claim: { status: 'blocked' } },
+        })
+        const { stderr } = await world.run(...line)
+        expect(stderr.replaceAll('_', ' ')).toContain(domains.length === 1 ? 'is blocked' : 'claim blocked')
+        expect(stderr).not.toContain('(warning)')
+        expect(stderr).toContain('--through-blocked')
+      },
+    )
+
+    test('a refusal of a claim whose block has lifted meanwhile stays a refusal', async () => {
+      const statuses: Record<string, string | undefined> = { d1: 'blocked' }
+      const world = createWorld(statuses, () => {
+        statuses['d1'] = 'pending'
+        return jsonResponse(422, { name: 'validation_error', message: 'Not now.' })
+      })
+      await world.run('claims', 'get', 'd1')
+      const line = ['claims', 'verify', ...domains, '--no-check', '--format', 'json']
+      const { code, stdout, stderr } = await world.run(...line)
+      expect(code).toBe(6)
+      expect(stdout + stderr).toContain('Not now.')
+    })
+
+    test.each([404, 410])(
+      'of a claim that disappears before it is asked (%i), the hint says that',
+      async (status) => {
+        const statuses: Record<string, string | undefined> = { d1: 'pending' }
+        const world = createWorld(statuses, () => {
+          statuses['d1'] = status === 404 ? undefined : 'gone'
+          return jsonResponse(status, { name: 'not_found', message: 'Not found' })
+        })
+        await world.run('claims', 'get', 'd1')
+        const { code, stderr, stdout } = await world.run(
+          ...['claims', 'verify', ...domains, '--no-check', '--format', 'json'],
+        )
+        expect(code).toBe(5)
+        expect(stdout + stderr).toContain(
+          'its placeholder domain may have been deleted, which cancels a claim',
+        )
+      },
+    )
+  })
+
   describe('of a blocked claim with a mistake in the record does not ask the service', () => {
     const world = () => createWorld({ d1: 'blocked', d2: 'blocked' })
     const only = ['GET /domains/d1/claim']
