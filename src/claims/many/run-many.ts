@@ -180,7 +180,13 @@ function failed(
     lastEvent !== undefined && format === 'jsonl'
       ? { event: lastEvent, at, message: expected.message, claim }
       : (emptyItem?.(domain) ?? claim)
-  return { label: expected.exit === Exit.refused ? 'refused' : 'error', item, error: expected }
+  return { label: labelOf(expected), item, error: expected }
+}
+
+/** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
+function labelOf({ code, exit }: CliError): string {
+  if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
+  return exit === Exit.refused ? 'refused' : 'error'
 }
 
 function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown {
