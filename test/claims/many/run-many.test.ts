@@ -64,6 +64,22 @@ test('a run that lost its credential says where it stood, and how to go on', asy
   expect(atOnce?.hint).toBe(`sign in\nthen ${AGAIN}`)
 })
 
+test('a run whose time was up in a renewal with no known outcome says that, and what to do about it first', async () => {
+  const renewal = new CliError('refresh_unknown', Exit.unavailable, 'no usable answer', { hint: 'sign in' })
+  const late = (cause: CliError) =>
+    new CliError('claim_in_flight', Exit.notYet, 'timed out', { hint: 'keep watching', cause })
+  const error = await run([...done(1), late(renewal), late(renewal)])
+  expect(error).toMatchObject({
+    code: 'refresh_unknown',
+    exit: 7,
+    message: 'no usable answer (1 done, 2 not finished)',
+    hint: `sign in\nthen ${AGAIN}`,
+  })
+  // Anything else may be over the next time.
+  const unreachable = await run([late(new CliError('unreachable', Exit.unavailable, 'no answer'))])
+  expect(unreachable).toMatchObject({ code: 'domains_failed', exit: 8, hint: AGAIN })
+})
+
 test('a run that stopped at its first failure says where it stood', async () => {
   const refused = new CliError('refused', Exit.refused, 'no')
   const error = await run([...done(2), refused, ...done(7)], { failFast: true })
