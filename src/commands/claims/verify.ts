@@ -135,7 +135,11 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
-  const ask: Ask = (asking) => drain(asking, async () => {})
+  const ask: Ask = async (asking) => {
+    const asked = await drain(asking, async () => {})
+    await recordClaim(asked.claim, context, settings)
+    return asked
+  }
   const begun = await begin(resolved, options, watch, client(), ask, context, settings)
   const { domainId, claim, event, message, error, unseen } = begun
   if (event === 'verification' && options.wait)
@@ -145,7 +149,7 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   return message === REQUESTED && stateOf(claim).phase !== 'blocked' ? { ...done, label: REQUESTED } : done
 }
 
-/** Asks the service to verify, and shows what fails meanwhile. */
+/** Asks the service to verify, shows what fails meanwhile, and saves the claim. */
 type Ask = (asking: ReturnType<typeof requestVerification>) => Promise<Pick<WatchResult, 'claim' | 'error'>>
 
 /** How far a claim is once it was checked, and the service was asked to verify it if that was needed. */
@@ -160,7 +164,7 @@ interface Begun {
   readonly unseen?: CheckReport | undefined
 }
 
-/** @param ask is used with `--wait`; without it, the service is asked once */
+/** Checks the claim and its record, and asks the service to verify. @param ask is used with `--wait`; without it, the service is asked once */
 async function begin(
   resolved: ResolvedClaim,
   options: Flags,
@@ -185,7 +189,6 @@ async function begin(
   const failure = unseen && exitErrorOf(unseen)
   if (options.wait) {
     const { claim, error } = await ask(requestVerification(current, watch, client, context))
-    await recordClaim(claim, context, settings)
     const asked = { domainId, claim, event: 'verification', message: REQUESTED, unseen } as const
     return error ? { ...asked, event: 'done', error: withDnsHint(error, failure) } : asked
   }
