@@ -2,7 +2,7 @@ import type { CheckRequest } from '../dns/check.ts'
 import type { Finding } from '../dns/diagnosis/finding.ts'
 import type { CheckReport } from '../dns/diagnosis/report.ts'
 import { capitalize, text } from '../dns/diagnosis/text.ts'
-import type { CliError } from '../errors.ts'
+import { CliError, Exit } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { SeenClaim } from './current-claim.ts'
@@ -86,6 +86,18 @@ export function openReport(report: CheckReport, claim: DomainClaim): CheckReport
   } as const
   // What is wrong in DNS is the cause of the verdict.
   return { ...report, findings: report.ready ? [block, ...report.findings] : [...report.findings, block] }
+}
+
+/** Whether the claim of this error may still complete, for which it needs its record in DNS. */
+export const mayComplete = ({ exit, code }: CliError): boolean =>
+  exit !== Exit.negativeEnd || code === 'claim_blocked'
+
+/** The error of a claim, with what is wrong in DNS if the claim may still complete. @param failure what a check ended with */
+export function withDnsHint(error: CliError, failure: CliError | undefined): CliError {
+  if (failure === undefined || !mayComplete(error)) return error
+  const { code, exit, message, retryAfterMs, cause } = error
+  const hint = [error.hint, `DNS: ${failure.message}`, failure.hint].filter(Boolean).join('\n')
+  return new CliError(code, exit, message, { hint, retryAfterMs, cause })
 }
 
 /**

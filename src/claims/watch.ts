@@ -171,22 +171,25 @@ function settledResult(
 /**
  * Asks the service once to verify a claim. A refusal may only say that this already runs or is done; the claim shows it.
  *
+ * @returns the claim, with the refusal if there was one
  * @throws CliError the refusal if the claim still waits to be verified; else as the operations do
  */
 export async function verifyOnce(
   { domainId, claim: before }: CurrentClaim,
   client: ServiceClient,
-  options?: RequestOptions,
-): Promise<DomainClaim> {
+  given?: RequestOptions,
+): Promise<{ readonly claim: DomainClaim; readonly refusal?: CliError }> {
+  const options = { ...given, notFoundHint: goneHint(before) }
   try {
-    return await verifyClaim(client, domainId, options)
+    return { claim: await verifyClaim(client, domainId, options) }
   } catch (refusal) {
     if (!isRefusal(refusal)) throw refusal
     const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
-      throw error instanceof InterruptedError ? error : refusal
+      const isGone = error instanceof CliError && error.exit === Exit.notFound
+      throw isGone || error instanceof InterruptedError ? error : refusal
     })
-    if (needsRecord(claim) && claim.status === before.status) throw refusal
-    return claim
+    if (claim.status === 'pending' || (needsRecord(claim) && claim.status === before.status)) throw refusal
+    return { claim, refusal }
   }
 }
 
@@ -218,14 +221,14 @@ export async function* requestVerification(
   let refusal: CliError | undefined
   let end: TimedOut | undefined
   const ask = async (given: RequestOptions) => {
-    const request = { ...given, notFoundHint: goneHint(before) }
     if (isRepeated) {
-      const claim = await getClaim(client, domainId, request)
+      const claim = await getClaim(client, domainId, { ...given, notFoundHint: goneHint(before) })
       if (claim.status !== before.status) return claim
     }
     isRepeated = true
-    const { deadline = Number.POSITIVE_INFINITY, notFoundHint } = request
-    return verifyOnce(current, client, { deadline, notFoundHint }).catch((error: unknown) => {
+    const { deadline = Number.POSITIVE_INFINITY } = given
+    const asked = verifyOnce(current, client, { deadline }).then(({ claim }) => claim)
+    return asked.catch((error: unknown) => {
       // A conflict says that it already runs, such as for another machine.
       const isRunning = mayRun || (isRefusal(error) && error.status === 409)
       if (!isRunning || !isRefusal(error)) {

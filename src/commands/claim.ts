@@ -1,10 +1,11 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
 import { asArgument, nameOf, stateOf } from '../claims/lifecycle.ts'
-import { causeIn, claimProgress, dnsProgress, doneClaim, withUnseen } from '../claims/many/done-claim.ts'
+import { claimProgress, dnsProgress, doneClaim } from '../claims/many/done-claim.ts'
 import { STARTING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
+import { withDnsHint } from '../claims/precheck.ts'
 import { recordOf } from '../claims/record.ts'
 import { findPlace, type RecordPlace } from '../claims/record-place.ts'
 import { runWorkflow, WORKFLOW_EVENTS, type WorkflowResult } from '../claims/workflow.ts'
@@ -256,16 +257,14 @@ async function claimMany(
         })
         const { claim, error, missing } = result
         const event = error === undefined ? 'completed' : missing === undefined ? 'ended' : 'waiting'
-        const done = doneClaim(
+        return doneClaim(
           settings.format === 'jsonl' ? claim : documentOf(result),
-          error,
+          missing?.report || !error ? error : withDnsHint(error, unseen && exitErrorOf(unseen)),
           event,
           context,
           settings,
+          missing?.report ?? unseen,
         )
-        const cause = causeIn(missing?.report)
-        if (cause !== undefined) return { ...done, cause, needsPerson: missing?.report?.verdict !== 'wait' }
-        return error === undefined ? done : withUnseen(done, unseen)
       },
     },
     context,

@@ -1,5 +1,4 @@
 import type { Context } from '../../context.ts'
-import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import type { Finding } from '../../dns/diagnosis/finding.ts'
 import { cacheTime } from '../../dns/diagnosis/labels.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
@@ -8,13 +7,16 @@ import { CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { endedError, nameOf, stateOf } from '../lifecycle.ts'
+import { mayComplete } from '../precheck.ts'
 import { generalize, type Particulars } from './general-text.ts'
 import { type Cause, causeOf, type Done, type Progress, WAITING_FOR_DNS } from './tally.ts'
 
 /**
- * How the work on one of several claims ended.
+ * How the work on one of several claims ended. While the claim may still complete, a record that isn't in DNS is a cause of
+ * its own.
  *
  * @param event what `--format jsonl` calls it: a line is then an event, as for a single claim
+ * @param unseen the check that didn't show the record
  */
 export function doneClaim(
   claim: DomainClaim,
@@ -22,32 +24,28 @@ export function doneClaim(
   event: string,
   { clock }: Pick<Context, 'clock'>,
   { format }: Pick<Settings, 'format'>,
+  unseen?: CheckReport,
 ): Done {
-  const { description } = stateOf(claim)
+  const { phase, description } = stateOf(claim)
+  const isOpen = error === undefined ? phase !== 'completed' : mayComplete(error)
+  const dns = isOpen ? causesIn(unseen) : []
+  const own = error === undefined || dns.length > 0 ? blockOf(claim) : [claimCause(claim, error)]
   const at = new Date(clock.now()).toISOString()
   return {
     label: claim.status ?? 'no status',
     item: format === 'jsonl' ? { event, at, message: description, claim } : claim,
     error,
-    needsPerson: error !== undefined && error.exit !== Exit.notYet,
-    cause: error && claimCause(claim, error),
+    needsPerson: (error !== undefined && error.exit !== Exit.notYet) || (dns.length > 0 && needsFix(unseen)),
+    causes: [...dns, ...own],
   }
 }
 
-/** The same, where the service goes on although a check didn't show the record: until the claim ends, that is the cause. */
-export function withUnseen(done: Done, report: CheckReport | undefined): Done {
-  const { error } = done
-  const cause = causeIn(report)
-  const failure = report && exitErrorOf(report)
-  if (cause === undefined || failure === undefined || (error && error.exit !== Exit.notYet)) return done
-  const hint = [error?.hint, `DNS: ${failure.message}`, failure.hint]
-  return {
-    ...done,
-    cause,
-    needsPerson: report?.verdict !== 'wait',
-    error:
-      error && new CliError(error.code, error.exit, error.message, { hint: hint.filter(Boolean).join('\n') }),
-  }
+const needsFix = (unseen: CheckReport | undefined) => unseen !== undefined && unseen.verdict !== 'wait'
+
+/** That the claim is blocked, if it is. */
+function blockOf(claim: DomainClaim): readonly Cause[] {
+  const state = stateOf(claim)
+  return state.phase === 'blocked' ? [claimCause(claim, endedError(claim, state))] : []
 }
 
 function claimCause(claim: DomainClaim, error: CliError): Cause {
@@ -62,10 +60,15 @@ function claimCause(claim: DomainClaim, error: CliError): Cause {
 /** FOUND then stands for all of them. */
 const SEVERAL_FOUND = /"FOUND"(?:(?:, | and )"FOUND")+/
 
-/** What a check of DNS found that a person has to know; undefined if there is nothing. */
-export function causeIn(report: CheckReport | undefined): Cause | undefined {
-  const finding = report?.findings.find(({ severity }) => severity !== 'info')
-  if (report === undefined || finding === undefined) return undefined
+/** What a check of DNS found that a person has to know: the first finding that says so, and beside it that the claim is blocked. */
+export function causesIn(report: CheckReport | undefined): readonly Cause[] {
+  if (report === undefined) return []
+  const [first, ...others] = report.findings.filter(({ severity }) => severity !== 'info')
+  const block = others.find(({ code }) => code === 'claim_blocked')
+  return [first, block].flatMap((finding) => (finding === undefined ? [] : [causeIn(report, finding)]))
+}
+
+function causeIn(report: CheckReport, finding: Finding): Cause {
   const { code, message, fix } = finding
   const { error, blocked_reason: reason } = finding.details
   const particulars = particularsIn(report, finding)
@@ -81,8 +84,10 @@ export function causeIn(report: CheckReport | undefined): Cause | undefined {
       '"FOUND"',
     ),
     fix: generalize(fix, particulars),
-    // Whoever hosts the DNS has nothing to do with the end of a claim.
-    hosts: code === 'claim_ended' ? undefined : report.nameservers.map((server) => server.host),
+    // Whoever hosts the DNS has nothing to do with the end of a claim, or a block.
+    hosts: ['claim_ended', 'claim_blocked'].includes(code)
+      ? undefined
+      : report.nameservers.map((server) => server.host),
   }
 }
 
@@ -116,7 +121,7 @@ function wordInMessage(value: string, { seen = [] }: Finding, { name, expected }
 
 /** What a check of DNS found so far, while the work waits for the record. */
 export function dnsProgress(report: CheckReport): Progress {
-  return { step: WAITING_FOR_DNS, cause: causeIn(report), needsPerson: report.verdict === 'fix' }
+  return { step: WAITING_FOR_DNS, causes: causesIn(report), needsPerson: report.verdict === 'fix' }
 }
 
 /**
@@ -125,8 +130,6 @@ export function dnsProgress(report: CheckReport): Progress {
  * @param unseen the check that didn't show the record
  */
 export function claimProgress(step: string, claim: DomainClaim, unseen?: CheckReport): Progress {
-  const state = stateOf(claim)
-  if (state.phase === 'blocked')
-    return { step, cause: claimCause(claim, endedError(claim, state)), needsPerson: true }
-  return { step, cause: causeIn(unseen), needsPerson: unseen !== undefined && unseen.verdict !== 'wait' }
+  const block = blockOf(claim)
+  return { step, causes: [...causesIn(unseen), ...block], needsPerson: block.length > 0 || needsFix(unseen) }
 }

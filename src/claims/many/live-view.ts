@@ -93,9 +93,11 @@ export function liveLines(
   if (held !== undefined)
     lines.push(...wrap(`Waiting for the service: ${held}`, columns - 2).map((line) => indent(line, 2)))
   const causes = tally.causes().filter(({ needsPerson }) => needsPerson)
-  const needy = causes.reduce((sum, { count }) => sum + count, 0)
-  if (needy === 0) return lines
-  lines.push(palette.strong(indent(`${formatCount(needy)} ${needy === 1 ? 'needs' : 'need'} a person:`, 2)))
+  const { needing } = tally
+  if (needing === 0) return lines
+  lines.push(
+    palette.strong(indent(`${formatCount(needing)} ${needing === 1 ? 'needs' : 'need'} a person:`, 2)),
+  )
   for (const cause of causes.slice(0, MAX_CAUSES)) {
     lines.push(indent(causeLine(cause), 4))
     const [first = '', ...rest] = wrap(sanitizeLine(firstLine(cause.fix) ?? ''), columns - 6)

@@ -63,7 +63,8 @@ const HEAP_GROWTH_PERCENT = 50
 /**
  * Does the same work for many domains, and reports each as it ends and all of them at the end. They share one connection to
  * the service with its rate limit, one credential, and what DNS says about the zones above them. A domain that fails doesn't
- * stop the others, unless all of them would fail for the same reason: without a credential or an address of the service.
+ * stop the others, unless all of them would fail for the same reason: without a credential or an address of the service, or
+ * with a renewal of the session that has no known outcome when the time is up.
  *
  * @throws CliError with the most severe exit code if not all are done
  */
@@ -111,8 +112,9 @@ export async function runMany(
         if (stop.signal.aborted || error instanceof InterruptedError) throw error
         return failed(domain, error, work, context, settings)
       })
-      if (done.error?.exit === Exit.notConfigured || done.error?.exit === Exit.notSignedIn) {
-        fatal ??= done.error
+      const reason = done.error && commonReason(done.error)
+      if (reason !== undefined) {
+        fatal ??= reason
         throw fatal
       }
       await reporter.done(domain, done)
@@ -144,6 +146,14 @@ export async function runMany(
   if (fatal !== undefined) throw stoppedBy(fatal, standOf(tally, total), work)
   const cut = isCut ? { stand: standOf(tally, total), total } : undefined
   if (tally.exit !== Exit.done) throw notAllDone(tally, cut, work, settings)
+}
+
+/** The error, or its cause, if all domains have it in common. */
+function commonReason(error: CliError): CliError | undefined {
+  const { exit, cause } = error
+  if (exit === Exit.notConfigured || exit === Exit.notSignedIn) return error
+  // The time is up, and the next run would be refused the session: what the run needs first is a person who signs in.
+  return cause instanceof CliError && cause.code === 'refresh_unknown' ? cause : undefined
 }
 
 /** Ends a run at its first failure. */
@@ -180,7 +190,13 @@ function failed(
     lastEvent !== undefined && format === 'jsonl'
       ? { event: lastEvent, at, message: expected.message, claim }
       : (emptyItem?.(domain) ?? claim)
-  return { label: expected.exit === Exit.refused ? 'refused' : 'error', item, error: expected }
+  return { label: labelOf(expected), item, error: expected }
+}
+
+/** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
+function labelOf({ code, exit }: CliError): string {
+  if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
+  return exit === Exit.refused ? 'refused' : 'error'
 }
 
 function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown {

@@ -13,8 +13,8 @@ export interface Done {
   readonly text?: string
   /** Why it isn't done, as the command for this domain alone would end. */
   readonly error?: CliError | undefined
-  /** Why, where something better than the error says it. */
-  readonly cause?: Cause | undefined
+  /** Why, where something better than the error says it; what to do first comes first. */
+  readonly causes?: readonly Cause[]
   /** Whether somebody has to do something: not if waiting is enough. */
   readonly needsPerson?: boolean
   /** A problem beside it. */
@@ -37,7 +37,7 @@ export interface Progress {
   /** What the work does now: "waiting for DNS". */
   readonly step: string
   /** Why it waits, as far as is known. */
-  readonly cause?: Cause | undefined
+  readonly causes?: readonly Cause[]
   readonly needsPerson?: boolean
 }
 
@@ -81,6 +81,8 @@ export interface Tally {
   readonly counts: ReadonlyMap<string, number>
   /** How many domains in progress are at which step, in the order in which the steps came. */
   readonly steps: ReadonlyMap<string, number>
+  /** How many domains, done or in progress, need a person; each of them may have several causes. */
+  readonly needing: number
   /** The latest domains that are done and need a person. */
   readonly needy: readonly { readonly domain: string; readonly title: string }[]
   /** The most severe exit code so far; 0 if all are done. */
@@ -108,6 +110,7 @@ export class RunTally implements Tally {
   ended = 0
   repeated = 0
   problems = 0
+  needing = 0
   exit: ExitCode = Exit.done
   readonly unusable: UnusableLine[] = []
   readonly counts = new Map<string, number>()
@@ -116,7 +119,10 @@ export class RunTally implements Tally {
   readonly #members: Map<string, { readonly place: number; particulars: Particulars }> | undefined
   readonly #done: CauseGroups
   readonly #inProgress: CauseGroups
-  readonly #progress = new Map<string, { readonly step: string; readonly group: string | undefined }>()
+  readonly #progress = new Map<
+    string,
+    { step: string; needsPerson: boolean; groups: readonly (string | undefined)[] }
+  >()
 
   /** @param isWhole whether all domains of each cause are kept, for a report */
   constructor({ isWhole = false } = {}) {
@@ -132,10 +138,11 @@ export class RunTally implements Tally {
   }
 
   /** What the work on a domain does now, and why it isn't done yet. */
-  progress(domain: string, { step, cause, needsPerson = false }: Progress): void {
+  progress(domain: string, { step, causes = [], needsPerson = false }: Progress): void {
     this.#forget(domain)
-    const group = cause && this.#inProgress.add(domain, cause, needsPerson, ' (so far)')
-    this.#progress.set(domain, { step, group })
+    const groups = causes.map((cause) => this.#inProgress.add(domain, cause, needsPerson, ' (so far)'))
+    this.#progress.set(domain, { step, needsPerson, groups })
+    if (needsPerson) this.needing += 1
     this.steps.set(step, (this.steps.get(step) ?? 0) + 1)
   }
 
@@ -144,7 +151,7 @@ export class RunTally implements Tally {
     {
       label,
       error,
-      cause = error && causeOf(error, { DOMAIN: domain }),
+      causes = error ? [causeOf(error, { DOMAIN: domain })] : [],
       needsPerson = error !== undefined,
     }: Done,
   ): void {
@@ -158,13 +165,16 @@ export class RunTally implements Tally {
       if (isOver && !['claim_blocked', 'claim_superseded'].includes(error.code)) this.ended += 1
       this.#raise(error.exit)
     }
-    if (cause === undefined) return
+    const [first] = causes
+    if (first === undefined) return
     const member = this.#members?.get(domain)
-    if (member !== undefined && cause.particulars !== undefined)
-      member.particulars = { ...cause.particulars, FOUND: shortened(cause.particulars['FOUND']) }
-    this.#done.add(domain, cause, needsPerson, error === undefined ? ' (warning)' : '')
+    if (member !== undefined && first.particulars !== undefined)
+      member.particulars = { ...first.particulars, FOUND: shortened(first.particulars['FOUND']) }
+    const remark = error === undefined ? ' (warning)' : ''
+    for (const cause of causes) this.#done.add(domain, cause, needsPerson, remark)
     if (!needsPerson) return
-    this.needy.push({ domain, title: titleOf(cause.code) })
+    this.needing += 1
+    this.needy.push({ domain, title: titleOf(first.code) })
     if (this.needy.length > MAX_NEEDY) this.needy.shift()
   }
 
@@ -201,7 +211,8 @@ export class RunTally implements Tally {
     if (known === undefined) return
     this.#progress.delete(domain)
     this.steps.set(known.step, (this.steps.get(known.step) ?? 0) - 1)
-    if (known.group !== undefined) this.#inProgress.remove(domain, known.group)
+    if (known.needsPerson) this.needing -= 1
+    for (const group of known.groups) if (group !== undefined) this.#inProgress.remove(domain, group)
   }
 
   #raise(exit: ExitCode): void {

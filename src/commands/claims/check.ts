@@ -1,5 +1,5 @@
 import type { ClaimReader } from '../../claims/current-claim.ts'
-import { causeIn, dnsProgress } from '../../claims/many/done-claim.ts'
+import { causesIn, dnsProgress } from '../../claims/many/done-claim.ts'
 import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
 import {
   checkRequest,
@@ -238,7 +238,7 @@ function doneCheck(report: CheckReport, error: CliError | undefined): Done {
     item: reportJson(report),
     error,
     needsPerson: error !== undefined && verdict !== 'wait',
-    cause: causeIn(report),
+    causes: causesIn(report),
   }
 }
 
@@ -281,7 +281,7 @@ async function checkTarget(
   let seen: CheckReport
   if (waits && !isMoot()) {
     const onEach = async (report: CheckReport) => {
-      onCheck?.(report)
+      onCheck?.(now.seen === undefined ? report : openReport(report, now.seen.claim))
       await look()
       return isMoot()
     }

@@ -2,20 +2,28 @@ import { currentClaim } from '../../claims/current-claim.ts'
 import { followClaim, showWatch } from '../../claims/follow.ts'
 import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
-import { causeIn, claimProgress, doneClaim, withUnseen } from '../../claims/many/done-claim.ts'
+import { doneClaim } from '../../claims/many/done-claim.ts'
 import type { OneRun } from '../../claims/many/run-many.ts'
 import type { Done } from '../../claims/many/tally.ts'
-import { checkRequest } from '../../claims/precheck.ts'
+import { checkRequest, withDnsHint } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
-import { resolveClaim } from '../../claims/resolve.ts'
-import { requestVerification, verifyOnce, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
+import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
+import {
+  requestVerification,
+  verifyOnce,
+  WATCH_EVENTS,
+  type WatchOptions,
+  type WatchResult,
+} from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkDns } from '../../dns/check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { capitalize } from '../../dns/diagnosis/text.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
+import type { ServiceClient } from '../../service/client.ts'
 import { deadlineOf, drain } from '../../service/polling.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
@@ -43,7 +51,7 @@ const REQUESTED = 'verification requested'
 
 export const command = defineCommand<Flags>({
   description: `Checks DNS first, then asks the service to verify the claim; the service checks DNS itself, some time later. A mistake
-in the record stops it before the service is asked (exit 8). --wait follows the claim until it ends.`,
+in the record stops it before the service is asked (exit 8, or 9 if the claim is blocked). --wait follows the claim until it ends.`,
   arguments: [CLAIM_ARGUMENTS],
   options: [
     {
@@ -58,8 +66,9 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     ...MANY_OPTIONS,
   ],
   events: {
-    stopped: 'a mistake in the record has to be fixed first, so the service was not asked: exit code 8',
-    verification: 'the service was asked to verify',
+    stopped:
+      'a mistake in the record has to be fixed first, so the service was not asked: exit code 8, or 9 if the claim is blocked',
+    verification: 'the service was asked to verify, or is already past that',
     ...WATCH_EVENTS,
   },
   examples: {
@@ -83,56 +92,41 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
-    const deadline = deadlineOf(watch, context.clock)
-    const current = await currentClaim(resolved, client, context, settings, { deadline })
-    const { domainId, claim: before } = current
-    await recordClaim(before, context, settings)
-    if (isOver(before)) return printEnd(before)
-    const isVerified = before.status === 'verified'
-    const { mistake } =
-      options.check === false || isVerified ? {} : await precheck(before, options, context, settings)
-    if (mistake !== undefined) {
-      if (isProgramFormat(settings)) await print('stopped', mistake.message, before)
-      throw mistake
-    }
-
-    if (!options.wait) {
-      const claim = await verifyOnce(current, client)
-      await recordClaim(claim, context, settings)
-      if (isOver(claim)) return printEnd(claim)
-      await print('verification', REQUESTED, claim)
-      const state = stateOf(claim)
-      const block = endedError(claim, state)
-      const next =
-        state.phase === 'blocked'
-          ? `${block.message}; ${block.hint}`
-          : `verification is running; follow it with: mailclaim claims watch ${argument ?? domainId}`
-      return hint(next, context, settings)
-    }
-    const asking = requestVerification(current, watch, client, context)
-    const claim = await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait')
-    if (settings.format === 'jsonl') await print('verification', REQUESTED, claim)
-    await note(`The service was asked to verify ${nameOf(claim)}.`, context, settings)
-    await followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
-
-    async function printEnd(claim: DomainClaim): Promise<void> {
-      const state = stateOf(claim)
-      await print('done', state.description, claim)
-      if (state.phase === 'ended') throw endedError(claim, state)
-      return note(`${nameOf(claim)} is already completed: there is nothing to verify.`, context, settings)
-    }
-
-    async function print(event: string, message: string, claim: DomainClaim): Promise<void> {
-      if (settings.format !== 'jsonl') return writeClaim(claim, context, settings)
-      const at = new Date(context.clock.now()).toISOString()
+    const ask: Ask = async (asking) => ({
+      claim: await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait'),
+      error: undefined,
+    })
+    const begun = await begin(resolved, options, watch, client, ask, context, settings)
+    const { domainId, claim, event, message, error } = begun
+    const isFollowed = event === 'verification' && options.wait
+    const isShown = isFollowed
+      ? settings.format === 'jsonl'
+      : event !== 'stopped' || isProgramFormat(settings)
+    const at = new Date(context.clock.now()).toISOString()
+    if (isShown && settings.format === 'jsonl')
       await writeJsonLine(context, settings, { event, at, message, claim })
+    else if (isShown) await writeClaim(claim, context, settings)
+    if (error !== undefined) throw error
+    const name = nameOf(claim)
+    if (event === 'done')
+      return note(`${name} is already completed: there is nothing to verify.`, context, settings)
+    const isAccepted = claim.status === 'verified'
+    const accepted = `the service has accepted the record of ${name}, and the transfer is in progress`
+    if (isFollowed) {
+      const now = isAccepted ? capitalize(accepted) : `The service was asked to verify ${name}`
+      await note(`${now}.`, context, settings)
+      return followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
     }
+    const state = stateOf(claim)
+    const block = endedError(claim, state)
+    const now = isAccepted ? accepted : 'verification is running'
+    const next =
+      state.phase === 'blocked'
+        ? `${block.message}; ${block.hint}`
+        : `${now}; follow it with: mailclaim claims watch ${argument ?? domainId}`
+    return hint(next, context, settings)
   },
 })
-
-function isOver(claim: DomainClaim): boolean {
-  return ['completed', 'ended'].includes(stateOf(claim).phase)
-}
 
 /** Does the same for one of several claims. */
 async function verifyOne(domain: string, options: Flags, watch: WatchOptions, run: OneRun): Promise<Done> {
@@ -141,70 +135,113 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
+  const ask: Ask = async (asking) => {
+    const asked = await drain(asking, async () => {})
+    await recordClaim(asked.claim, context, settings)
+    return asked
+  }
+  const begun = await begin(resolved, options, watch, client(), ask, context, settings)
+  const { domainId, claim, event, message, error, unseen } = begun
+  if (event === 'verification' && options.wait)
+    return followOne({ domainId, entry: undefined }, { ...watch, verifying: claim }, run, unseen)
+  const done = doneClaim(claim, error, event, context, settings, unseen)
+  if (event === 'stopped' && error?.exit === Exit.notYet) return { ...done, label: 'record not ready' }
+  return message === REQUESTED && stateOf(claim).phase !== 'blocked' ? { ...done, label: REQUESTED } : done
+}
+
+/** Asks the service to verify, shows what fails meanwhile, and saves the claim. */
+type Ask = (asking: ReturnType<typeof requestVerification>) => Promise<Pick<WatchResult, 'claim' | 'error'>>
+
+/** How far a claim is once it was checked, and the service was asked to verify it if that was needed. */
+interface Begun {
+  readonly domainId: string
+  readonly claim: DomainClaim
+  readonly event: 'done' | 'stopped' | 'verification'
+  readonly message: string
+  /** How the command ends now. */
+  readonly error?: CliError | undefined
+  /** The check that didn't show the record. */
+  readonly unseen?: CheckReport | undefined
+}
+
+/** Checks the claim and its record, and asks the service to verify. @param ask is used with `--wait`; without it, the service is asked once */
+async function begin(
+  resolved: ResolvedClaim,
+  options: Flags,
+  watch: WatchOptions,
+  client: ServiceClient,
+  ask: Ask,
+  context: Context,
+  settings: Settings,
+): Promise<Begun> {
   const deadline = deadlineOf(watch, context.clock)
-  const current = await currentClaim(resolved, client(), context, settings, { deadline })
+  const current = await currentClaim(resolved, client, context, settings, { deadline })
   const { domainId, claim: before } = current
   await recordClaim(before, context, settings)
-  if (isOver(before)) return doneEnd(before)
-  let unseen: CheckReport | undefined
-  let latest = before
-  if (before.status !== 'verified') {
-    const { mistake, report } =
-      options.check === false ? {} : await precheck(before, options, context, settings)
-    unseen = report
-    if (mistake !== undefined)
-      return {
-        ...doneClaim(before, mistake, 'stopped', context, settings),
-        label: 'record not ready',
-        needsPerson: true,
-        cause: causeIn(report),
-      }
-    const { claim, error } = options.wait
-      ? await drain(requestVerification(current, watch, client(), context), async () => {})
-      : { claim: await verifyOnce(current, client()), error: undefined }
-    await recordClaim(claim, context, settings)
-    if (error !== undefined) return withUnseen(doneClaim(claim, error, 'done', context, settings), unseen)
-    if (!options.wait) {
-      if (isOver(claim)) return doneEnd(claim)
-      const done = doneClaim(claim, undefined, 'verification', context, settings)
-      if (stateOf(claim).phase === 'blocked') return { ...done, cause: claimProgress(REQUESTED, claim).cause }
-      return withUnseen({ ...done, label: REQUESTED }, unseen)
-    }
-    latest = claim
-  } else if (!options.wait) return doneClaim(before, undefined, 'verification', context, settings)
-  const followed = await followOne({ domainId, entry: undefined }, { ...watch, verifying: latest }, run)
-  return followed.error === undefined ? followed : withUnseen(followed, unseen)
-
-  function doneEnd(claim: DomainClaim): Done {
-    const state = stateOf(claim)
-    const error = state.phase === 'ended' ? endedError(claim, state) : undefined
-    return doneClaim(claim, error, 'done', context, settings)
+  const known = { domainId, claim: before, ...eventOf(before) }
+  if (known.event === 'done' || before.status === 'verified') return known
+  const { mistake, unseen } =
+    options.check === false ? {} : await precheck(before, options, context, settings)
+  if (mistake !== undefined) {
+    const error = stoppedBy(mistake, before, watch)
+    return { ...known, event: 'stopped', message: error.message, error, unseen }
   }
+  const failure = unseen && exitErrorOf(unseen)
+  if (options.wait) {
+    const { claim, error } = await ask(requestVerification(current, watch, client, context))
+    const asked = { domainId, claim, event: 'verification', message: REQUESTED, unseen } as const
+    return error ? { ...asked, event: 'done', error: withDnsHint(error, failure) } : asked
+  }
+  const { claim, refusal } = await verifyOnce(current, client)
+  await recordClaim(claim, context, settings)
+  const { error, ...ended } = eventOf(claim, refusal)
+  return { domainId, claim, ...ended, error: error && withDnsHint(error, failure), unseen }
+}
+
+/** Why the service isn't asked: a block first, unless it is to be waited for; the mistake has to be fixed in any case. */
+function stoppedBy(mistake: CliError, claim: DomainClaim, { throughBlocked }: WatchOptions): CliError {
+  const state = stateOf(claim)
+  if (state.phase !== 'blocked') return mistake
+  const block = endedError(claim, state)
+  if (!throughBlocked) return withDnsHint(block, mistake)
+  const { code, exit, message, hint } = mistake
+  const then = `once that is fixed, --through-blocked waits for the block to lift: ${block.message}`
+  return new CliError(code, exit, message, { hint: `${hint}\n${then}` })
+}
+
+/** What there is to say of a claim that the service was asked to verify, or that doesn't need it. */
+function eventOf(claim: DomainClaim, refusal?: CliError): Pick<Begun, 'event' | 'message' | 'error'> {
+  const state = stateOf(claim)
+  const { phase, description: message } = state
+  if (phase === 'completed') return { event: 'done', message }
+  if (phase === 'ended' || (phase === 'blocked' && refusal !== undefined))
+    return { event: 'done', message, error: endedError(claim, state) }
+  return { event: 'verification', message: claim.status === 'verified' ? message : REQUESTED }
 }
 
 /**
  * Checks DNS and reports the result, except for a mistake that has to be fixed first.
  *
- * @returns the report; for such a mistake, unless `force`, with the error `record_not_visible`, exit 8
+ * @returns the report unless it shows the record; for such a mistake, unless `force`, with the error `record_not_visible`, exit 8
  */
 async function precheck(
   claim: DomainClaim,
   { force, publicResolvers }: Flags,
   context: Context,
   settings: Settings,
-): Promise<{ readonly report: CheckReport; readonly mistake?: CliError }> {
+): Promise<{ readonly unseen?: CheckReport; readonly mistake?: CliError }> {
   const report = await checkDns(checkRequest(recordOf(claim), settings, publicResolvers), dnsEffects(context))
   const failure = exitErrorOf(report)
   if (failure === undefined) {
     await note(`DNS: the record is visible at ${report.name}.`, context, settings)
-    return { report }
+    return {}
   }
   const again = `to see the evidence: mailclaim claims check ${nameOf(claim)}; to ask the service anyway, add --force`
   if (report.verdict === 'fix' && !force) {
     const hint = [failure.hint, again].filter((part) => part).join('\n')
-    return { report, mistake: new CliError(failure.code, failure.exit, failure.message, { hint }) }
+    return { unseen: report, mistake: new CliError(failure.code, failure.exit, failure.message, { hint }) }
   }
   // Caches, slow servers and a network that hides DNS from here may not affect the service, which checks for itself.
   await warn(`DNS: ${failure.message}`, context, settings)
-  return { report }
+  return { unseen: report }
 }

@@ -4,9 +4,12 @@ import { stateOf } from '../../claims/lifecycle.ts'
 import { claimProgress, doneClaim } from '../../claims/many/done-claim.ts'
 import type { ManyWork, OneRun } from '../../claims/many/run-many.ts'
 import { type Done, VERIFYING } from '../../claims/many/tally.ts'
+import { withDnsHint } from '../../claims/precheck.ts'
 import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
 import { WATCH_DELAYS, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
 import type { Context } from '../../context.ts'
+import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
+import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { Exit } from '../../errors.ts'
 import { pollTimes } from '../../service/polling.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
@@ -91,17 +94,23 @@ export const WATCH_MANY = {
   notDone: "aren't completed",
 } as const satisfies Partial<ManyWork> & { readonly takesIds: boolean }
 
-/** Follows one of several claims to its end. What the ledger knows to be completed stays so. */
+/**
+ * Follows one of several claims to its end. What the ledger knows to be completed stays so.
+ *
+ * @param unseen the check that didn't show the record before the service was asked to verify it
+ */
 export async function followOne(
   resolved: Pick<ResolvedClaim, 'domainId' | 'others' | 'entry'>,
   options: WatchOptions,
   { context, settings, client, progress }: OneRun,
+  unseen?: CheckReport,
 ): Promise<Done> {
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
   const { claim, error } = await followQuietly(resolved, options, client(), context, settings, ({ claim }) =>
-    progress(claimProgress(options.verifying ? VERIFYING : (claim.status ?? 'no status'), claim)),
+    progress(claimProgress(options.verifying ? VERIFYING : (claim.status ?? 'no status'), claim, unseen)),
   )
-  return doneClaim(claim, error, 'done', context, settings)
+  const shown = error && withDnsHint(error, unseen && exitErrorOf(unseen))
+  return doneClaim(claim, shown, 'done', context, settings, unseen)
 }

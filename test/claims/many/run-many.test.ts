@@ -64,6 +64,22 @@ test('a run that lost its credential says where it stood, and how to go on', asy
   expect(atOnce?.hint).toBe(`sign in\nthen ${AGAIN}`)
 })
 
+test('a run whose time was up in a renewal with no known outcome says that, and what to do about it first', async () => {
+  const renewal = new CliError('refresh_unknown', Exit.unavailable, 'no usable answer', { hint: 'sign in' })
+  const late = (cause: CliError) =>
+    new CliError('claim_in_flight', Exit.notYet, 'timed out', { hint: 'keep watching', cause })
+  const error = await run([...done(1), late(renewal), late(renewal)])
+  expect(error).toMatchObject({
+    code: 'refresh_unknown',
+    exit: 7,
+    message: 'no usable answer (1 done, 2 not finished)',
+    hint: `sign in\nthen ${AGAIN}`,
+  })
+  // Anything else may be over the next time.
+  const unreachable = await run([late(new CliError('unreachable', Exit.unavailable, 'no answer'))])
+  expect(unreachable).toMatchObject({ code: 'domains_failed', exit: 8, hint: AGAIN })
+})
+
 test('a run that stopped at its first failure says where it stood', async () => {
   const refused = new CliError('refused', Exit.refused, 'no')
   const error = await run([...done(2), refused, ...done(7)], { failFast: true })
@@ -103,7 +119,7 @@ test('what is interrupted says how many claims are open, and what was found so f
       if (domain !== '3')
         progress({
           step: 'waiting for DNS',
-          cause: { code: 'quoted', message: '', fix: 'Enter it without quotation marks: VALUE' },
+          causes: [{ code: 'quoted', message: '', fix: 'Enter it without quotation marks: VALUE' }],
           needsPerson: true,
         })
       await new Promise((_, reject) => {
@@ -131,7 +147,7 @@ test('while nobody watches, a line a minute says how far it is, with each cause 
   const work: ManyWork = {
     ...WORK,
     async perform({ domain }, { progress }) {
-      progress({ step: 'waiting for DNS', cause: { code: 'quoted', message: '', fix: 'Enter it again' } })
+      progress({ step: 'waiting for DNS', causes: [{ code: 'quoted', message: '', fix: 'Enter it again' }] })
       for (let minute = 0; minute < 2; minute++) {
         context.clock.ring()
         await new Promise((resolve) => setTimeout(resolve, 20))
@@ -207,7 +223,7 @@ test('on a terminal of 60 columns the summary at the end breaks no count, and sa
       const number = Number(domain)
       if (number < 1000) return { label: labels[number % 4] ?? '', item: {} }
       const cause = { code: 'missing', message: '', fix: 'Add it: host HOST, value VALUE' }
-      return { label: 'fix', item: {}, error: new CliError('missing', Exit.notYet, ''), cause }
+      return { label: 'fix', item: {}, error: new CliError('missing', Exit.notYet, ''), causes: [cause] }
     },
   }
   const all = { jobs: 1, failFast: false, total: 1003 }

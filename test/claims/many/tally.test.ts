@@ -64,7 +64,7 @@ function tallyOf(
       label: 'fix',
       item: {},
       error: failure(Exit.notYet),
-      cause: missingAt(domain, hosts),
+      causes: [missingAt(domain, hosts)],
     })
   }
   return tally
@@ -101,7 +101,7 @@ test('at 80 columns the table of causes breaks no name', async () => {
       ...missingAt(name, ['ns1.hosting-company.net', 'ns2.hosting-company.net']),
       fix: 'Change it',
     }
-    tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+    tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [cause] })
   }
   const rendering = { palette: await createPalette(0), width: 80, now: 0 }
   const table = new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes())
@@ -133,7 +133,7 @@ test('domains with the same cause are grouped by DNS host, in words that fit all
     label: 'fix',
     item: {},
     error: failure(Exit.notYet),
-    cause: missingAt('x.example.com', ['a.ns.cloudflare.com', 'b.ns.cloudflare.com']),
+    causes: [missingAt('x.example.com', ['a.ns.cloudflare.com', 'b.ns.cloudflare.com'])],
   })
   expect(summaryLines(tally)).toEqual([
     '45 domains: ready 3, fix 42',
@@ -188,12 +188,14 @@ const expired = (domain: string, end: 'expired' | 'superseded'): Done => ({
   label: 'fix',
   item: {},
   error: failure(Exit.negativeEnd),
-  cause: {
-    code: `claim_${end}`,
-    message: `${end} at ${domain.length}`,
-    fix:
-      end === 'expired' ? 'Start a new claim with: mailclaim claims create DOMAIN' : 'Get the record there',
-  },
+  causes: [
+    {
+      code: `claim_${end}`,
+      message: `${end} at ${domain.length}`,
+      fix:
+        end === 'expired' ? 'Start a new claim with: mailclaim claims create DOMAIN' : 'Get the record there',
+    },
+  ],
 })
 
 test('different fixes are different groups in any order, and a message that differs is left out', () => {
@@ -208,11 +210,49 @@ test('different fixes are different groups in any order, and a message that diff
   }
 })
 
+describe('a domain with two causes', () => {
+  const missing = missingAt('a.example.com', ['ns1.dns.example'])
+  const blocked = { code: 'claim_blocked: grace_period', message: 'DOMAIN is blocked', fix: 'Wait' }
+  const both = { causes: [missing, blocked], needsPerson: true }
+
+  test('is in both groups, and named once, by the first', () => {
+    const tally = new RunTally({ isWhole: true })
+    tally.begin('a.example.com')
+    tally.add('a.example.com', { label: 'fix', item: {}, error: failure(Exit.notYet), ...both })
+    expect(tally.causes()).toMatchObject([
+      { title: 'record missing', host: 'ns*.dns.example', count: 1 },
+      { title: 'claim blocked: grace period', host: undefined, count: 1 },
+    ])
+    expect(tally).toMatchObject({
+      needing: 1,
+      needy: [{ domain: 'a.example.com', title: 'record missing' }],
+    })
+    const facts = { at: 0, version: '1.2.3', command: 'claims check' }
+    for (const text of [renderRunMarkdown(tally, facts), renderRunHtml(tally, facts)])
+      for (const { title } of tally.causes()) expect(text).toContain(title)
+  })
+
+  test('leaves both groups of those in progress when it is done, and is one domain in the live view', async () => {
+    const tally = new RunTally()
+    tally.progress('a.example.com', { step: 'verifying', ...both })
+    tally.progress('a.example.com', { step: 'verifying', ...both })
+    expect(tally.causes().map(({ title, count }) => [title, count])).toEqual([
+      ['record missing (so far)', 1],
+      ['claim blocked: grace period (so far)', 1],
+    ])
+    const lines = liveLines(tally, { total: 1, waits: true }, 40, 70, await createPalette(0))
+    expect(lines).toContain('  1 needs a person:')
+    tally.add('a.example.com', { label: 'completed', item: {} })
+    expect(tally).toMatchObject({ needing: 0 })
+    expect(tally.causes()).toEqual([])
+  })
+})
+
 test('a mistake and a warning of the same name are different groups', () => {
   const tally = new RunTally()
   const cause = { code: 'lame_nameserver', message: 'odd', fix: 'Set the name servers', hosts: [] }
-  tally.add('a.com', { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
-  tally.add('b.com', { label: 'ready_with_warning', item: {}, cause })
+  tally.add('a.com', { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [cause] })
+  tally.add('b.com', { label: 'ready_with_warning', item: {}, causes: [cause] })
   expect(tally.causes().map(({ title }) => title)).toEqual([
     'name server without the zone',
     'name server without the zone (warning)',
@@ -226,7 +266,7 @@ test('fixes of which each domain has its own end up in one group, which does not
       label: 'fix',
       item: {},
       error: failure(Exit.notYet),
-      cause: { code: 'missing', message: `${n}`, fix: `only for ${n}`, hosts: [`ns1.host${n}.com`] },
+      causes: [{ code: 'missing', message: `${n}`, fix: `only for ${n}`, hosts: [`ns1.host${n}.com`] }],
     })
   const [rest] = tally.causes()
   expect(rest).toMatchObject({ count: 1000, host: undefined, message: undefined })
@@ -236,7 +276,7 @@ test('fixes of which each domain has its own end up in one group, which does not
 describe('domains in progress', () => {
   const quoted: Progress = {
     step: 'waiting for DNS',
-    cause: { code: 'quoted', message: 'quoted', fix: 'Enter it without quotation marks: VALUE' },
+    causes: [{ code: 'quoted', message: 'quoted', fix: 'Enter it without quotation marks: VALUE' }],
     needsPerson: true,
   }
 
@@ -277,7 +317,7 @@ test('the table of causes says where to find the other domains and what the word
       label: 'fix',
       item: {},
       error: failure(Exit.notYet),
-      cause: { code: 'odd', message: '', fix: 'mailclaim claims check DOMAIN' },
+      causes: [{ code: 'odd', message: '', fix: 'mailclaim claims check DOMAIN' }],
     })
   for (const name of ['a.com', 'b.com']) add(name)
   expect(legend(tally)).toBeUndefined()
@@ -328,7 +368,7 @@ describe('the live view', () => {
     for (let n = 0; n < 6; n++)
       tally.progress(`p${n}.example.com`, {
         step: 'waiting for DNS',
-        cause: { code: 'quoted', message: '', fix: `fix ${n} ${'and more of it '.repeat(20)}` },
+        causes: [{ code: 'quoted', message: '', fix: `fix ${n} ${'and more of it '.repeat(20)}` }],
         needsPerson: true,
       })
     const lines = liveLines(tally, { total: 20, waits: true }, 40, 57, await palette)
@@ -381,12 +421,14 @@ describe('reports', () => {
       label: 'fix',
       item: {},
       error: failure(Exit.notYet),
-      cause: {
-        code: 'quoted',
-        message: 'found "<img src=x onerror=alert(1)> @user | `x` \u202e"',
-        fix: 'remove [this](https://evil.example)',
-        hosts: ['ns1.<script>.example'],
-      },
+      causes: [
+        {
+          code: 'quoted',
+          message: 'found "<img src=x onerror=alert(1)> @user | `x` \u202e"',
+          fix: 'remove [this](https://evil.example)',
+          hosts: ['ns1.<script>.example'],
+        },
+      ],
     })
     tally.problem({ where: 'list.txt:3', why: '"<b>|`"' })
     return tally
@@ -405,7 +447,7 @@ describe('reports', () => {
     const tally = tallyOf(0, count, undefined, new RunTally({ isWhole: true }))
     for (let n = 0; n < 150; n++) {
       const cause = { code: 'unclear', message: '', fix: 'Ask them' }
-      tally.add(`e${n}.example.com`, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+      tally.add(`e${n}.example.com`, { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [cause] })
     }
     const [markdown, html] = filesOf(tally)
     const rows = markdown.split('\n').filter((line) => /^\| (DOMAIN|`d)/.test(line))
@@ -433,7 +475,7 @@ describe('reports', () => {
       for (const name of ended) {
         const hosts = [`ns.host${names.indexOf(name) % 3}.example`]
         const label = names.indexOf(name) % 3 === 0 ? 'fix' : 'wait'
-        tally.add(name, { label, item: {}, error: failure(Exit.notYet), cause: missingAt(name, hosts) })
+        tally.add(name, { label, item: {}, error: failure(Exit.notYet), causes: [missingAt(name, hosts)] })
       }
       return filesOf(tally)
     }
@@ -451,7 +493,7 @@ describe('reports', () => {
       tally.begin(name)
       const particulars = { DOMAIN: name, VALUE: 'p=123', FOUND: found }
       const error = failure(Exit.notYet)
-      tally.add(name, { label: 'fix', item: {}, error, cause: { ...cause, particulars } })
+      tally.add(name, { label: 'fix', item: {}, error, causes: [{ ...cause, particulars }] })
     }
     const [markdown, html] = filesOf(tally)
     expect(markdown).toContain(
@@ -466,7 +508,7 @@ describe('reports', () => {
       const name = `d${found.length}.example.com`
       tally.begin(name)
       const cause = { code: 'quoted', message: '', fix: 'Change FOUND', particulars: { FOUND: found } }
-      tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+      tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [cause] })
     }
     const [markdown, html] = filesOf(tally)
     expect(markdown.replaceAll(/(`+)[^`]*?.*?\1/g, '')).not.toMatch(/<(?!br>)|@user|\]\(|\u202e/)
@@ -482,7 +524,7 @@ describe('reports', () => {
       const particulars = { DOMAIN: 'x.com', ZONE: 'x.com', HOST: '@', FOUND: 'x'.repeat(60_000) }
       const cause = { code: 'quoted', message: '', fix: 'Change FOUND in the zone ZONE', particulars }
       tally.begin('x.com')
-      tally.add('x.com', { label: 'fix', item: {}, error: failure(Exit.notYet), cause })
+      tally.add('x.com', { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [cause] })
       const browser = await launchChromium()
       onTestFinished(() => browser.close())
       const page = await browser.newPage({ viewport: { width: 360, height: 740 }, bypassCSP: true })

@@ -729,6 +729,19 @@ describe('a claim that is blocked', () => {
     expect(text).toContain('--through-blocked')
     expect(text).not.toContain('ready 2')
   })
+
+  test('is counted as blocked, too, where its record is missing', async () => {
+    const options = { domains: ['example.com', 'd1'], values: [] }
+    for (const format of ['table', 'markdown', 'html']) {
+      const { code, stdout, stderr } = await checkBlocked(format, options)
+      expect(code).toBe(8)
+      const text = stdout + stderr
+      expect(text).toContain('record missing')
+      expect(text).toContain('claim blocked: grace period')
+    }
+    const { stderr } = await checkBlocked('tsv', options)
+    expect(stderr).toContain('  2 domains: claim blocked: grace period (')
+  })
 })
 
 describe('a value that was pasted', () => {

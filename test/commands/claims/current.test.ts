@@ -139,6 +139,157 @@ describe('claims verify', () => {
     },
   )
 
+  describe.each([[['d1']], [['d1', 'example.com']]])('without --wait, of %s', (domains) => {
+    test.each([
+      ['blocked', 409],
+      ['blocked', 422],
+      ['pending', 422],
+    ])(
+      'a claim that is blocked meanwhile ends with exit 9 after a refusal: %s, %i',
+      async (before, status) => {
+        const statuses: Record<string, string | undefined> = { d1: before }
+        const world = createWorld(statuses, () => {
+          statuses['d1'] = 'blocked'
+          return jsonResponse(status, { name: 'validation_error', message: 'Not now.' })
+        })
+        await world.run('claims', 'get', 'd1')
+        const line = ['claims', 'verify', ...domains, '--no-check']
+        const asLines = await world.run(...line, '--format', 'jsonl')
+        expect({ code: asLines.code, event: JSON.parse(asLines.stdout.split('\n')[0] ?? '') }).toMatchObject({
+          code: 9,
+          event: { event: 'done', claim: { status: 'blocked' } },
+        })
+        const { stderr } = await world.run(...line)
+        expect(stderr.replaceAll('_', ' ')).toContain(domains.length === 1 ? 'is blocked' : 'claim blocked')
+        expect(stderr).not.toContain('(warning)')
+        expect(stderr).toContain('--through-blocked')
+      },
+    )
+
+    test('a refusal of a claim whose block has lifted meanwhile stays a refusal', async () => {
+      const statuses: Record<string, string | undefined> = { d1: 'blocked' }
+      const world = createWorld(statuses, () => {
+        statuses['d1'] = 'pending'
+        return jsonResponse(422, { name: 'validation_error', message: 'Not now.' })
+      })
+      await world.run('claims', 'get', 'd1')
+      const line = ['claims', 'verify', ...domains, '--no-check', '--format', 'json']
+      const { code, stdout, stderr } = await world.run(...line)
+      expect(code).toBe(6)
+      expect(stdout + stderr).toContain('Not now.')
+    })
+
+    test.each([404, 410])(
+      'of a claim that disappears before it is asked (%i), the hint says that',
+      async (status) => {
+        const statuses: Record<string, string | undefined> = { d1: 'pending' }
+        const world = createWorld(statuses, () => {
+          statuses['d1'] = status === 404 ? undefined : 'gone'
+          return jsonResponse(status, { name: 'not_found', message: 'Not found' })
+        })
+        await world.run('claims', 'get', 'd1')
+        const { code, stderr, stdout } = await world.run(
+          ...['claims', 'verify', ...domains, '--no-check', '--format', 'json'],
+        )
+        expect(code).toBe(5)
+        expect(stdout + stderr).toContain(
+          'its placeholder domain may have been deleted, which cancels a claim',
+        )
+      },
+    )
+  })
+
+  describe('of a blocked claim with a mistake in the record does not ask the service', () => {
+    const world = () => createWorld({ d1: 'blocked', d2: 'blocked' })
+    const only = ['GET /domains/d1/claim']
+    const blocked = expect.stringContaining('example.com is blocked: a safety check stopped the claim')
+    const dns =
+      /through-blocked\nDNS: .*example\.com.*\n.*add a TXT record.*prefix=d1.*\nto see the evidence: /i
+
+    test.each([[[]], [['--wait']]])('and names the block first, then the mistake: %s', async (more) => {
+      const { run, asked } = world()
+      const asJson = await run('claims', 'verify', 'd1', '--json', ...more)
+      expect({ code: asJson.code, asked }).toEqual({ code: 9, asked: only })
+      expect(JSON.parse(asJson.stdout)).toMatchObject({ domain_id: 'd1', status: 'blocked' })
+      expect(JSON.parse(asJson.stderr).error).toMatchObject({
+        code: 'claim_blocked',
+        exit: 9,
+        message: blocked,
+        hint: expect.stringMatching(dns),
+      })
+      const asLines = await run('claims', 'verify', 'd1', '--format', 'jsonl', ...more)
+      expect(JSON.parse(asLines.stdout)).toMatchObject({ event: 'stopped', message: blocked })
+    })
+
+    test.each([[[]], [['--wait']]])('among several it counts both causes: %s', async (more) => {
+      const { run, asked } = world()
+      const { code, stderr } = await run('claims', 'verify', 'd1', 'd2', ...more)
+      expect({ code, asked: asked.sort() }).toEqual({ code: 9, asked: [...only, 'GET /domains/d2/claim'] })
+      expect(stderr).toContain('2 domains: blocked 2')
+      expect(stderr).toContain('2 domains: claim blocked')
+      expect(stderr).toMatch(/2 domains at .*: record missing/)
+      const { stdout } = await run('claims', 'verify', 'd1', 'd2', '--format', 'jsonl', ...more)
+      const [line] = stdout.split('\n').map((text) => text && JSON.parse(text))
+      expect(line).toMatchObject({ event: 'stopped', error: { code: 'claim_blocked', exit: 9 } })
+      expect(line.error.hint).toMatch(/DNS: .*\n.*add a TXT record/i)
+    })
+
+    test('and with --through-blocked the mistake is what to fix before the wait', async () => {
+      const { run, asked } = world()
+      const line = ['claims', 'verify', 'd1', '--json', '--wait', '--through-blocked']
+      const { code, stderr } = await run(...line)
+      expect({ code, asked }).toEqual({ code: 8, asked: only })
+      const { error } = JSON.parse(stderr)
+      expect(error.code).toBe('record_not_visible')
+      expect(error.hint).toMatch(/once that is fixed, --through-blocked waits .*: example\.com is blocked: /)
+    })
+  })
+
+  describe('of a claim whose record the service has accepted asks for nothing', () => {
+    const only = ['GET /domains/d1/claim']
+
+    test('and says that the transfer is in progress', async () => {
+      const world = createWorld({ d1: 'verified' })
+      const { code, stdout, stderr } = await world.run('claims', 'verify', 'd1')
+      expect({ code, asked: world.asked }).toEqual({ code: 0, asked: only })
+      expect(stdout).toContain('verified')
+      expect(stderr).toContain(
+        'the service has accepted the record of example.com, and the transfer is in progress',
+      )
+      expect(stderr).toContain('mailclaim claims watch d1')
+      const lines = await world.run('claims', 'verify', 'd1', '--format', 'jsonl')
+      expect(JSON.parse(lines.stdout)).toMatchObject({
+        event: 'verification',
+        message: 'TXT record accepted, transfer in progress',
+      })
+    })
+
+    test('among several, too', async () => {
+      const world = createWorld({ d1: 'verified', d2: 'verified' })
+      const { code, stderr } = await world.run('claims', 'verify', 'd1', 'd2')
+      expect({ code, asked: world.asked.sort() }).toEqual({
+        code: 0,
+        asked: [...only, 'GET /domains/d2/claim'],
+      })
+      expect(stderr).toContain('2 domains: verified 2')
+    })
+
+    test.each([[['d1']], [['d1', 'example.com']]])('with --wait it follows it: %s', async (domains) => {
+      let reads = 0
+      const world = createWorld({
+        get d1() {
+          return reads++ < 12 ? 'verified' : 'completed'
+        },
+      })
+      await world.run('claims', 'get', 'd1')
+      const { code, stdout, stderr } = await world.run('claims', 'verify', ...domains, '--wait')
+      expect({ code, asked: [...new Set(world.asked)] }).toEqual({ code: 0, asked: only })
+      expect(world.asked.length).toBeGreaterThan(1)
+      expect(stderr).not.toContain('was asked to verify')
+      expect(stdout + stderr).toContain('completed')
+    })
+  })
+
   test('claims verify that a mistake in the record stops leaves the claim on stdout', async () => {
     const world = createWorld({ d1: 'pending' })
     const asJson = await world.run('claims', 'verify', 'd1', '--json')

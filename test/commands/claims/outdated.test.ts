@@ -82,6 +82,19 @@ const USES = [
 ]
 
 describe('a claim that ended since this machine last saw it', () => {
+  test.each(['record', 'publish --with ./add.sh'])(
+    'claims %s counts it by its status among several',
+    async (words) => {
+      const now = { d1: 'canceled', d2: 'superseded', d3: 'expired' }
+      const world = await createWorld(now, { d1: 'pending', d2: 'pending', d3: 'pending' })
+      const { code, stderr } = await world.run(`claims ${words} d1 d2 d3 --format tsv`)
+      expect(code).toBe(9)
+      expect(stderr).toMatch(/^3 domains: /m)
+      for (const status of Object.values(now))
+        expect(stderr).toMatch(RegExp(`^3 domains: .*\\b${status} 1`, 'm'))
+    },
+  )
+
   test.each(USES.flatMap((line) => ['superseded', 'canceled', 'failed'].map((status) => [line, status])))(
     '%s: the service is asked, and says that the claim is %s, with exit 9',
     async (line, status) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { causeIn, particularsIn } from '../../../src/claims/many/done-claim.ts'
+import { causesIn, particularsIn } from '../../../src/claims/many/done-claim.ts'
 import type { Particulars } from '../../../src/claims/many/general-text.ts'
 import { RunTally } from '../../../src/claims/many/tally.ts'
 import type { FindingCode, Severity } from '../../../src/dns/diagnosis/finding.ts'
@@ -349,7 +349,7 @@ test.each(ROWS)(
       const warned = { ...finding, severity: 'warning' } as const
       const report = { name, expected: EXPECTED, zone: 'example.com', nameservers: [], findings: [warned] }
       const tally = new RunTally()
-      tally.add(name, { label: 'fix', item: {}, cause: causeIn(report as unknown as CheckReport) })
+      tally.add(name, { label: 'fix', item: {}, causes: causesIn(report as unknown as CheckReport) })
       const [{ message = '', fix = '' } = {}] = tally.causes()
       expect(`${message}\n${fix}`.toLowerCase()).not.toMatch(
         /mail7|token123|example\.com\b(?<!ns\d\.example\.com)/,
@@ -402,7 +402,7 @@ test('the fix of each group, with what is particular to a domain put in, is the 
   const all = reports.map((report, number) => ({ report, key: `${number}` }))
   for (const order of [all, all.toReversed()]) {
     const tally = new RunTally()
-    for (const { report, key } of order) tally.add(key, { label: 'fix', item: {}, cause: causeIn(report) })
+    for (const { report, key } of order) tally.add(key, { label: 'fix', item: {}, causes: causesIn(report) })
     let members = 0
     for (const { fix = '', names } of tally.causes())
       for (const name of names) {
@@ -420,7 +420,7 @@ test.each(ROWS.filter(([code]) => !code.startsWith('cname_at')))(
   '%s has one fix for the top of a zone and for names below it, unless what to do differs',
   (code, _severity, _verdict, more) => {
     const words = reportsOf(code, more).map((report) =>
-      causeIn(report)?.fix?.replace(' (or leave it empty)', ''),
+      causesIn(report)[0]?.fix?.replace(' (or leave it empty)', ''),
     )
     expect([...new Set(words)].slice(1)).toEqual([])
   },
