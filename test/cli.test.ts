@@ -353,7 +353,12 @@ describe('a command line that cannot be understood', () => {
     [
       'config list --fields a,,b',
       '--fields: "a,,b" is not a list of fields',
-      'separate them with commas, as in --fields id,client.name',
+      'separate them with commas alone, without spaces: --fields id,client.name',
+    ],
+    [
+      'config list --fields setting, value',
+      '--fields: "setting," is not a list of fields',
+      'separate them with commas alone, without spaces: --fields id,client.name',
     ],
     ['config list --json --format csv', "--json and --format csv can't be used together", undefined],
     [

@@ -119,6 +119,18 @@ export function parseScopes(text: string, name: string): string[] {
   return scopes
 }
 
+/** Reads a list of fields, dotted: `id,client.name`. @throws CliError `usage`, exit 2. */
+export function parseFields(text: string, name: string): string[] {
+  const fields = text.split(',').map((field) => field.trim())
+  if (fields.some((field) => field === '' || field.split('.').includes(''))) {
+    throw usageError(
+      `${name}: ${JSON.stringify(text)} is not a list of fields`,
+      `separate them with commas alone, without spaces: ${name} id,client.name`,
+    )
+  }
+  return fields
+}
+
 /** The words of a list, separated by spaces or commas. */
 export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((part) => part !== '')
