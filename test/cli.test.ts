@@ -351,6 +351,16 @@ describe('a command line that cannot be understood', () => {
     ],
     ['config list --format yaml', '--format: "yaml" is not one of table, json, jsonl, csv, tsv', undefined],
     [
+      'imports list --status failed,queued',
+      '--status: "failed,queued" is not one of queued, in_progress, completed, failed',
+      '--status takes one value; for several, run the command once for each',
+    ],
+    [
+      'grants list --state active, revoked',
+      '--state: "active," is not one of active, revoked',
+      '--state takes one value; for several, run the command once for each',
+    ],
+    [
       'config list --fields a,,b',
       '--fields: "a,,b" is not a list of fields',
       'separate them with commas alone, without spaces: --fields id,client.name',

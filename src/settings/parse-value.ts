@@ -62,12 +62,16 @@ export function parseChoice<T extends string>(
 ): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
+  const isList =
+    text.includes(',') && splitList(text).every((part) => choices.some((known) => known === part))
   const typed = text.toLowerCase()
   const meant =
     meantWord(typed, choices) ?? choices.find((candidate) => otherNames[candidate]?.includes(typed))
   throw usageError(
     `${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`,
-    meant && `did you mean ${name} ${meant}?`,
+    isList
+      ? `${name} takes one value; for several, run the command once for each`
+      : meant && `did you mean ${name} ${meant}?`,
   )
 }
 
