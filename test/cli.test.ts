@@ -401,6 +401,26 @@ describe('a command line that cannot be understood', () => {
       '--check-seconds: "5s" is not a number of seconds',
       'in seconds, that is 5',
     ],
+    [
+      'claims check a.example --wait 5',
+      '"5" is not a domain',
+      '--wait takes no value; did you mean to add --interval 5 or --timeout 5?',
+    ],
+    [
+      'claims verify a.example b.example --wait 10m',
+      '"10m" is not a domain',
+      '--wait takes no value; did you mean to add --interval 10m or --timeout 10m?',
+    ],
+    [
+      'imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --quiet 60',
+      "too many arguments for 'watch'. Expected 1 argument but got 2.",
+      '--quiet takes no value; did you mean to add --interval 60 or --timeout 60?',
+    ],
+    [
+      'grants list --no-pager 5',
+      "too many arguments for 'list'. Expected 0 arguments but got 1.",
+      'usage: mailclaim grants list [options]',
+    ],
     ['claim check example.com', "'check' is not a domain", 'did you mean mailclaim claims check?'],
     ['claim list', "'list' is not a domain", 'did you mean mailclaim claims list?'],
     ['claim get', "'get' is not a domain", 'did you mean mailclaim claims get?'],
