@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { everyCommand, isGroup } from '../src/cli/line.ts'
 import { OTHER_COMMANDS, OTHER_OPTIONS } from '../src/cli/suggestions.ts'
@@ -146,7 +147,11 @@ describe('help', () => {
         expect(formats).toMatch(new RegExp(`\\b${format}\\b`))
     const codes = (await type('help exit-codes')).stdout
     expect(codes.match(/^ {2}\d+(?= +\w)/gm)?.map(Number)).toEqual(Object.values(Exit))
-    expect((await type('help environment')).stdout).toMatch(/^ {2}MAILCLAIM_API_KEY +an API key/m)
+    const environment = (await type('help environment')).stdout
+    expect(environment).toMatch(/^ {2}MAILCLAIM_API_KEY +an API key/m)
+    const source = await readFile(new URL('../src/main.ts', import.meta.url), 'utf8')
+    for (const [, variable] of source.matchAll(/'(MAILCLAIM_[A-Z_]+)'/g))
+      expect(environment).toMatch(new RegExp(`\\b${variable}\\b`))
   })
 
   test('a topic is printed in color on a terminal, and whatever options stand beside it', async () => {
