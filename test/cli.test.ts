@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { everyCommand, isGroup } from '../src/cli/line.ts'
 import { OTHER_COMMANDS, OTHER_OPTIONS } from '../src/cli/suggestions.ts'
@@ -146,7 +147,11 @@ describe('help', () => {
         expect(formats).toMatch(new RegExp(`\\b${format}\\b`))
     const codes = (await type('help exit-codes')).stdout
     expect(codes.match(/^ {2}\d+(?= +\w)/gm)?.map(Number)).toEqual(Object.values(Exit))
-    expect((await type('help environment')).stdout).toMatch(/^ {2}MAILCLAIM_API_KEY +an API key/m)
+    const environment = (await type('help environment')).stdout
+    expect(environment).toMatch(/^ {2}MAILCLAIM_API_KEY +an API key/m)
+    const source = await readFile(new URL('../src/main.ts', import.meta.url), 'utf8')
+    for (const [, variable] of source.matchAll(/'(MAILCLAIM_[A-Z_]+)'/g))
+      expect(environment).toMatch(new RegExp(`\\b${variable}\\b`))
   })
 
   test('a topic is printed in color on a terminal, and whatever options stand beside it', async () => {
@@ -351,9 +356,24 @@ describe('a command line that cannot be understood', () => {
     ],
     ['config list --format yaml', '--format: "yaml" is not one of table, json, jsonl, csv, tsv', undefined],
     [
+      'imports list --status failed,queued',
+      '--status: "failed,queued" is not one of queued, in_progress, completed, failed',
+      '--status takes one value; for several, run the command once for each',
+    ],
+    [
+      'grants list --state active, revoked',
+      '--state: "active," is not one of active, revoked',
+      '--state takes one value; for several, run the command once for each',
+    ],
+    [
       'config list --fields a,,b',
       '--fields: "a,,b" is not a list of fields',
-      'separate them with commas, as in --fields id,client.name',
+      'separate them with commas alone, without spaces: --fields id,client.name',
+    ],
+    [
+      'config list --fields setting, value',
+      '--fields: "setting," is not a list of fields',
+      'separate them with commas alone, without spaces: --fields id,client.name',
     ],
     ['config list --json --format csv', "--json and --format csv can't be used together", undefined],
     [
@@ -385,6 +405,26 @@ describe('a command line that cannot be understood', () => {
       'sandbox --check-seconds 5s',
       '--check-seconds: "5s" is not a number of seconds',
       'in seconds, that is 5',
+    ],
+    [
+      'claims check a.example --wait 5',
+      '"5" is not a domain',
+      '--wait takes no value; did you mean to add --interval 5 or --timeout 5?',
+    ],
+    [
+      'claims verify a.example b.example --wait 10m',
+      '"10m" is not a domain',
+      '--wait takes no value; did you mean to add --interval 10m or --timeout 10m?',
+    ],
+    [
+      'imports watch 479e3145-dd38-4932-8c0c-e58b548c9e76 --quiet 60',
+      "too many arguments for 'watch'. Expected 1 argument but got 2.",
+      '--quiet takes no value; did you mean to add --interval 60 or --timeout 60?',
+    ],
+    [
+      'grants list --no-pager 5',
+      "too many arguments for 'list'. Expected 0 arguments but got 1.",
+      'usage: mailclaim grants list [options]',
     ],
     ['claim check example.com', "'check' is not a domain", 'did you mean mailclaim claims check?'],
     ['claim list', "'list' is not a domain", 'did you mean mailclaim claims list?'],

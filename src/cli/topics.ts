@@ -51,7 +51,7 @@ const TOPIC_TEXTS: Readonly<Record<Topic, readonly Block[]>> = {
   ci: [
     'Sign in with an API key: put it into MAILCLAIM_API_KEY, from a secret of the CI system, for the one step that needs it. It is never stored. A runner that keeps its disk can have a session of its own instead: mailclaim login --profile ci --store file --no-browser.',
     'Never put a refresh token or the state directory into a secret or a cache. A refresh token works once: the next job to send it makes the service revoke the whole grant.',
-    'With CI=true, --no-input, or without a terminal, nothing is asked: what is missing is exit code 2. A command that reaches its --timeout ends with exit code 8, and a later job can continue; 9 means that it ended unsuccessfully.',
+    'With CI=true, --no-input, or without a terminal, nothing is asked: if a value is missing, the exit code is 2. A command that reaches its --timeout ends with exit code 8, and a later job can continue; 9 means that it ended unsuccessfully.',
     {
       examples: {
         'mailclaim claim example.com --no-input --timeout 900 --format jsonl':

@@ -5,7 +5,7 @@ import { checkName } from '../dns/wire/name.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { secretHint } from '../settings/table.ts'
 import { commandLine, shellQuote } from '../shell-quote.ts'
-import type { CommandLine } from './line.ts'
+import { type CommandLine, takesValue } from './line.ts'
 import { meantCommands, meantOptions } from './suggestions.ts'
 
 /** Where a program that asks for help finds it. */
@@ -45,7 +45,9 @@ export function usageErrorOf(
     case 'commander.excessArguments':
       return usageError(
         first,
-        secretHint(line.rest.find((word) => word.startsWith('--')) ?? '') ?? usage(line, definition),
+        secretHint(line.rest.find((word) => word.startsWith('--')) ?? '') ??
+          durationMeant(line, definition)?.hint ??
+          usage(line, definition),
       )
     default:
       return usageError(first, help)
@@ -104,6 +106,10 @@ const BARE_VALUES: Readonly<Record<string, RegExp>> = {
   '--publish': PATH,
 }
 
+/** The options of a command for a time, and what people type as one. */
+const DURATIONS: readonly string[] = ['--timeout', '--interval']
+const DURATION = /^\d+(\.\d+)?(ms|sec|min|[smhd])?$/
+
 /** @throws CliError exit 2 if the only word after a domain is the value of an option that was left out. */
 function requireNoBareValue(
   [, word, ...others]: readonly string[],
@@ -114,6 +120,24 @@ function requireNoBareValue(
   if (flag === undefined) return
   const meant = `${flag} ${shellQuote(word, process.platform)}`
   throw usageError(`${JSON.stringify(word)} is not a domain`, didYouMean([meant]))
+}
+
+/** A duration after an option without a value, for a command that has another option for it: `--wait 5`. */
+function durationMeant(
+  { rest }: CommandLine,
+  definition: CommandDefinition | undefined,
+): { word: string; hint: string } | undefined {
+  const own = definition?.options ?? []
+  const durations = own.map(({ flags }) => longFlag(flags)).filter((flag) => DURATIONS.includes(flag))
+  if (durations.length === 0) return undefined
+  const flags = [...own, ...globalOptions(definition)]
+    .filter((option) => !takesValue(option))
+    .map((option) => longFlag(option.flags))
+  const at = rest.findIndex((word, index) => flags.includes(rest[index - 1] ?? '') && DURATION.test(word))
+  const word = rest[at]
+  if (word === undefined) return undefined
+  const meant = durations.map((flag) => `${flag} ${word}`).join(' or ')
+  return { word, hint: `${rest[at - 1]} takes no value; did you mean to add ${meant}?` }
 }
 
 /** What people want to do to a claim, and the service has no operation for. */
@@ -142,6 +166,8 @@ export function requireArguments(
   const [word = '', domain] = given
   const hint = line.words.join(' ') === 'claim' ? claimsCommandMeant(word, domain) : undefined
   if (hint !== undefined) throw usageError(`'${word}' is not a domain`, hint)
+  const duration = definition.arguments?.[0]?.syntax.includes('...') && durationMeant(line, definition)
+  if (duration) throw usageError(`${JSON.stringify(duration.word)} is not a domain`, duration.hint)
   requireNoBareValue(given, definition)
 }
 

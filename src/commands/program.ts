@@ -1,4 +1,5 @@
 import { Exit, type ExitCode } from '../errors.ts'
+import { parseFields } from '../settings/parse-value.ts'
 import { FORMATS } from '../settings/settings.ts'
 import { NO_INPUT, PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
 import type { ArgumentDefinition, CommandDefinition, OptionDefinition } from './definition.ts'
@@ -95,6 +96,7 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     {
       flags: '--fields [list]',
       description: 'only these fields, as in id,client.name; without a list: show which there are',
+      parse: parseFields,
       ...(definition && { completion: definition.output.fields }),
     },
     {

@@ -9,6 +9,9 @@ export const ENVIRONMENT: readonly { readonly name: string; readonly description
       : [],
   ),
   { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
+  { name: 'MAILCLAIM_STORE_KEY', description: 'the key that encrypts the session in etcd' },
+  { name: 'MAILCLAIM_STORE_USER', description: 'the user of etcd' },
+  { name: 'MAILCLAIM_STORE_PASSWORD', description: 'the password of that user' },
   { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
   { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
   {

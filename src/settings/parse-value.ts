@@ -62,12 +62,16 @@ export function parseChoice<T extends string>(
 ): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
+  const isList =
+    text.includes(',') && splitList(text).every((part) => choices.some((known) => known === part))
   const typed = text.toLowerCase()
   const meant =
     meantWord(typed, choices) ?? choices.find((candidate) => otherNames[candidate]?.includes(typed))
   throw usageError(
     `${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`,
-    meant && `did you mean ${name} ${meant}?`,
+    isList
+      ? `${name} takes one value; for several, run the command once for each`
+      : meant && `did you mean ${name} ${meant}?`,
   )
 }
 
@@ -117,6 +121,18 @@ export function parseScopes(text: string, name: string): string[] {
   if (wrong !== undefined)
     throw usageError(`${name}: ${JSON.stringify(wrong)} is not a scope (RFC 6749 section 3.3)`)
   return scopes
+}
+
+/** Reads a list of fields, dotted: `id,client.name`. @throws CliError `usage`, exit 2. */
+export function parseFields(text: string, name: string): string[] {
+  const fields = text.split(',').map((field) => field.trim())
+  if (fields.some((field) => field === '' || field.split('.').includes(''))) {
+    throw usageError(
+      `${name}: ${JSON.stringify(text)} is not a list of fields`,
+      `separate them with commas alone, without spaces: ${name} id,client.name`,
+    )
+  }
+  return fields
 }
 
 /** The words of a list, separated by spaces or commas. */

@@ -32,7 +32,7 @@ export interface GlobalOptions extends Omit<SettingOptions, 'pager'> {
   format?: string
   json?: true
   /** True: the option alone, to list the fields. */
-  fields?: string | true
+  fields?: readonly string[] | true
   csvSafe?: true
   quiet?: true
   verbose?: true
@@ -140,7 +140,7 @@ export async function resolveSettings(
     baseUrl: chosen.base_url,
     clientId: chosen.client_id,
     ...format,
-    fields: typeof options.fields === 'string' ? parseFields(options.fields) : undefined,
+    fields: options.fields === true ? undefined : options.fields,
     knownFields: output.fieldsIn?.(format.format) ?? [],
     csvSafe: options.csvSafe === true,
     quiet: options.quiet === true || (isProgramFormat(format) && !stderr.isTTY && 'but_warnings'),
@@ -213,17 +213,6 @@ function resolveFormat(
   const given = options.json ? 'json' : options.format
   if (given === undefined) return { format: usual, formatGiven: false }
   return { format: given, formatGiven: true }
-}
-
-function parseFields(text: string): string[] {
-  const fields = text.split(',').map((field) => field.trim())
-  if (fields.some((field) => field === '' || field.split('.').includes(''))) {
-    throw usageError(
-      `--fields: ${JSON.stringify(text)} is not a list of fields`,
-      'separate them with commas, as in --fields id,client.name',
-    )
-  }
-  return fields
 }
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */

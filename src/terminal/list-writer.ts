@@ -113,7 +113,7 @@ function tableWriter({
       import('./table.ts'),
       renderContext(context, settings),
     ])
-    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering, !isOneByOne)
+    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering, isOneByOne)
   })()
   renderer.catch(() => {})
   let count = 0

@@ -9,21 +9,25 @@ const NARROWEST_TEXT = 8
 const LONGEST_WHOLE_WORD = 20
 
 /**
- * Renders a list page by page. The first page decides the widths; the others keep them, so that nothing waits for the
- * last page. If not even the narrowest table fits the terminal, every item is a detail view.
+ * Renders a list page by page. The first page decides the widths, so that nothing waits for the last page. The others keep
+ * them unless a word would break, or, where lines may have any length, wrap. If not even the narrowest table fits the
+ * terminal, every item is a detail view.
  */
 export class TableRenderer {
   readonly #columns: readonly Column[]
   readonly #context: RenderContext
-  readonly #repeatsHeading: boolean
+  readonly #isOneByOne: boolean
+  /** Of everything rendered so far. */
+  readonly #measures: ColumnMeasure[]
   #widths: readonly number[] | 'too narrow' | undefined
   #printed = false
 
-  /** @param repeatsHeading whether the heading comes again where columns become wider: not if pages are single rows */
-  constructor(columns: readonly Column[], context: RenderContext, repeatsHeading = true) {
+  /** @param isOneByOne whether pages are single rows: the heading doesn't come again where columns become wider */
+  constructor(columns: readonly Column[], context: RenderContext, isOneByOne = false) {
     this.#columns = columns
     this.#context = context
-    this.#repeatsHeading = repeatsHeading
+    this.#isOneByOne = isOneByOne
+    this.#measures = columns.map((column) => measureColumn(column, [titleOf(column)]))
   }
 
   /** The columns that the terminal has no room for. */
@@ -36,15 +40,15 @@ export class TableRenderer {
   render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
     const cells = items.map((item) => this.#columns.map((column) => humanText(column, item, this.#context)))
-    let heading = !this.#printed
-    if (this.#widths === undefined || (this.#widths !== 'too narrow' && !this.#fits(cells, this.#widths))) {
-      this.#widths = fitWidths(this.#columns, cells, this.#context.width) ?? 'too narrow'
-      heading ||= this.#repeatsHeading
-    }
+    const before = this.#widths
+    if (before !== 'too narrow' && !this.#fits(cells, before))
+      this.#widths = fitWidths(this.#columns, this.#measures, this.#context.width)
+    const changed = String(this.#widths) !== String(before)
+    const heading = !this.#printed || (changed && !this.#isOneByOne)
     const text =
       this.#widths === 'too narrow'
         ? this.#detailViews(items)
-        : this.#table(items, cells, this.#widths, heading)
+        : this.#table(items, cells, this.#widths ?? [], heading)
     this.#printed = true
     return text
   }
@@ -54,17 +58,22 @@ export class TableRenderer {
     return (this.#printed ? '\n' : '') + views.join('\n')
   }
 
-  /** Whether a page can keep the widths: every id in one piece, and no single character wider than its column. */
-  #fits(cells: readonly (readonly string[])[], widths: readonly number[]): boolean {
-    const fits = (text: string, width: number) => widthOf(text) <= width
-    return this.#columns.every(({ kind }, index) => {
-      const width = widths[index] ?? 0
-      return cells.every(({ [index]: text = '' }) =>
-        kind === 'id'
-          ? fits(text, width)
-          : width === 0 || fits(text, width) || wrap(text, width).every((piece) => fits(piece, width)),
-      )
+  /** Measures a page. @returns whether it can keep the widths, because nothing breaks that fits in one piece */
+  #fits(cells: readonly (readonly string[])[], widths: readonly number[] | undefined): boolean {
+    const page = this.#columns.map((column, index) =>
+      measureColumn(
+        column,
+        cells.map((row) => row[index] ?? ''),
+      ),
+    )
+    page.forEach(({ whole, unbroken }, index) => {
+      const all = this.#measures[index] as ColumnMeasure
+      all.whole = Math.max(all.whole, whole)
+      all.unbroken = Math.max(all.unbroken, unbroken)
     })
+    if (widths === undefined) return false
+    const least = this.#context.width === Number.POSITIVE_INFINITY ? 'whole' : 'unbroken'
+    return page.every((measure, index) => widths[index] === 0 || measure[least] <= (widths[index] ?? 0))
   }
 
   #table(
@@ -134,23 +143,30 @@ function layOut(
   return text
 }
 
+/** In columns of a terminal. */
+interface ColumnMeasure {
+  /** What the longest cell needs. */
+  whole: number
+  /** What it needs at least for nothing to break but between words; an id, a number or a time not even there. */
+  unbroken: number
+}
+
+function measureColumn({ kind = 'text' }: Column, texts: readonly string[]): ColumnMeasure {
+  const widest = (pieces: readonly string[]) =>
+    pieces.reduce((most, piece) => Math.max(most, widthOf(piece)), 0)
+  const whole = widest(texts)
+  return { whole, unbroken: kind === 'text' ? widest(texts.flatMap((text) => text.split(' '))) : whole }
+}
+
 /**
- * The width of each column, 0 for one that is left out; undefined if no table fits. Ids, numbers and times keep what they need.
- * The widest of the others give way first, until words would break; then optional columns go, the last one first; then
- * words break.
+ * The width of each column, 0 for one that is left out. Ids, numbers and times keep what they need. The widest of the others
+ * give way first, until words would break; then optional columns go, the last one first; then words break.
  */
 function fitWidths(
   columns: readonly Column[],
-  cells: readonly (readonly string[])[],
+  measures: readonly ColumnMeasure[],
   terminalWidth: number,
-): number[] | undefined {
-  const longestWord = (text: string) =>
-    text.split(' ').reduce((most, word) => Math.max(most, widthOf(word)), 0)
-  const widest = (index: number, measure: (text: string) => number) =>
-    cells.reduce(
-      (most, row) => Math.max(most, measure(row[index] ?? '')),
-      measure(titleOf(columns[index] as Column)),
-    )
+): number[] | 'too narrow' {
   const optional = columns.flatMap((column, index) => (column.optional ? [index] : []))
   const attempts = [
     ...[...optional, columns.length].reverse().map((end) => ({ end, longest: LONGEST_WHOLE_WORD })),
@@ -158,17 +174,16 @@ function fitWidths(
   ]
   for (const { end, longest } of attempts) {
     const shown = columns.map((column, index) => !column.optional || index < end)
-    const needed = columns.map((_, index) => (shown[index] ? widest(index, widthOf) : 0))
-    const least = columns.map(({ kind }, index) =>
-      kind !== undefined && kind !== 'text'
-        ? (needed[index] ?? 0)
-        : Math.min(needed[index] ?? 0, longest, widest(index, longestWord)),
-    )
+    const needed = measures.map(({ whole }, index) => (shown[index] ? whole : 0))
+    const least = measures.map(({ unbroken }, index) => {
+      const kind = columns[index]?.kind ?? 'text'
+      return Math.min(needed[index] ?? 0, kind === 'text' ? Math.min(longest, unbroken) : unbroken)
+    })
     const gaps = GAP * (shown.filter((yes) => yes).length - 1)
     const fitted = shrink(needed, least, terminalWidth - gaps)
     if (fitted !== undefined) return fitted
   }
-  return undefined
+  return 'too narrow'
 }
 
 /** Takes columns from the widest until the sum is `room`; undefined if that would go below the least. */

@@ -146,8 +146,8 @@ describe('a list in lines', () => {
 
   it('CSV defuses spreadsheet formulas only on request', async () => {
     const item = { id: '=cmd()' }
-    expect((await writeList([[item]], { format: 'csv', fields: 'id' })).out).toBe('id\r\n=cmd()\r\n')
-    expect((await writeList([[item]], { format: 'csv', fields: 'id', csvSafe: true })).out).toBe(
+    expect((await writeList([[item]], { format: 'csv', fields: ['id'] })).out).toBe('id\r\n=cmd()\r\n')
+    expect((await writeList([[item]], { format: 'csv', fields: ['id'], csvSafe: true })).out).toBe(
       "id\r\n'=cmd()\r\n",
     )
   })
@@ -167,12 +167,12 @@ describe('--fields', () => {
   const item = { id: 'a', client: { name: 'n', logo_uri: 'l' }, scopes: ['x', 'y'], other: 1 }
 
   it('--fields chooses columns in the given order', async () => {
-    const { out } = await writeList([[item]], { format: 'tsv', fields: 'other,client.name,scopes' })
+    const { out } = await writeList([[item]], { format: 'tsv', fields: ['other', 'client.name', 'scopes'] })
     expect(out).toBe('other\tclient.name\tscopes\n1\tn\tx,y\n')
   })
 
   it('--fields keeps the nesting in JSON', async () => {
-    const { out } = await writeList([[item]], { format: 'jsonl', fields: 'client.name,id,scopes.1' })
+    const { out } = await writeList([[item]], { format: 'jsonl', fields: ['client.name', 'id', 'scopes.1'] })
     expect(out).toBe('{"id":"a","client":{"name":"n"},"scopes":["y"]}\n')
   })
 
@@ -181,7 +181,7 @@ describe('--fields', () => {
     async (format) => {
       const context = createFakeContext()
       const settings = {
-        ...(await fakeSettings(context, { format, fields: 'id,client.name,other' })),
+        ...(await fakeSettings(context, { format, fields: ['id', 'client.name', 'other'] })),
         knownFields: ['id', 'client.name'],
       }
       const list = () => createListWriter({ context, settings, columns: COLUMNS, nothing: '' })
@@ -206,10 +206,10 @@ describe('--fields', () => {
 
   it('--fields reaches into every object of a list', async () => {
     const one = { findings: [{ code: 'a', fix: 'x' }, { code: 'b' }], nothing: [] }
-    expect((await writeOne(one, { format: 'tsv', fields: 'findings.code,findings.0.fix' })).out).toBe(
+    expect((await writeOne(one, { format: 'tsv', fields: ['findings.code', 'findings.0.fix'] })).out).toBe(
       'findings.code\tfindings.0.fix\na,b\tx\n',
     )
-    expect((await writeOne(one, { format: 'jsonl', fields: 'findings.code' })).out).toBe(
+    expect((await writeOne(one, { format: 'jsonl', fields: ['findings.code'] })).out).toBe(
       '{"findings":[{"code":"a"},{"code":"b"}]}\n',
     )
   })
@@ -281,7 +281,7 @@ describe('hostile text', () => {
     'reaches stdout and stderr harmless in %s',
     async (format) => {
       for (const terminal of [undefined, 40, 200]) {
-        for (const fields of [undefined, `id,${evil},${evil.slice(0, 3)}`]) {
+        for (const fields of [undefined, ['id', evil, evil.slice(0, 3)]]) {
           const options = { format, ...(fields === undefined ? {} : { fields }) }
           const place = terminal === undefined ? {} : { terminal }
           const list = await writeList([[item], [item]], options, place)

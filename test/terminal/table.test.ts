@@ -153,11 +153,44 @@ describe('a table', () => {
   })
 
   it('a table whose rows come one by one becomes wider without another heading', () => {
-    const renderer = new TableRenderer(COLUMNS, { palette: PLAIN_PALETTE, width: 100, now: undefined }, false)
+    const renderer = new TableRenderer(COLUMNS, { palette: PLAIN_PALETTE, width: 100, now: undefined }, true)
     expect(renderer.render([{ id: 'short', name: 'n', count: 5 }])).toContain('Id  ')
     const second = renderer.render([{ id: id(2), name: 'n', count: 6 }])
     expect(second).toContain(id(2))
     expect(second).not.toContain('Id  ')
+  })
+
+  it('a row that comes later keeps its words whole, in a pipe on one line, and no column becomes narrower again', () => {
+    const columns: readonly Column[] = [{ field: 'name' }, { field: 'status' }, { field: 'at', kind: 'time' }]
+    const renderer = new TableRenderer(
+      columns,
+      { palette: PLAIN_PALETTE, width: Number.POSITIVE_INFINITY, now: undefined },
+      true,
+    )
+    const rows = [
+      { name: 'example.com', status: 'pending' },
+      { name: 'example.net', status: 'completed', at: '2026-11-22 11:47 UTC' },
+      { name: 'several words', status: 'in two columns' },
+      { name: 'mail.example.com', status: 'pending' },
+      { name: 'example.org', status: 'pending', at: '2026-11-22 11:48 UTC' },
+    ]
+    expect(rows.map((row) => renderer.render([row])).join('')).toMatchInlineSnapshot(`
+      "Name         Status   At
+      example.com  pending  –
+      example.net  completed  2026-11-22 11:47 UTC
+      several words  in two columns  –
+      mail.example.com  pending         –
+      example.org       pending         2026-11-22 11:48 UTC
+      "
+    `)
+  })
+
+  it('a page repeats the heading only if a wider column helps against a broken word', () => {
+    const renderer = tableOf(COLUMNS, 55)
+    const page = { id: id(1), name: 'contacts:write', count: 1 }
+    expect(renderer.render([page])).toContain('Id  ')
+    expect(renderer.render([page])).not.toContain('Id  ')
+    expect(renderer.render([{ ...page, count: 1234567 }])).toContain('Id  ')
   })
 
   it('a table starts again with new widths rather than hide a character that is wider than its column', () => {
