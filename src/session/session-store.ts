@@ -10,6 +10,8 @@ export interface JournalEntry {
   readonly id: string
   /** Wall-clock milliseconds; undefined if the entry doesn't say. */
   readonly sentAt: number | undefined
+  /** The machine that wrote it, if several share the session and the entry says so. */
+  readonly host?: string | null
   /** Whether whoever wrote it may still be waiting for the answer. */
   readonly isBeingSent: boolean
 }

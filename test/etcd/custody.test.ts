@@ -474,6 +474,46 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  describe('that a machine has sent, without an answer', () => {
+    /** A fleet in which build-1 has sent it, and another machine of that fleet. */
+    async function sentByOne() {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const cut = between(await fleet.inProcess(), async (request, pass) => {
+        const answer = await pass(request)
+        if (request.url.pathname.endsWith('/oauth/token')) throw lost()
+        return answer
+      })
+      expect(await use(cut)).toBe('refresh_unknown')
+      const { context, settings } = await fleet.inProcess()
+      const program = { ...context.program, host: 'build-2' }
+      const other: Machine = { context: withEffects(context, { program }), settings }
+      const vault = new SharedVault(other.context, settings)
+      return { fleet, vault, describe: () => describeSession(other.context, settings) }
+    }
+
+    it('is said to be with that machine, whichever has encrypted it once more since', async () => {
+      const { vault, describe } = await sentByOne()
+      expect(await sealAgain(vault)).toBe(true)
+      expect(await describe()).toMatchObject({
+        state: 'refreshing',
+        doubt: expect.stringMatching(/^build-1 has been renewing the session since/),
+        shared: { writtenBy: 'build-2' },
+      })
+    })
+
+    it('is said to be with a machine if an earlier version wrote the entry, which does not name it', async () => {
+      const { fleet, vault, describe } = await sentByOne()
+      const value = await fleet.value()
+      const { writer, sha256, sentAt } = value.contents.journal ?? expect.fail('no entry')
+      const journal = { writer, sha256, sentAt, host: null }
+      await vault.replace(value, { ...value.contents, journal }, vault.newWriter())
+      expect(await describe()).toMatchObject({
+        doubt: expect.stringMatching(/^a machine has been renewing the session since/),
+      })
+    })
+  })
+
   it('that another machine has sent is not waited for longer than a command has time', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()

@@ -63,7 +63,7 @@ export async function keepPending(
     journal: next.journal === null || 'writer' in next.journal ? next.journal : null,
     attempts: [],
     writer,
-    host: context.program.host || 'unknown',
+    host: vault.host,
     writtenAt: context.clock.now(),
     cluster: 'none',
     writes: '0',

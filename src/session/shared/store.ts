@@ -132,6 +132,7 @@ export class SharedStore implements SessionStore {
           : {
               id: journal.writer,
               sentAt: journal.sentAt,
+              host: journal.host,
               isBeingSent: now - (this.#seen?.since ?? now) < INTERRUPTED_MS,
             },
       revision: revisionOf(value),
@@ -173,7 +174,7 @@ class SharedSession implements OpenSession {
     const { clock } = this.#context
     const begun = clock.sinceBoot().seconds
     const journal = { sha256: fingerprint(seen.secret.value), sentAt: next.journal?.sentAt ?? 0 }
-    const entered = (revision: string) => ({ ...next, journal: own(writer, next), revision })
+    const entered = (revision: string) => ({ ...next, journal: this.#own(writer, next), revision })
     let replaced: Replaced
     try {
       replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
@@ -189,6 +190,10 @@ class SharedSession implements OpenSession {
     if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
     // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
     return this.#withdraw(seen, value)
+  }
+
+  #own(writer: string, { journal }: SessionValue): JournalEntry {
+    return { id: writer, sentAt: journal?.sentAt, host: this.#vault.host, isBeingSent: true }
   }
 
   /**
@@ -360,12 +365,6 @@ function newTokenLost({ profile }: SignIn, error: CliError): CliError {
   )
 }
 
-const own = (writer: string, { journal }: SessionValue) => ({
-  id: writer,
-  sentAt: journal?.sentAt,
-  isBeingSent: true,
-})
-
 /** The value as it is stored. What a session that has ended is worth goes. */
 export function contentsOf({ record, secret, token, journal }: SessionValue): NewContents {
   return {
@@ -375,7 +374,12 @@ export function contentsOf({ record, secret, token, journal }: SessionValue): Ne
     journal:
       journal === undefined
         ? null
-        : { writer: journal.id, sha256: fingerprint(secret.value), sentAt: journal.sentAt ?? 0 },
+        : {
+            writer: journal.id,
+            sha256: fingerprint(secret.value),
+            host: journal.host ?? null,
+            sentAt: journal.sentAt ?? 0,
+          },
   }
 }
 

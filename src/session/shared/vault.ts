@@ -153,10 +153,10 @@ export class SharedVault {
     const { journal } = next
     const contents: SharedContents = {
       ...next,
-      journal: journal === null || 'writer' in journal ? journal : { ...journal, writer },
+      journal: journal === null || 'writer' in journal ? journal : { ...journal, writer, host: this.host },
       attempts: attemptsOf(base, next, writer),
       writer,
-      host: this.#context.program.host || 'unknown',
+      host: this.host,
       writtenAt: this.#context.clock.now(),
       cluster,
       writes: String(BigInt(base.version) + 1n),
@@ -203,6 +203,11 @@ export class SharedVault {
       if (error instanceof CliError) return undefined
       throw error
     }
+  }
+
+  /** Names this machine to the others. */
+  get host(): string {
+    return this.#context.program.host || 'unknown'
   }
 
   newWriter(): string {
