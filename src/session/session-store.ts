@@ -52,10 +52,15 @@ export interface OpenSession {
    * snapshot, one succeeds. The store of this machine answers without a promise: it is asked between two steps of a
    * connection.
    *
+   * @param until by the monotonic clock: when to stop trying to write a journal entry. What comes after it takes its time.
    * @returns `lost` if somebody else has replaced it.
    * @throws CliError that says what became of the tokens. A journal entry may be there all the same, and nothing is sent.
    */
-  compareAndSwap(seen: Snapshot, next: SessionValue): Stored | 'lost' | Promise<Stored | 'lost'>
+  compareAndSwap(
+    seen: Snapshot,
+    next: SessionValue,
+    until?: number,
+  ): Stored | 'lost' | Promise<Stored | 'lost'>
   /** The token that was sent, if one was, is dealt with. Never throws. */
   release(): void
 }

@@ -551,6 +551,63 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(clock.monotonic() - begun).toBe(3000)
   })
 
+  describe('whose journal entry etcd does not confirm while a command has time', () => {
+    /** @param answer of the first transaction of a command that has 3 seconds, `connectMs` of which it takes to connect. */
+    async function hurriedMachine(
+      connectMs: number,
+      answer: (pass: () => ReturnType<Send>) => ReturnType<Send>,
+    ) {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const machine = await fleet.inProcess({ home: fleet.machine() })
+      const { clock } = machine.context
+      const limits: number[] = []
+      const { context, settings } = between(machine, async (request, pass) => {
+        if (request.url.pathname.endsWith('/oauth/token')) clock.advance(connectMs)
+        if (!isTransaction(request)) return pass(request)
+        limits.push(request.timeoutMs)
+        if (limits.length === 1) return answer(() => pass(request))
+        clock.advance(request.timeoutMs)
+        throw lost()
+      })
+      const begun = clock.monotonic()
+      return {
+        fleet,
+        machine,
+        limits,
+        took: () => clock.monotonic() - begun,
+        renewing: renew(context, settings, { reason: 'stale', deadline: begun + 3000 }),
+      }
+    }
+
+    it.each([
+      ['and was not written', false],
+      ['although it was written', true],
+    ])('is not sent, %s, and the next command on the machine goes on', async (_name, isWritten) => {
+      const { fleet, machine, took, renewing } = await hurriedMachine(0, async (pass) => {
+        if (isWritten) await pass()
+        machine.context.clock.advance(2000)
+        throw lost()
+      })
+      await expect(renewing).rejects.toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: expect.stringMatching(/Nothing was sent, and the session is untouched$/),
+      })
+      expect(took()).toBe(3000)
+      expect((await fleet.value()).contents.journal === null).toBe(!isWritten)
+      expect(await fleet.harm()).toEqual({ refreshes: 0, reuse: 0, revoked: 0 })
+      expect(await use(machine)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('has one second for the entry if the connection took all the time', async () => {
+      const { renewing, limits } = await hurriedMachine(2999, (pass) => pass())
+      await expect(renewing).resolves.toMatchObject({ record: { profile: 'default' } })
+      expect(limits[0]).toBe(1000)
+    })
+  })
+
   it('that the service has not used is said to be by the next command of the machine, if etcd was gone', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()
