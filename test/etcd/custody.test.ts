@@ -1003,6 +1003,17 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     })
   })
 
+  it('that the service has refused is removed by a logout, which does not call the grant active', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess()
+    expect(await use(refuses(machine, 400, 'invalid_grant'))).toBe('session_over')
+    expect(await run(['logout', '--yes'], machine.context)).toBe(0)
+    expect(machine.context.stderr.text).toContain('removed from etcd, for every machine')
+    expect(machine.context.stderr.text).not.toContain('stays active')
+    expect(machine.context.stderr.text).toContain('does not revoke the grant')
+  })
+
   it('may be removed by a logout whose transaction has no answer, which says so', async () => {
     const fleet = await createFleet(cluster)
     const machine = between(await fleet.inProcess(), async (request, pass) => {
