@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
@@ -1223,6 +1223,32 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
           expect(await fleet.harm()).toEqual(before)
         },
       )
+
+      it('is not put back by a machine that keeps it, and remembers nothing, after another one has used it', async () => {
+        const { fleet, first, machineAt, signIn, setBack } = await machinesOf()
+        const keeper = await machineAt()
+        let transactions = 0
+        const unconfirmed = between(keeper, async (request, pass) => {
+          const answer = await pass(request)
+          if (isTransaction(request) && ++transactions > 1) throw lost()
+          return answer
+        })
+        const own = fleet.machine()
+        vi.stubEnv('TMPDIR', own)
+        onTestFinished(() => void vi.unstubAllEnvs())
+        expect(await renewNow(unconfirmed)).toBe('ok')
+        expect(readdirSync(own)).toHaveLength(1)
+        vi.unstubAllEnvs()
+        expect(await renewNow(first)).toBe('ok')
+        const before = await fleet.harm()
+        setBack()
+        vi.stubEnv('TMPDIR', own)
+        expect(await renewNow(keeper)).toBe('store_restored')
+        expect(await fleet.harm()).toEqual(before)
+        await signIn(first, NOON + HOUR)
+        expect(await renewNow(keeper)).toBe('ok')
+        expect(readdirSync(own)).toEqual([])
+      })
 
       it('is not replaced by that of an earlier sign-in, however often it is written since', async () => {
         const { fleet, machineAt, signIn, all, setBack } = await machinesOf()
