@@ -74,8 +74,9 @@ the service stays active until it is revoked there.`,
   },
 })
 
+/** Also true if the service has ended the session: that of a fleet says so only to whoever has the key. */
 const GRANT_STAYS =
-  'The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.'
+  'Signing out does not revoke the grant at the service. If it is still active, revoke it there, among the connected apps of your account.'
 
 /** The session in etcd is that of every machine, so somebody has to say that all of them are meant. */
 async function signFleetOut(isConfirmed: boolean, context: Context, settings: Settings): Promise<boolean> {

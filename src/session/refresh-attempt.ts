@@ -100,10 +100,10 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
   }
 }
 
-function enterJournal({ context, session, seen }: RefreshAttempt, stop: (why: unknown) => never) {
+function enterJournal({ context, options, session, seen }: RefreshAttempt, stop: (why: unknown) => never) {
   try {
     const journal = { id: '', sentAt: context.clock.now(), isBeingSent: true }
-    return session.compareAndSwap(seen, { ...seen, journal })
+    return session.compareAndSwap(seen, { ...seen, journal }, options.deadline)
   } catch (error) {
     return stop(error)
   }

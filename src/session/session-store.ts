@@ -10,6 +10,8 @@ export interface JournalEntry {
   readonly id: string
   /** Wall-clock milliseconds; undefined if the entry doesn't say. */
   readonly sentAt: number | undefined
+  /** The machine that wrote it, if several share the session and the entry says so. */
+  readonly host?: string | null
   /** Whether whoever wrote it may still be waiting for the answer. */
   readonly isBeingSent: boolean
 }
@@ -50,10 +52,15 @@ export interface OpenSession {
    * snapshot, one succeeds. The store of this machine answers without a promise: it is asked between two steps of a
    * connection.
    *
+   * @param until by the monotonic clock: when to stop trying to write a journal entry. What comes after it takes its time.
    * @returns `lost` if somebody else has replaced it.
    * @throws CliError that says what became of the tokens. A journal entry may be there all the same, and nothing is sent.
    */
-  compareAndSwap(seen: Snapshot, next: SessionValue): Stored | 'lost' | Promise<Stored | 'lost'>
+  compareAndSwap(
+    seen: Snapshot,
+    next: SessionValue,
+    until?: number,
+  ): Stored | 'lost' | Promise<Stored | 'lost'>
   /** The token that was sent, if one was, is dealt with. Never throws. */
   release(): void
 }

@@ -190,11 +190,15 @@ export function settingValue<Key extends SettingKey>(
 ): SettingResult<Key> {
   const found = chosen[key]
   if (found === undefined) return undefined as SettingResult<Key>
+  return SETTINGS[key].parse(found.value, settingSource(key, { chosen })) as SettingResult<Key>
+}
+
+/** Names the option, the variable, or the setting of the profile that a value is from. */
+export function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): string {
   const name = settingName(key)
   const { variable }: Setting<unknown> = SETTINGS[key]
-  const from =
-    found.source === 'flag' ? `--${name}` : found.source === 'environment' ? (variable ?? name) : name
-  return SETTINGS[key].parse(found.value, from) as SettingResult<Key>
+  const source = chosen[key]?.source
+  return source === 'flag' ? `--${name}` : source === 'environment' ? (variable ?? name) : name
 }
 
 /** Whether the output is JSON, so that a program reads it. */

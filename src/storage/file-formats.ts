@@ -140,8 +140,11 @@ export const sharedSessionFormat = file(
     record: nested(object(oauthFields(oneOf('etcd')))),
     secret: nested(secret),
     token: nullable(nested(accessToken)),
-    /** That the refresh token may have been sent. `writer` names the write that said so. */
-    journal: nullable(nested(object({ sha256: text, writer: text, sentAt: time }))),
+    /**
+     * That the refresh token may have been sent. `writer` names the write that said so, and `host` the machine: whoever wrote
+     * the value later, with the entry in it, is not renewing the session. Null in an entry of an earlier version.
+     */
+    journal: nullable(nested(object({ sha256: text, writer: text, host: nullable(text), sentAt: time }))),
     /** The names of the journal entries of this refresh token, the newest last, also of those that were removed. */
     attempts: field('a list of names', (value) =>
       Array.isArray(value) && value.every((name) => typeof name === 'string')

@@ -336,7 +336,7 @@ describe('auth refresh', () => {
 })
 
 describe('logout', () => {
-  it('logout removes the session and says that the grant stays active', async () => {
+  it('logout removes the session and says that this does not revoke the grant', async () => {
     const world = await signedIn()
     const { exit, stderr, stdout } = await mailclaim(world, 'logout')
     expect({ exit, stdout }).toEqual({
@@ -345,7 +345,7 @@ describe('logout', () => {
     })
     expect(stderr).toMatchInlineSnapshot(`
       "Profile default is signed out: its tokens were removed from this machine.
-      The grant stays active at the service. To end it, revoke it there, among the connected apps of your account.
+      Signing out does not revoke the grant at the service. If it is still active, revoke it there, among the connected apps of your account.
       "
     `)
     expect(await mailclaim(world, 'logout')).toMatchObject({

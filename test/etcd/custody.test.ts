@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { type Context, TransportError } from '../../src/context.ts'
 import { seal } from '../../src/credentials/etcd/sealed.ts'
@@ -474,6 +474,46 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
   })
 
+  describe('that a machine has sent, without an answer', () => {
+    /** A fleet in which build-1 has sent it, and another machine of that fleet. */
+    async function sentByOne() {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const cut = between(await fleet.inProcess(), async (request, pass) => {
+        const answer = await pass(request)
+        if (request.url.pathname.endsWith('/oauth/token')) throw lost()
+        return answer
+      })
+      expect(await use(cut)).toBe('refresh_unknown')
+      const { context, settings } = await fleet.inProcess()
+      const program = { ...context.program, host: 'build-2' }
+      const other: Machine = { context: withEffects(context, { program }), settings }
+      const vault = new SharedVault(other.context, settings)
+      return { fleet, vault, describe: () => describeSession(other.context, settings) }
+    }
+
+    it('is said to be with that machine, whichever has encrypted it once more since', async () => {
+      const { vault, describe } = await sentByOne()
+      expect(await sealAgain(vault)).toBe(true)
+      expect(await describe()).toMatchObject({
+        state: 'refreshing',
+        doubt: expect.stringMatching(/^build-1 has been renewing the session since/),
+        shared: { writtenBy: 'build-2' },
+      })
+    })
+
+    it('is said to be with a machine if an earlier version wrote the entry, which does not name it', async () => {
+      const { fleet, vault, describe } = await sentByOne()
+      const value = await fleet.value()
+      const { writer, sha256, sentAt } = value.contents.journal ?? expect.fail('no entry')
+      const journal = { writer, sha256, sentAt, host: null }
+      await vault.replace(value, { ...value.contents, journal }, vault.newWriter())
+      expect(await describe()).toMatchObject({
+        doubt: expect.stringMatching(/^a machine has been renewing the session since/),
+      })
+    })
+  })
+
   it('that another machine has sent is not waited for longer than a command has time', async () => {
     const fleet = await createFleet(cluster)
     await fleet.expire()
@@ -509,6 +549,63 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     const asked = renew(context, settings, { reason: 'stale', deadline: begun + 3000 })
     await expect(asked).rejects.toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(clock.monotonic() - begun).toBe(3000)
+  })
+
+  describe('whose journal entry etcd does not confirm while a command has time', () => {
+    /** @param answer of the first transaction of a command that has 3 seconds, `connectMs` of which it takes to connect. */
+    async function hurriedMachine(
+      connectMs: number,
+      answer: (pass: () => ReturnType<Send>) => ReturnType<Send>,
+    ) {
+      const fleet = await createFleet(cluster)
+      await fleet.expire()
+      const machine = await fleet.inProcess({ home: fleet.machine() })
+      const { clock } = machine.context
+      const limits: number[] = []
+      const { context, settings } = between(machine, async (request, pass) => {
+        if (request.url.pathname.endsWith('/oauth/token')) clock.advance(connectMs)
+        if (!isTransaction(request)) return pass(request)
+        limits.push(request.timeoutMs)
+        if (limits.length === 1) return answer(() => pass(request))
+        clock.advance(request.timeoutMs)
+        throw lost()
+      })
+      const begun = clock.monotonic()
+      return {
+        fleet,
+        machine,
+        limits,
+        took: () => clock.monotonic() - begun,
+        renewing: renew(context, settings, { reason: 'stale', deadline: begun + 3000 }),
+      }
+    }
+
+    it.each([
+      ['and was not written', false],
+      ['although it was written', true],
+    ])('is not sent, %s, and the next command on the machine goes on', async (_name, isWritten) => {
+      const { fleet, machine, took, renewing } = await hurriedMachine(0, async (pass) => {
+        if (isWritten) await pass()
+        machine.context.clock.advance(2000)
+        throw lost()
+      })
+      await expect(renewing).rejects.toMatchObject({
+        code: 'store_unavailable',
+        exit: 7,
+        message: expect.stringMatching(/Nothing was sent, and the session is untouched$/),
+      })
+      expect(took()).toBe(3000)
+      expect((await fleet.value()).contents.journal === null).toBe(!isWritten)
+      expect(await fleet.harm()).toEqual({ refreshes: 0, reuse: 0, revoked: 0 })
+      expect(await use(machine)).toBe('ok')
+      expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
+    })
+
+    it('has one second for the entry if the connection took all the time', async () => {
+      const { renewing, limits } = await hurriedMachine(2999, (pass) => pass())
+      await expect(renewing).resolves.toMatchObject({ record: { profile: 'default' } })
+      expect(limits[0]).toBe(1000)
+    })
   })
 
   it('that the service has not used is said to be by the next command of the machine, if etcd was gone', async () => {
@@ -906,6 +1003,17 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     })
   })
 
+  it('that the service has refused is removed by a logout, which does not call the grant active', async () => {
+    const fleet = await createFleet(cluster)
+    await fleet.expire()
+    const machine = await fleet.inProcess()
+    expect(await use(refuses(machine, 400, 'invalid_grant'))).toBe('session_over')
+    expect(await run(['logout', '--yes'], machine.context)).toBe(0)
+    expect(machine.context.stderr.text).toContain('removed from etcd, for every machine')
+    expect(machine.context.stderr.text).not.toContain('stays active')
+    expect(machine.context.stderr.text).toContain('does not revoke the grant')
+  })
+
   it('may be removed by a logout whose transaction has no answer, which says so', async () => {
     const fleet = await createFleet(cluster)
     const machine = between(await fleet.inProcess(), async (request, pass) => {
@@ -1115,6 +1223,32 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
           expect(await fleet.harm()).toEqual(before)
         },
       )
+
+      it('is not put back by a machine that keeps it, and remembers nothing, after another one has used it', async () => {
+        const { fleet, first, machineAt, signIn, setBack } = await machinesOf()
+        const keeper = await machineAt()
+        let transactions = 0
+        const unconfirmed = between(keeper, async (request, pass) => {
+          const answer = await pass(request)
+          if (isTransaction(request) && ++transactions > 1) throw lost()
+          return answer
+        })
+        const own = fleet.machine()
+        vi.stubEnv('TMPDIR', own)
+        onTestFinished(() => void vi.unstubAllEnvs())
+        expect(await renewNow(unconfirmed)).toBe('ok')
+        expect(readdirSync(own)).toHaveLength(1)
+        vi.unstubAllEnvs()
+        expect(await renewNow(first)).toBe('ok')
+        const before = await fleet.harm()
+        setBack()
+        vi.stubEnv('TMPDIR', own)
+        expect(await renewNow(keeper)).toBe('store_restored')
+        expect(await fleet.harm()).toEqual(before)
+        await signIn(first, NOON + HOUR)
+        expect(await renewNow(keeper)).toBe('ok')
+        expect(readdirSync(own)).toEqual([])
+      })
 
       it('is not replaced by that of an earlier sign-in, however often it is written since', async () => {
         const { fleet, machineAt, signIn, all, setBack } = await machinesOf()

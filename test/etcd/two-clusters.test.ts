@@ -85,7 +85,7 @@ describe('two clusters behind one list of members', () => {
       expect(await run(['logout', '--yes'], context)).toBe(0)
       expect(context.stderr.text).toContain('The session of profile default was removed from etcd.\n')
       expect(context.stderr.text).toContain(
-        'The grant stays active at the service. To end it, revoke it there',
+        'Signing out does not revoke the grant at the service. If it is still active, revoke it there',
       )
       expect(context.stderr.text.replace(/\s+/g, ' ')).toContain(open)
       const other = contextOf('https://a.example:2379')

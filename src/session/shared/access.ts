@@ -1,9 +1,11 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import type { Context, TlsIdentity } from '../../context.ts'
 import type { EtcdAccess } from '../../credentials/etcd/client.ts'
 import { KEY_BYTES, type SealingKeys } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { type Settings, settingValue } from '../../settings/settings.ts'
+import { type Settings, settingSource, settingValue } from '../../settings/settings.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 
 /** Where the session of a profile is in etcd, and what it takes to read it. */
@@ -36,12 +38,46 @@ export function sharedAccess(
 }
 
 function tlsIdentity(settings: Pick<Settings, 'chosen'>): TlsIdentity {
-  const ca = settingValue('store_ca', settings)
-  const cert = settingValue('store_cert', settings)
-  const identity = cert === undefined ? undefined : readText(cert, '--store-cert')
+  const authorities = readSetting('store_ca', settings)
+  const identity = readSetting('store_cert', settings)
+  if (authorities !== undefined && parsed(() => new X509Certificate(authorities.text)) === undefined) {
+    const hint = "it has to hold the certificate of the authority that signs those of etcd's members, as PEM"
+    throw notConfigured(`${authorities.name} holds no certificate`, hint)
+  }
+  if (identity !== undefined) requireIdentity(identity)
   return {
-    ...(ca !== undefined && { ca: readText(ca, '--store-ca') }),
-    ...(identity !== undefined && { cert: identity, key: identity }),
+    ...(authorities !== undefined && { ca: authorities.text }),
+    ...(identity !== undefined && { cert: identity.text, key: identity.text }),
+  }
+}
+
+/** Checked here, because a member that refuses the connection, or is never asked, can't say what is wrong with the file. */
+function requireIdentity({ name, text }: SettingFile): void {
+  const oneFile =
+    'put the client certificate and its private key into that file, both as PEM: cat client.pem client.key > mailclaim-client.pem'
+  const certificate = parsed(() => new X509Certificate(text))
+  if (certificate === undefined) throw notConfigured(`${name} holds no certificate`, oneFile)
+  if (/\bENCRYPTED\b/.test(text)) {
+    const hint =
+      'store it without a passphrase, in a file that only its owner can read: openssl pkey -in client.key -out plain.key'
+    throw notConfigured(`the private key in ${name} is encrypted`, hint)
+  }
+  const key = parsed(() => createPrivateKey(text))
+  if (key === undefined) throw notConfigured(`${name} holds no private key`, oneFile)
+  if (!certificate.checkPrivateKey(key))
+    throw notConfigured(`the private key in ${name} doesn't match the certificate`, oneFile)
+  try {
+    createSecureContext({ cert: text, key: text })
+  } catch (error) {
+    throw notConfigured(`${name} can't be used for TLS: ${reason(error)}`, 'use another certificate and key')
+  }
+}
+
+function parsed<T>(parse: () => T): T | undefined {
+  try {
+    return parse()
+  } catch {
+    return undefined
   }
 }
 
@@ -55,17 +91,17 @@ export function sealingKeys(
   { environment }: Pick<Context, 'environment'>,
   settings: Pick<Settings, 'chosen'>,
 ): SealingKeys {
-  const file = settingValue('store_key_file', settings)
   const make = 'make one with: openssl rand -base64 32'
-  const text =
-    environment.storeKey ?? (file === undefined ? undefined : readPrivateText(file, '--store-key-file'))
+  const file = environment.storeKey === undefined ? readSetting('store_key_file', settings) : undefined
+  const text = environment.storeKey ?? file?.text
   if (text === undefined) {
     throw notConfigured(
       'the key that encrypts the session in etcd is missing',
       `set MAILCLAIM_STORE_KEY, or give login --store-key-file; ${make}`,
     )
   }
-  const source = environment.storeKey === undefined ? `the file ${file}` : 'MAILCLAIM_STORE_KEY'
+  if (file !== undefined) requirePrivate(file)
+  const source = file?.name ?? 'MAILCLAIM_STORE_KEY'
   const [first, ...others] = text
     .split(/[\s,]+/)
     .filter((word) => word !== '')
@@ -78,22 +114,30 @@ export function sealingKeys(
   return [first, ...others]
 }
 
-function readPrivateText(path: string, option: string): string {
-  const text = readText(path, option)
-  if (POSIX && (statSync(path).mode & 0o077) !== 0) {
-    throw notConfigured(
-      `the file ${path} (${option}) is not used, because others may read it`,
-      `chmod 600 ${path}`,
-    )
-  }
-  return text
+function requirePrivate({ path, name }: SettingFile): void {
+  if (POSIX && (statSync(path).mode & 0o077) !== 0)
+    throw notConfigured(`${name} is not used, because others may read it`, `chmod 600 ${path}`)
 }
 
-function readText(path: string, option: string): string {
+/** A file that a setting names. */
+interface SettingFile {
+  readonly path: string
+  /** With the option or variable that the path is from, for messages. */
+  readonly name: string
+  readonly text: string
+}
+
+function readSetting(
+  key: 'store_ca' | 'store_cert' | 'store_key_file',
+  settings: Pick<Settings, 'chosen'>,
+): SettingFile | undefined {
+  const path = settingValue(key, settings)
+  if (path === undefined) return undefined
+  const name = `the file ${path} (${settingSource(key, settings)})`
   try {
-    return readFileSync(path, 'utf8')
+    return { path, name, text: readFileSync(path, 'utf8') }
   } catch (error) {
-    throw notConfigured(`the file ${path} (${option}) cannot be read: ${reason(error)}`, 'check the path')
+    throw notConfigured(`${name} cannot be read: ${reason(error)}`, 'check the path')
   }
 }
 

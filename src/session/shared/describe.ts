@@ -52,14 +52,14 @@ export async function describeShared(
         signedOut === undefined ? notSignedIn(settings) : removedForAll(settings.profile.value, signedOut)
       return { ...nothing, shared, location, state: 'none', problem }
     }
-    const { record, secret, journal, host, writtenAt } = found.contents
+    const { record, secret, journal, host: writtenBy, writtenAt } = found.contents
     const token = tokenOf(found, context.clock)
     const described = {
       ...nothing,
       record,
       location,
       ...dates(secret.issuedAt),
-      shared: { ...shared, revision: found.revision, writtenBy: host, writtenAt },
+      shared: { ...shared, revision: found.revision, writtenBy, writtenAt },
       accessToken: token && describeToken(token, context.clock),
     }
     if (record.ended !== null) {
@@ -74,7 +74,7 @@ export async function describeShared(
     }
     if (blocked !== undefined) return { ...described, problem: blocked }
     if (journal !== null) {
-      const doubt = `${host} has been renewing the session since ${formatTime(journal.sentAt)}, by its clock; if this stays so for more than a minute, that refresh was interrupted, and has no known outcome`
+      const doubt = `${journal.host ?? 'a machine'} has been renewing the session since ${formatTime(journal.sentAt)}, by its clock; if this stays so for more than a minute, that refresh was interrupted, and has no known outcome`
       return { ...described, state: 'refreshing', interruptedAt: journal.sentAt, doubt }
     }
     const isGood = token !== undefined && isFresh(token, context.clock)

@@ -23,7 +23,7 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
   const session = await vault.sessionIn(answer)
   const signedOut = signedOutFormat.text({
     signedOut: vault.newWriter(),
-    host: context.program.host || 'unknown',
+    host: vault.host,
     at: vault.signInTime({ signedInAt: context.clock.now() }),
   })
   // Before the session is replaced: none of a later one is among them.

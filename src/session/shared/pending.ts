@@ -13,6 +13,7 @@ import type { Contents } from '../../storage/schema.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { ensureProfileDirectory } from '../paths.ts'
 import {
+  isAttempt,
   isValue,
   type NewContents,
   type NoValue,
@@ -63,7 +64,7 @@ export async function keepPending(
     journal: next.journal === null || 'writer' in next.journal ? next.journal : null,
     attempts: [],
     writer,
-    host: context.program.host || 'unknown',
+    host: vault.host,
     writtenAt: context.clock.now(),
     cluster: 'none',
     writes: '0',
@@ -128,6 +129,8 @@ export async function readAndOffer(
     const { path } = pending
     const use = useOf(pending, found)
     if (use === 'none') removeQuietly(path)
+    if (use === 'set back')
+      blocked = vault.restored(`it is from before the renewal whose token this machine keeps (${path})`)
     if (use !== 'newer' && use !== 'settles') continue
     const next = await unsealPending(vault, pending)
     if (next instanceof CliError) {
@@ -159,19 +162,21 @@ const isNewer = (kept: readonly PendingFile[], found: SharedValue) =>
   kept.some((pending) => useOf(pending, found) === 'newer')
 
 /**
- * What a kept write is to the value in etcd: a `newer` refresh token; it `settles` the journal entry that is there; `later`,
+ * What a kept write is to the value in etcd: a `newer` refresh token; one whose renewal etcd has lost, because it was
+ * `set back`, and which may have been stored and used before that; it `settles` the journal entry that is there; `later`,
  * perhaps, because the entry may still arrive, as long as nothing else has been written, or because it is for another cluster;
  * `none`.
  */
 function useOf(
   { writer, file }: PendingFile,
   { contents, cluster, revision }: SharedValue,
-): 'newer' | 'settles' | 'later' | 'none' {
+): 'newer' | 'set back' | 'settles' | 'later' | 'none' {
   const settled = contents.journal?.writer
   if (file instanceof CliError) return writer === settled ? 'settles' : 'later'
   if (file.cluster !== cluster) return 'later'
   const isSameSession = contents.record.id === file.session
-  if (isSameSession && file.generation > contents.secret.generation) return 'newer'
+  if (isSameSession && file.generation > contents.secret.generation)
+    return isAttempt(contents, file.writer) ? 'newer' : 'set back'
   if (isSameSession && file.writer === settled) return 'settles'
   return revision === file.revision ? 'later' : 'none'
 }

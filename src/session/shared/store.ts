@@ -53,8 +53,11 @@ const REFRESH_LIMIT_MS = 30_000
 const PATIENCE_MS = 50_000
 /** Between two reads while another machine renews the session. */
 const PAUSES_MS = [100, 2000] as const
-/** What a read may take when a command has no time left. */
-const LAST_LOOK_MS = 1000
+/**
+ * What a read, or the write of a journal entry, may take when a command has no time left. An entry whose confirmation is given
+ * up stops the other machines until this one removes it.
+ */
+const LAST_TRY_MS = 1000
 
 /** A session that many machines share, in etcd. */
 export class SharedStore implements SessionStore {
@@ -85,8 +88,7 @@ export class SharedStore implements SessionStore {
 
   async accessToken(until?: number): Promise<AccessToken | undefined> {
     // Whoever has waited for another machine looks once more when the time is up.
-    const least = this.#context.clock.monotonic() + LAST_LOOK_MS
-    const { found } = await this.#read(until === undefined ? until : Math.max(until, least))
+    const { found } = await this.#read(withLastTry(until, this.#context.clock))
     return isValue(found) ? tokenOf(found, this.#context.clock) : undefined
   }
 
@@ -132,6 +134,7 @@ export class SharedStore implements SessionStore {
           : {
               id: journal.writer,
               sentAt: journal.sentAt,
+              host: journal.host,
               isBeingSent: now - (this.#seen?.since ?? now) < INTERRUPTED_MS,
             },
       revision: revisionOf(value),
@@ -161,22 +164,27 @@ class SharedSession implements OpenSession {
 
   release(): void {}
 
-  async compareAndSwap(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
+  async compareAndSwap(seen: Snapshot, next: SessionValue, until?: number): Promise<Stored | 'lost'> {
     return next.journal !== undefined && next.journal !== seen.journal
-      ? this.#openJournal(seen, next)
+      ? this.#openJournal(seen, next, withLastTry(until, this.#context.clock))
       : this.#settle(seen, next)
   }
 
   /** Only when etcd has said that the journal is there may the token leave. */
-  async #openJournal(seen: Snapshot, next: SessionValue): Promise<Stored | 'lost'> {
+  async #openJournal(
+    seen: Snapshot,
+    next: SessionValue,
+    until: number | undefined,
+  ): Promise<Stored | 'lost'> {
     const writer = this.#vault.newWriter()
     const { clock } = this.#context
     const begun = clock.sinceBoot().seconds
     const journal = { sha256: fingerprint(seen.secret.value), sentAt: next.journal?.sentAt ?? 0 }
-    const entered = (revision: string) => ({ ...next, journal: own(writer, next), revision })
+    const entered = (revision: string) => ({ ...next, journal: this.#own(writer, next), revision })
     let replaced: Replaced
     try {
-      replaced = await this.#vault.replace(baseOf(seen), { ...contentsOf(next), journal }, writer)
+      const contents = { ...contentsOf(next), journal }
+      replaced = await this.#vault.replace(baseOf(seen), contents, writer, until)
     } catch (error) {
       // It was never sent, or etcd has refused it.
       if (error instanceof CliError && !(error instanceof Unanswered))
@@ -189,6 +197,10 @@ class SharedSession implements OpenSession {
     if (clock.sinceBoot().seconds - begun < LATE_SECONDS) return { value }
     // This process was stopped meanwhile. Soon somebody may decide that it was interrupted, and send the token.
     return this.#withdraw(seen, value)
+  }
+
+  #own(writer: string, { journal }: SessionValue): JournalEntry {
+    return { id: writer, sentAt: journal?.sentAt, host: this.#vault.host, isBeingSent: true }
   }
 
   /**
@@ -328,6 +340,11 @@ class SharedSession implements OpenSession {
   }
 }
 
+/** A deadline by the monotonic clock, with time for one more try. */
+function withLastTry(until: number | undefined, clock: Clock): number | undefined {
+  return until === undefined ? undefined : Math.max(until, clock.monotonic() + LAST_TRY_MS)
+}
+
 function keptAt(path: string | undefined): string {
   return path === undefined
     ? NOT_KEPT
@@ -360,12 +377,6 @@ function newTokenLost({ profile }: SignIn, error: CliError): CliError {
   )
 }
 
-const own = (writer: string, { journal }: SessionValue) => ({
-  id: writer,
-  sentAt: journal?.sentAt,
-  isBeingSent: true,
-})
-
 /** The value as it is stored. What a session that has ended is worth goes. */
 export function contentsOf({ record, secret, token, journal }: SessionValue): NewContents {
   return {
@@ -375,7 +386,12 @@ export function contentsOf({ record, secret, token, journal }: SessionValue): Ne
     journal:
       journal === undefined
         ? null
-        : { writer: journal.id, sha256: fingerprint(secret.value), sentAt: journal.sentAt ?? 0 },
+        : {
+            writer: journal.id,
+            sha256: fingerprint(secret.value),
+            host: journal.host ?? null,
+            sentAt: journal.sentAt ?? 0,
+          },
   }
 }
 

@@ -136,8 +136,8 @@ export class SharedVault {
       return { ...baseOf(answer), signedOut: signedOut ?? (known && 'unknown') }
     }
     if (value.contents.cluster !== answer.cluster)
-      throw this.#restored('it was written to another cluster of etcd')
-    if (isRestored()) throw this.#restored('it is older than the one that this machine has seen last')
+      throw this.restored('it was written to another cluster of etcd')
+    if (isRestored()) throw this.restored('it is older than the one that this machine has seen last')
     await this.#rememberValue(value, known)
     return value
   }
@@ -155,10 +155,10 @@ export class SharedVault {
     const { journal } = next
     const contents: SharedContents = {
       ...next,
-      journal: journal === null || 'writer' in journal ? journal : { ...journal, writer },
+      journal: journal === null || 'writer' in journal ? journal : { ...journal, writer, host: this.host },
       attempts: attemptsOf(base, next, writer),
       writer,
-      host: this.#context.program.host || 'unknown',
+      host: this.host,
       writtenAt: this.#context.clock.now(),
       cluster,
       writes: String(BigInt(base.version) + 1n),
@@ -205,6 +205,11 @@ export class SharedVault {
       if (error instanceof CliError) return undefined
       throw error
     }
+  }
+
+  /** Names this machine to the others. */
+  get host(): string {
+    return this.#context.program.host || 'unknown'
   }
 
   newWriter(): string {
@@ -280,7 +285,7 @@ export class SharedVault {
   }
 
   /** A refresh token from before a restore may have been used since. */
-  #restored(why: string): CliError {
+  restored(why: string): CliError {
     return new CliError(
       'store_restored',
       Exit.notSignedIn,
@@ -306,7 +311,14 @@ function attemptsOf({ lineage }: Base, { record, secret, journal }: NewContents,
   const isSame = lineage?.session === record.id && lineage.generation === secret.generation
   const before = isSame ? lineage.attempts : []
   const isAttempt = journal !== null && !('writer' in journal)
-  return [...before, ...(isAttempt ? [writer.slice(0, 8)] : [])].slice(-MAX_ATTEMPTS)
+  return [...before, ...(isAttempt ? [attemptName(writer)] : [])].slice(-MAX_ATTEMPTS)
+}
+
+const attemptName = (writer: string) => writer.slice(0, 8)
+
+/** Whether a value comes after a journal entry of its refresh token. @param writer of the entry. */
+export function isAttempt({ attempts }: SharedContents, writer: string): boolean {
+  return attempts.includes(attemptName(writer))
 }
 
 /** What to compare a replacement of this with. */
