@@ -1,4 +1,4 @@
-import { nameOf, stateOf } from '../claims/lifecycle.ts'
+import { nameOf, needsRecord, stateOf } from '../claims/lifecycle.ts'
 import { recordOf } from '../claims/record.ts'
 import { hostText, type RecordPlace } from '../claims/record-place.ts'
 import type { WorkflowEvent, WorkflowResult } from '../claims/workflow.ts'
@@ -142,11 +142,6 @@ async function show(event: WorkflowEvent, list: Checklist, { heading, placeOf }:
     default:
       return list.tick(event.event, event.message)
   }
-}
-
-/** Whether the record still has to be found: not once the service has accepted it, or blocked the claim for another reason. */
-export function needsRecord(claim: DomainClaim): boolean {
-  return claim.status !== 'verified' && stateOf(claim).phase !== 'blocked'
 }
 
 /** Why it waits. The record itself has been shown, so only a mistake needs a description. */

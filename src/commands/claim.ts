@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
-import { asArgument, nameOf, stateOf } from '../claims/lifecycle.ts'
+import { asArgument, nameOf, needsRecord } from '../claims/lifecycle.ts'
 import { claimProgress, dnsProgress, doneClaim } from '../claims/many/done-claim.ts'
 import { STARTING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
@@ -21,7 +21,7 @@ import { connect } from '../session/connect.ts'
 import { isProgramFormat, type Settings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
 import { writeJsonLine } from '../terminal/output.ts'
-import { createClaimChecklist, needsRecord } from './claim-checklist.ts'
+import { createClaimChecklist } from './claim-checklist.ts'
 import { askForDomain } from './claims/create.ts'
 import { CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './claims/many.ts'
@@ -249,8 +249,7 @@ async function claimMany(
           if (event === 'created' || step === VERIFYING) progress(claimProgress(step, claim, unseen))
           const isFirstLook = report !== undefined || event === 'warning' || options.check === false
           if (event === 'dns') isSettled = true
-          const isNeeded = needsRecord(claim) && stateOf(claim).phase !== 'completed'
-          if (isSettled || event === 'created' || !isFirstLook || !isNeeded) return undefined
+          if (isSettled || event === 'created' || !isFirstLook || !needsRecord(claim)) return undefined
           isSettled = true
           const { name, value } = recordOf(claim)
           return say(`add to DNS: ${name} TXT ${value}`)
