@@ -28,7 +28,7 @@ export async function claimWithRecord(
 /**
  * The claim whose record is about to be used, as the service has it now; as it was last seen if the service can't be asked.
  *
- * @throws CliError exit 9 if nobody checks that record any more; exit 5 if the service doesn't have the claim
+ * @throws CliError exit 9 if nobody checks that record anymore; exit 5 if the service doesn't have the claim
  */
 export async function claimToUse(
   argument: string | undefined,

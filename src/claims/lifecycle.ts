@@ -98,7 +98,7 @@ function describeBlock({ blocked_reason: reason }: DomainClaim): string {
 }
 
 /**
- * When the claim expired, by a clock at `now` (milliseconds since 1970); undefined if it hasn't, or can't any more. Only an
+ * When the claim expired, by a clock at `now` (milliseconds since 1970); undefined if it hasn't, or can't anymore. Only an
  * unverified claim expires, not a transfer in progress.
  */
 export function expiredAt(claim: DomainClaim, now: number): string | undefined {

@@ -58,7 +58,7 @@ export interface WorkflowEvent {
   readonly claim: DomainClaim
   /** While waiting for DNS. */
   readonly report?: CheckReportJson
-  /** When a claim was started because this earlier one had ended: nobody checks its record any more. */
+  /** When a claim was started because this earlier one had ended: nobody checks its record anymore. */
   readonly earlier?: DomainClaim
 }
 
@@ -327,7 +327,7 @@ function endingOf(earlier: DomainClaim, claim: DomainClaim): string {
   const ending = `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
   const value = earlier.record?.value
   if (!value || value === claim.record?.value) return ending
-  return `${ending}, so nobody checks its TXT value any more: replace or remove "${clip(value, MAX_VALUE_LENGTH)}"`
+  return `${ending}, so nobody checks its TXT value anymore: replace or remove "${clip(value, MAX_VALUE_LENGTH)}"`
 }
 
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */

@@ -15,7 +15,7 @@ export interface Authorizer {
   /**
    * A credential to send, refreshed if necessary.
    *
-   * @param deadline when nobody waits for a renewal any more, on `clock.monotonic()`
+   * @param deadline when nobody waits for a renewal anymore, on `clock.monotonic()`
    * @throws CliError exit 4 if there isn't one.
    */
   credential(deadline?: number): Promise<Credential>

@@ -43,7 +43,7 @@ export interface RequestOptions {
   /** How long each attempt may take, in milliseconds, if that is less than the setting. */
   readonly timeoutMs?: number
   /**
-   * When nobody waits any more, on `clock.monotonic()`. It bounds everything: the wait for a turn, the pauses between
+   * When nobody waits anymore, on `clock.monotonic()`. It bounds everything: the wait for a turn, the pauses between
    * attempts, `Retry-After` and the request itself.
    */
   readonly deadline?: number

@@ -50,7 +50,7 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
 
 export const TOO_LATE = 'the time was up before the request could be sent'
 
-/** The error of a request that wasn't sent, because nobody waits for it any more. */
+/** The error of a request that wasn't sent, because nobody waits for it anymore. */
 export function tooLate(): TransportError {
   return new TransportError('timeout', 'no', TOO_LATE)
 }

@@ -220,7 +220,7 @@ export function accessTokenNotStored(cause: unknown, oldStays: boolean): CliErro
   return withSentence(cause, `The session is renewed, but its new access token is lost: ${then}`, cause)
 }
 
-/** The session is renewed, but nothing on this machine says so any more. */
+/** The session is renewed, but nothing on this machine says so anymore. */
 export function recordDeleted(session: SignedIn): CliError {
   return new CliError(
     'session_deleted',

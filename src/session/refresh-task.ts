@@ -30,7 +30,7 @@ export interface RenewOptions {
   /** Sends a token whose last use has no known outcome: the person said so. */
   readonly retryInterrupted?: boolean
   /**
-   * When nobody waits any more, on `clock.monotonic()`. It bounds every wait before the token is sent; the answer to one that
+   * When nobody waits anymore, on `clock.monotonic()`. It bounds every wait before the token is sent; the answer to one that
    * was sent is always awaited.
    */
   readonly deadline?: number | undefined

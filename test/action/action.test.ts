@@ -166,7 +166,7 @@ curl -sSf -o /dev/null -d '{}' "$SANDBOX/_sandbox/claims/$MAILCLAIM_RECORD_NAME/
     expect(annotations(calm)).toMatchObject([{ command: 'warning' }])
   })
 
-  test('a failed claim has no record any more', async () => {
+  test('a failed claim has no record anymore', async () => {
     const { use } = createRepository()
     const job = await use({ domain: nextDomain('failed'), publish: './publish.sh' })
     expect(job.succeeded).toBe(false)

@@ -184,7 +184,7 @@ describe('the workflow', () => {
         claim(),
       )
       expect(events[0]).toMatchObject({
-        message: `a new claim: the earlier one ended (${status}), so nobody checks its TXT value any more: replace or remove "prefix=dead"`,
+        message: `a new claim: the earlier one ended (${status}), so nobody checks its TXT value anymore: replace or remove "prefix=dead"`,
         earlier: { status, record: dead },
       })
       expect(asked).toContain('POST /domains/claim')

@@ -9,7 +9,7 @@ import { withEffects } from '../session/sandbox-session.ts'
 
 const MEGABYTE = Buffer.alloc(1024 * 1024, 'a')
 
-/** An input that goes on until nobody reads it any more, or until a limit that no careful reader comes near. */
+/** An input that goes on until nobody reads it anymore, or until a limit that no careful reader comes near. */
 function endless(): { stream: Readable; taken: () => number } {
   let taken = 0
   const stream = new Readable({

@@ -223,7 +223,7 @@ describe('a waiting login', () => {
     )
     expect(new Set(wrong)).toEqual(new Set([400]))
     await expectSignedIn(login)
-    // Nothing listens any more, and nobody's open connection kept the program waiting.
+    // Nothing listens anymore, and nobody's open connection kept the program waiting.
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 

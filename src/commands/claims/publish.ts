@@ -34,7 +34,7 @@ const COLUMNS: readonly Column[] = [
 
 export const command = defineCommand<Flags>({
   description: `Adds the TXT record of a claim to DNS with a program of yours, which gets the record in MAILCLAIM_RECORD_… variables
-and none of the program's secrets. No shell reads the command. What the program prints goes to standard error. It isn't run
+and none of mailclaim's secrets. No shell reads the command. What the program prints goes to standard error. It isn't run
 if the record is in DNS already, nor if the TXT values to keep, such as SPF, can't be seen (exit 8), nor for a claim that
 has ended (exit 9), which the service is asked about if this machine last saw it more than a minute ago. docs/publish.md has
 programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,

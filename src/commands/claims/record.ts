@@ -54,7 +54,7 @@ provider's "host" field, after finding the zone in DNS; --provider prints what t
 replaces all TXT values of the name, it contains those in DNS too, such as SPF; if they can't be seen, it ends with exit 8.
 
 Of a claim that has ended (expired, superseded, canceled or failed), it prints nothing and ends with exit 9: nobody checks that
-record any more. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.
+record anymore. "mailclaim claims get" still shows it. A blocked claim can go on, so its record is printed.
 
 If this machine last saw the claim more than a minute ago, the service is asked first. Where that isn't possible, such as
 without an account, the record is printed as last seen, with a warning.`,

@@ -83,7 +83,7 @@ function followsCnameBeside({ servers }: Observations, { aliases: [alias] }: Res
   return alias !== undefined && servers.some((server) => server.cnameBeside === alias)
 }
 
-/** The alias that a resolver follows although the name servers don't have it any more. */
+/** The alias that a resolver follows although the name servers don't have it anymore. */
 function oldAlias({ servers }: Observations, { aliases: [alias] }: ResolverObservation): string | undefined {
   return servers.some((server) => server.aliases[0] === alias) ? undefined : alias
 }

@@ -70,7 +70,7 @@ export async function locateZone(name: string, context: ResolutionContext): Prom
   let fromBelow: { readonly located: Located; readonly until: number } | undefined
   let noDomain: Location | undefined
   let nextAt = clock.monotonic()
-  // Once the domain's servers are known, resolvers aren't asked any more: what is below may not exist yet.
+  // Once the domain's servers are known, resolvers aren't asked anymore: what is below may not exist yet.
   let reached: Located | undefined
   let longestPath: readonly PathStep[] = []
   const onDelegation: SearchProgress['onDelegation'] = (delegation, parent, path) => {

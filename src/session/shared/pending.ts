@@ -223,7 +223,7 @@ function blockedBy(error: unknown, { paths: { profile } }: SharedVault, path: st
     error instanceof CliError ? error : new CliError('file_unusable', Exit.bug, String(error))
   const isKey = code === 'store_key_wrong'
   const remedy = isKey
-    ? 'add the key that is missing behind the others, in MAILCLAIM_STORE_KEY or in the file of --store-key-file, and run this command again. If nobody has it any more'
+    ? 'add the key that is missing behind the others, in MAILCLAIM_STORE_KEY or in the file of --store-key-file, and run this command again. If nobody has it anymore'
     : 'put back a copy of that file, if there is one. Otherwise'
   return new CliError(
     code,

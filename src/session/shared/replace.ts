@@ -62,7 +62,7 @@ export async function replaceShared(
   }
 }
 
-/** What a sign-in replaces: also a value that must not be used any more, but never one of another key. */
+/** What a sign-in replaces: also a value that must not be used anymore, but never one of another key. */
 async function readReplaceable(vault: SharedVault): Promise<Base> {
   try {
     return await vault.read()

@@ -67,7 +67,7 @@ export type SignedOut = Contents<typeof signedOutFormat>
 export type Replaced =
   | { readonly kind: 'done'; readonly value: SharedValue }
   /**
-   * Somebody else was faster; undefined if nobody is signed in any more. `isRepeated`: this write may have been there
+   * Somebody else was faster; undefined if nobody is signed in anymore. `isRepeated`: this write may have been there
    * before.
    */
   | { readonly kind: 'lost'; readonly current: SharedValue | undefined; readonly isRepeated: boolean }
