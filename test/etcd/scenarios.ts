@@ -133,8 +133,10 @@ export async function killedMachines(
     } else {
       found.push(`a journal, ${consumed} sent`)
       const { context, settings } = await fleet.inProcess()
-      expect(await endOf(() => renew(context, settings, { reason: 'stale' }))).toBe('refresh_interrupted')
-      await fleet.signIn()
+      const end = await endOf(() => renew(context, settings, { reason: 'stale' }))
+      // A busy etcd may have applied the last transaction of the machine only now.
+      expect(['refresh_interrupted', 'ok']).toContain(end)
+      if (end !== 'ok') await fleet.signIn()
     }
   }
   const { reuse, revoked } = await fleet.harm()
