@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain, resumable, statusFirst } from '../service/polling.ts'
-import type { DomainClaim } from '../service/types.ts'
 import { commandLine } from '../shell-quote.ts'
 import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
@@ -34,7 +33,11 @@ export async function followClaim(
   // To verify again is not what a person wants who only stopped watching.
   const again = options.verifying ? undefined : commandLine(settings.argv, context.platform)
   const events = watchResolved(resolved, { ...options, again }, client, context, settings)
-  const claim = await showWatch(settings.format === 'jsonl' ? statusFirst(events) : events, context, settings)
+  const { claim } = await showWatch(
+    settings.format === 'jsonl' ? statusFirst(events) : events,
+    context,
+    settings,
+  )
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
   if (settings.quiet) return
   await writeNextSteps(
@@ -51,17 +54,18 @@ export async function followClaim(
  * @param later what another machine goes on with when the time is up, with `ID` for the claim's placeholder domain id
  * @throws CliError why the claim isn't completed, with the claim on stdout
  */
-export async function showWatch(
-  events: AsyncGenerator<WatchEvent, Pick<WatchResult, 'claim' | 'error'>, void>,
+export async function showWatch<Result extends Pick<WatchResult, 'claim' | 'error'>>(
+  events: AsyncGenerator<WatchEvent, Result, void>,
   context: OutputContext & LedgerContext & PlaceContext,
   settings: OutputSettings & LedgerSettings & DnsSettings,
   later = 'mailclaim claims watch ID',
-): Promise<DomainClaim> {
-  const { claim, error } = await drain(events, (event) =>
+): Promise<Result> {
+  const result = await drain(events, (event) =>
     settings.format === 'jsonl' ? writeJsonLine(context, settings, event) : show(event, context, settings),
   ).catch(resumable)
+  const { claim, error } = result
   await recordClaim(claim, context, settings)
-  if (error === undefined) return claim
+  if (error === undefined) return result
   if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
   if (error.exit !== Exit.notYet) throw error
   // A command with the id continues anywhere.

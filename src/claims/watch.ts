@@ -30,6 +30,8 @@ export interface WatchOptions extends PollTimes {
   readonly throughBlocked: boolean
   /** The claim if the service has just been asked to verify it; only then is a pending one not waiting for the record alone. */
   readonly verifying?: DomainClaim
+  /** What the service said if it refused that, though it may already verify the claim for somebody else. */
+  readonly refusal?: CliError | undefined
   /** Whether the service has just sent that claim: it needn't be asked again if the claim is settled, or the time is up. */
   readonly isJustSeen?: boolean
   /** The command that goes on watching; by default a new watch of the claim. */
@@ -171,17 +173,16 @@ function settledResult(
 /**
  * Asks the service once to verify a claim. A refusal may only say that this already runs or is done; the claim shows it.
  *
- * @returns the claim, with the refusal if there was one
  * @throws CliError the refusal if the claim still waits to be verified; else as the operations do
  */
 export async function verifyOnce(
   { domainId, claim: before }: CurrentClaim,
   client: ServiceClient,
   given?: RequestOptions,
-): Promise<{ readonly claim: DomainClaim; readonly refusal?: CliError }> {
+): Promise<DomainClaim> {
   const options = { ...given, notFoundHint: goneHint(before) }
   try {
-    return { claim: await verifyClaim(client, domainId, options) }
+    return await verifyClaim(client, domainId, options)
   } catch (refusal) {
     if (!isRefusal(refusal)) throw refusal
     const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
@@ -189,7 +190,7 @@ export async function verifyOnce(
       throw isGone || error instanceof InterruptedError ? error : refusal
     })
     if (claim.status === 'pending' || (needsRecord(claim) && claim.status === before.status)) throw refusal
-    return { claim, refusal }
+    return claim
   }
 }
 
@@ -201,12 +202,15 @@ const isRefusal = (error: unknown): error is CliError =>
 const mayHaveActed = ({ exit, status, cause }: CliError): boolean =>
   exit === Exit.unavailable && status !== 429 && !(cause instanceof TransportError && cause.sent === 'no')
 
+/** The claim once the service was asked to verify it. */
+export type Verifying = Pick<WatchResult, 'claim' | 'error'> & Pick<WatchOptions, 'refusal'>
+
 /**
  * Asks the service to verify a claim. What fails is repeated, as in a watch, until the time is up; the claim shows first whether
  * the service has acted on a request whose answer was lost; after such a request, a refusal doesn't mean that it hasn't. Yields
  * each failure.
  *
- * @returns the claim, with `claim_in_flight`, exit 8, if the time is up
+ * @returns the claim, with `claim_in_flight`, exit 8, if the time is up; with the refusal if the claim is pending all the same
  * @throws CliError what `poll` throws
  */
 export async function* requestVerification(
@@ -214,7 +218,7 @@ export async function* requestVerification(
   options: WatchOptions,
   client: ServiceClient,
   context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
-): AsyncGenerator<WatchEvent & { readonly event: 'warning' }, Pick<WatchResult, 'claim' | 'error'>, void> {
+): AsyncGenerator<WatchEvent & { readonly event: 'warning' }, Verifying, void> {
   const { domainId, claim: before } = current
   let isRepeated = false
   let mayRun = false
@@ -227,8 +231,7 @@ export async function* requestVerification(
     }
     isRepeated = true
     const { deadline = Number.POSITIVE_INFINITY } = given
-    const asked = verifyOnce(current, client, { deadline }).then(({ claim }) => claim)
-    return asked.catch((error: unknown) => {
+    return verifyOnce(current, client, { deadline }).catch((error: unknown) => {
       // A conflict says that it already runs, such as for another machine.
       const isRunning = mayRun || (isRefusal(error) && error.status === 409)
       if (!isRunning || !isRefusal(error)) {
@@ -241,14 +244,10 @@ export async function* requestVerification(
   }
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, context)) {
     if (polled.kind === 'value') {
+      const doubt = mayRun ? 'an earlier request may have been accepted' : 'it may already be verifying it'
       if (refusal !== undefined)
-        yield eventOf(
-          'warning',
-          `${refusal.message}; an earlier request may have been accepted`,
-          before,
-          context,
-        )
-      return { claim: polled.value, error: undefined }
+        yield eventOf('warning', `${refusal.message}; waiting, as ${doubt}`, before, context)
+      return { claim: polled.value, error: undefined, refusal: mayRun ? undefined : refusal }
     }
     if (polled.kind === 'timeout') end = polled
     else yield eventOf('warning', retryMessage(polled), before, context)
@@ -266,17 +265,18 @@ function eventOf<Event extends WatchEvent['event']>(
   return { event, at: new Date(clock.now()).toISOString(), message, claim }
 }
 
-function describedState(claim: DomainClaim, { verifying }: WatchOptions): ClaimState {
-  const state = stateOf(claim)
-  return verifying && claim.status === 'pending' && !claim.failure_reason
-    ? { phase: 'in_flight', description: 'waiting for the service to check the TXT record' }
-    : state
+function describedState(claim: DomainClaim, { verifying, refusal }: WatchOptions): ClaimState {
+  if (!verifying || claim.status !== 'pending' || claim.failure_reason) return stateOf(claim)
+  const description = refusal
+    ? `waiting although ${refusal.message}`
+    : 'waiting for the service to check the TXT record'
+  return { phase: 'in_flight', description }
 }
 
 function timeoutError(
   claim: DomainClaim,
   { description }: ClaimState,
-  { timeoutMs = 0, verifying, throughBlocked, again }: WatchOptions,
+  { timeoutMs = 0, verifying, refusal, throughBlocked, again }: WatchOptions,
   end: TimedOut | undefined,
   verifyAgain?: string,
 ): CliError {
@@ -284,9 +284,13 @@ function timeoutError(
   const watch = again ?? `mailclaim claims watch${name}${throughBlocked ? ' --through-blocked' : ''}`
   // The service doesn't say whether verification was requested, and without it the claim stays pending.
   const verify =
-    claim.status === 'pending' && !verifying
-      ? `; if verification hasn't been requested yet: mailclaim claims verify${name}`
-      : ''
+    claim.status !== 'pending'
+      ? ''
+      : refusal
+        ? `; to ask the service again: mailclaim claims verify${name} --no-check`
+        : verifying
+          ? ''
+          : `; if verification hasn't been requested yet: mailclaim claims verify${name}`
   return new CliError(
     'claim_in_flight',
     Exit.notYet,

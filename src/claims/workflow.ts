@@ -155,12 +155,14 @@ export async function* runWorkflow(
       needsDns = needsRecord(claim)
     }
   }
+  let refusal: CliError | undefined
   if (needsDns) {
     const asked = yield* requestVerification({ domainId, claim }, timed, client, context)
     claim = asked.claim
     await recordClaim(claim, context, settings)
     if (asked.error !== undefined) return stillInProgress('verification', claim, asked.error)
-    yield eventOf('verification', 'verification requested', claim, context)
+    refusal = asked.refusal
+    if (refusal === undefined) yield eventOf('verification', 'verification requested', claim, context)
   } else if (stateOf(claim).phase !== 'blocked') {
     yield eventOf('dns', 'the service found the record', claim, context)
     yield eventOf('verification', stateOf(claim).description, claim, context)
@@ -168,7 +170,7 @@ export async function* runWorkflow(
 
   const watch = watchClaim(
     (options) => getClaim(client, domainId, { ...options, notFoundHint: goneHint(claim) }),
-    { ...timed, verifying: claim, isJustSeen: !needsDns },
+    { ...timed, verifying: claim, refusal, isJustSeen: !needsDns },
     context,
   )
   const result = yield* followWatch(watch, context, settings)

@@ -245,7 +245,7 @@ async function claimMany(
         // A record that the first check finds needs nobody to add it.
         let isSettled = publish !== undefined
         const result = await drain(events, ({ event, claim, report }) => {
-          if (event === 'verification') step = VERIFYING
+          if (event === 'dns' || event === 'verification') step = VERIFYING
           if (event === 'created' || step === VERIFYING) progress(claimProgress(step, claim, unseen))
           const isFirstLook = report !== undefined || event === 'warning' || options.check === false
           if (event === 'dns') isSettled = true

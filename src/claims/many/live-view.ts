@@ -7,10 +7,10 @@ import { renderBar } from '../../terminal/progress-bar.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { startSpinner } from '../../terminal/spinner.ts'
 import {
+  adviceOf,
   causeLine,
   countsText,
   domainsOf,
-  firstLine,
   formatCount,
   progressText,
   wrapCounts,
@@ -100,7 +100,7 @@ export function liveLines(
   )
   for (const cause of causes.slice(0, MAX_CAUSES)) {
     lines.push(indent(causeLine(cause), 4))
-    const [first = '', ...rest] = wrap(sanitizeLine(firstLine(cause.fix) ?? ''), columns - 6)
+    const [first = '', ...rest] = wrap(sanitizeLine(adviceOf(cause).text), columns - 6)
     lines.push(...[first, rest.join(' ')].filter(Boolean).map((line) => palette.faint(indent(line, 6))))
   }
   const rest = causes.length - MAX_CAUSES

@@ -2,7 +2,7 @@ import type { Column, RenderContext } from '../../terminal/columns.ts'
 import { wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { wordsIn } from './general-text.ts'
-import type { CauseCount, CauseReport, Tally } from './tally.ts'
+import { type CauseCount, type CauseReport, firstLine, type Tally } from './tally.ts'
 
 /** Domains that the table of causes names. */
 const NAMED = 2
@@ -64,7 +64,7 @@ export function wrapCounts(text: string, width: number): string[] {
 /** Where to find what the table of causes leaves out: names of domains, and what the words in its fixes stand for. */
 export function legend(tally: Tally): string | undefined {
   const causes = tally.causes()
-  const words = wordsIn(causes.map(({ fix }) => firstLine(fix)).join('\n')).filter(isParticular)
+  const words = wordsIn(causes.map((cause) => adviceOf(cause).text).join('\n')).filter(isParticular)
   if (words.length === 0 && !causes.some((cause) => restText(cause, NAMED))) return undefined
   if (words.length === 0) return 'Each domain: --format tsv'
   return `Each domain with its ${LIST.format(words)}: claims check --format markdown`
@@ -80,7 +80,7 @@ export const CAUSE_COLUMNS: readonly Column[] = [
     value: (cause) => causeText(cause as CauseCount),
     paint: (_value, palette) => palette.strong,
   },
-  { field: 'fix', title: 'Fix', value: (cause) => firstLine((cause as CauseCount).fix) },
+  { field: 'fix', title: 'Fix', value: (cause) => adviceOf(cause as CauseCount).text },
   { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, NAMED) },
 ]
 
@@ -121,8 +121,13 @@ function namesText(cause: CauseCount, most: number): string {
   return [cause.names.slice(0, most).join(', '), restText(cause, most)].filter(Boolean).join(' ')
 }
 
-/** What the line of a fix begins with. */
-const FIX = 'fix: '
+const DIFFERENT_MESSAGES = 'What the service said differs: --format jsonl has it for each domain'
+
+/** What to do about a cause; without a known fix, what was said about it. */
+export function adviceOf({ fix, message }: CauseCount): { readonly first: string; readonly text: string } {
+  if (fix) return { first: 'fix: ', text: firstLine(fix) ?? fix }
+  return { first: '', text: firstLine(message) || DIFFERENT_MESSAGES }
+}
 
 /** The causes for people at a narrow terminal, where a table would break each line into many. */
 export function causeBlocks(tally: Tally, { palette, width }: RenderContext): string {
@@ -133,18 +138,14 @@ export function causeBlocks(tally: Tally, { palette, width }: RenderContext): st
         wrap(first + sanitizeLine(text), Math.max(20, width) - indent).map(
           (line) => ' '.repeat(indent) + line,
         )
-      const fix = firstLine(cause.fix)
+      const { first, text } = adviceOf(cause)
       return [
         ...paragraph(causeLine(cause), 0).map(palette.strong),
-        ...(fix ? paragraph(fix, 2, FIX) : []),
+        ...paragraph(text, 2, first),
         ...paragraph(namesText(cause, NAMED), 2).map(palette.faint),
       ].join('\n')
     })
     .join('\n\n')
-}
-
-export function firstLine(text: string | undefined): string | undefined {
-  return text?.split('\n', 1)[0]
 }
 
 /** A summary as lines of text, for logs. */
@@ -152,8 +153,8 @@ export function summaryLines(tally: Tally): string[] {
   return [
     headline(tally),
     ...tally.causes().flatMap((cause) => {
-      const fix = firstLine(cause.fix)
-      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, ...(fix ? [`    ${FIX}${fix}`] : [])]
+      const { first, text } = adviceOf(cause)
+      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, `    ${first}${text}`]
     }),
   ]
 }

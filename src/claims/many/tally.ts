@@ -44,6 +44,7 @@ export interface Progress {
 /** The step before a claim is created, or known to be there. */
 export const STARTING = 'starting'
 export const WAITING_FOR_DNS = 'waiting for DNS'
+export const CHECKING_DNS = 'checking DNS'
 export const VERIFYING = 'verifying'
 
 /** Domains with the same cause and the same fix at the same DNS host. */
@@ -251,14 +252,16 @@ class CauseGroups {
   ): string | undefined {
     const title = `${titleOf(code)}${remark}`
     const host = hosts && hostOf(hosts)
-    const exact = JSON.stringify([code, remark, needsPerson, host, fix])
+    const exact = JSON.stringify([code, remark, host, firstLine(fix)])
     const isKept = this.#groups.has(exact) || this.#groups.size < MAX_CAUSES
-    const key = isKept ? exact : JSON.stringify([code, remark, needsPerson])
+    const key = isKept ? exact : JSON.stringify([code, remark])
     const known = this.#groups.get(key)
     if (known !== undefined) {
       known.count += 1
       if (known.names.length < this.#maxNames) known.names.push(domain)
       if (known.message !== message) known.message = undefined
+      if (known.fix !== fix) known.fix = isKept ? firstLine(fix) : DIFFERENT_FIXES
+      known.needsPerson ||= needsPerson
     } else if (isKept) {
       this.#groups.set(key, { title, host, message, fix, needsPerson, names: [domain], count: 1 })
     } else if (this.#groups.size < 2 * MAX_CAUSES) {
@@ -279,6 +282,10 @@ class CauseGroups {
   all(): Iterable<CauseCount> {
     return this.#groups.values()
   }
+}
+
+export function firstLine(text: string | undefined): string | undefined {
+  return text?.split('\n', 1)[0]
 }
 
 const DIFFERENT_FIXES = 'They differ: --format jsonl has the one of each domain'

@@ -4,16 +4,16 @@ import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { doneClaim } from '../../claims/many/done-claim.ts'
 import type { OneRun } from '../../claims/many/run-many.ts'
-import type { Done } from '../../claims/many/tally.ts'
+import { CHECKING_DNS, type Done, VERIFYING } from '../../claims/many/tally.ts'
 import { checkRequest, withDnsHint } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
 import {
   requestVerification,
+  type Verifying,
   verifyOnce,
   WATCH_EVENTS,
   type WatchOptions,
-  type WatchResult,
 } from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
@@ -92,12 +92,9 @@ in the record stops it before the service is asked (exit 8, or 9 if the claim is
     const [argument] = domains
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
-    const ask: Ask = async (asking) => ({
-      claim: await showWatch(asking, context, settings, 'mailclaim claims verify ID --wait'),
-      error: undefined,
-    })
+    const ask: Ask = (asking) => showWatch(asking, context, settings, 'mailclaim claims verify ID --wait')
     const begun = await begin(resolved, options, watch, client, ask, context, settings)
-    const { domainId, claim, event, message, error } = begun
+    const { domainId, claim, event, message, error, refusal } = begun
     const isFollowed = event === 'verification' && options.wait
     const isShown = isFollowed
       ? settings.format === 'jsonl'
@@ -114,43 +111,39 @@ in the record stops it before the service is asked (exit 8, or 9 if the claim is
     const accepted = `the service has accepted the record of ${name}, and the transfer is in progress`
     if (isFollowed) {
       const now = isAccepted ? capitalize(accepted) : `The service was asked to verify ${name}`
-      await note(`${now}.`, context, settings)
-      return followClaim({ domainId }, { ...watch, verifying: claim }, client, context, settings)
+      if (refusal === undefined) await note(`${now}.`, context, settings)
+      return followClaim({ domainId }, { ...watch, verifying: claim, refusal }, client, context, settings)
     }
-    const state = stateOf(claim)
-    const block = endedError(claim, state)
     const now = isAccepted ? accepted : 'verification is running'
-    const next =
-      state.phase === 'blocked'
-        ? `${block.message}; ${block.hint}`
-        : `${now}; follow it with: mailclaim claims watch ${argument ?? domainId}`
-    return hint(next, context, settings)
+    return hint(`${now}; follow it with: mailclaim claims watch ${argument ?? domainId}`, context, settings)
   },
 })
 
 /** Does the same for one of several claims. */
 async function verifyOne(domain: string, options: Flags, watch: WatchOptions, run: OneRun): Promise<Done> {
-  const { context, settings, client } = run
+  const { context, settings, client, progress } = run
   const resolved = await resolveClaim(domain, context, settings)
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
+  progress({ step: CHECKING_DNS })
   const ask: Ask = async (asking) => {
+    progress({ step: VERIFYING })
     const asked = await drain(asking, async () => {})
     await recordClaim(asked.claim, context, settings)
     return asked
   }
   const begun = await begin(resolved, options, watch, client(), ask, context, settings)
-  const { domainId, claim, event, message, error, unseen } = begun
+  const { domainId, claim, event, message, error, unseen, refusal } = begun
   if (event === 'verification' && options.wait)
-    return followOne({ domainId, entry: undefined }, { ...watch, verifying: claim }, run, unseen)
+    return followOne({ domainId, entry: undefined }, { ...watch, verifying: claim, refusal }, run, unseen)
   const done = doneClaim(claim, error, event, context, settings, unseen)
   if (event === 'stopped' && error?.exit === Exit.notYet) return { ...done, label: 'record not ready' }
-  return message === REQUESTED && stateOf(claim).phase !== 'blocked' ? { ...done, label: REQUESTED } : done
+  return message === REQUESTED && error === undefined ? { ...done, label: REQUESTED } : done
 }
 
 /** Asks the service to verify, shows what fails meanwhile, and saves the claim. */
-type Ask = (asking: ReturnType<typeof requestVerification>) => Promise<Pick<WatchResult, 'claim' | 'error'>>
+type Ask = (asking: ReturnType<typeof requestVerification>) => Promise<Verifying>
 
 /** How far a claim is once it was checked, and the service was asked to verify it if that was needed. */
 interface Begun {
@@ -162,6 +155,7 @@ interface Begun {
   readonly error?: CliError | undefined
   /** The check that didn't show the record. */
   readonly unseen?: CheckReport | undefined
+  readonly refusal?: CliError | undefined
 }
 
 /** Checks the claim and its record, and asks the service to verify. @param ask is used with `--wait`; without it, the service is asked once */
@@ -179,7 +173,7 @@ async function begin(
   const { domainId, claim: before } = current
   await recordClaim(before, context, settings)
   const known = { domainId, claim: before, ...eventOf(before) }
-  if (known.event === 'done' || before.status === 'verified') return known
+  if (before.status === 'verified' || ['completed', 'ended'].includes(stateOf(before).phase)) return known
   const { mistake, unseen } =
     options.check === false ? {} : await precheck(before, options, context, settings)
   if (mistake !== undefined) {
@@ -188,13 +182,14 @@ async function begin(
   }
   const failure = unseen && exitErrorOf(unseen)
   if (options.wait) {
-    const { claim, error } = await ask(requestVerification(current, watch, client, context))
-    const asked = { domainId, claim, event: 'verification', message: REQUESTED, unseen } as const
+    const { claim, error, refusal } = await ask(requestVerification(current, watch, client, context))
+    const message = refusal?.message ?? REQUESTED
+    const asked = { domainId, claim, event: 'verification', message, unseen, refusal } as const
     return error ? { ...asked, event: 'done', error: withDnsHint(error, failure) } : asked
   }
-  const { claim, refusal } = await verifyOnce(current, client)
+  const claim = await verifyOnce(current, client)
   await recordClaim(claim, context, settings)
-  const { error, ...ended } = eventOf(claim, refusal)
+  const { error, ...ended } = eventOf(claim)
   return { domainId, claim, ...ended, error: error && withDnsHint(error, failure), unseen }
 }
 
@@ -210,11 +205,11 @@ function stoppedBy(mistake: CliError, claim: DomainClaim, { throughBlocked }: Wa
 }
 
 /** What there is to say of a claim that the service was asked to verify, or that doesn't need it. */
-function eventOf(claim: DomainClaim, refusal?: CliError): Pick<Begun, 'event' | 'message' | 'error'> {
+function eventOf(claim: DomainClaim): Pick<Begun, 'event' | 'message' | 'error'> {
   const state = stateOf(claim)
   const { phase, description: message } = state
   if (phase === 'completed') return { event: 'done', message }
-  if (phase === 'ended' || (phase === 'blocked' && refusal !== undefined))
+  if (phase === 'ended' || phase === 'blocked')
     return { event: 'done', message, error: endedError(claim, state) }
   return { event: 'verification', message: claim.status === 'verified' ? message : REQUESTED }
 }

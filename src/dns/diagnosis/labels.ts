@@ -47,7 +47,11 @@ export function isCompleted({ findings: [first] }: CheckReport): boolean {
 }
 
 function isOver(report: CheckReport): boolean {
-  return isCompleted(report) || isVerified(report) || report.findings[0]?.code === 'claim_ended'
+  return isCompleted(report) || isVerified(report) || isEnded(report)
+}
+
+function isEnded({ findings: [first] }: CheckReport): boolean {
+  return first?.code === 'claim_ended'
 }
 
 function isVerified({ findings: [first] }: CheckReport): boolean {
@@ -69,6 +73,7 @@ export function resultOf(report: CheckReport): string {
   if (hasLooked(report)) return 'no value was expected'
   if (isCompleted(report)) return 'done: the claim is completed'
   if (isVerified(report)) return 'ready: the service has accepted the record'
+  if (isEnded(report)) return 'the claim has ended'
   return `${VERDICT_LABELS[report.verdict]}${isBlocked(report) ? '; the claim is blocked' : ''}`
 }
 

@@ -248,6 +248,32 @@ describe('a domain with two causes', () => {
   })
 })
 
+test('one cause with one fix is one group, whether or not a domain needs a person by now', () => {
+  const tally = new RunTally()
+  const cause = { code: 'rate_limited', message: 'too many', fix: 'Try again in an hour' }
+  tally.add('a.com', { label: 'error', item: {}, error: failure(Exit.unavailable), causes: [cause] })
+  const more = { ...cause, fix: `${cause.fix}\nto continue: mailclaim claims watch a.com` }
+  tally.add('b.com', {
+    label: 'pending',
+    item: {},
+    error: failure(Exit.notYet),
+    causes: [more],
+    needsPerson: false,
+  })
+  expect(tally.causes()).toMatchObject([{ count: 2, fix: cause.fix, needsPerson: true }])
+})
+
+test('a cause without a known fix shows what was said, or that it differs', () => {
+  const tally = new RunTally()
+  const said = (message: string) => ({ code: 'claim_not_allowed', message, fix: undefined })
+  const message = 'DOMAIN is not verified by another team: create it instead'
+  tally.add('a.com', { label: 'refused', item: {}, error: failure(Exit.refused), causes: [said(message)] })
+  tally.add('b.com', { label: 'refused', item: {}, error: failure(Exit.refused), causes: [said(message)] })
+  expect(summaryLines(tally)).toContain(`    ${message}`)
+  tally.add('c.com', { label: 'refused', item: {}, error: failure(Exit.refused), causes: [said('no')] })
+  expect(summaryLines(tally).at(-1)).toMatch(/^ {4}What the service said differs: --format jsonl/)
+})
+
 test('a mistake and a warning of the same name are different groups', () => {
   const tally = new RunTally()
   const cause = { code: 'lame_nameserver', message: 'odd', fix: 'Set the name servers', hosts: [] }

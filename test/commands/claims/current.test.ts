@@ -97,17 +97,61 @@ describe('claims verify', () => {
     },
   )
 
-  test('claims verify without --wait says that the claim is blocked, and how to wait for the end of that', async () => {
+  test('claims verify without --wait ends with exit 9 for a blocked claim, and says how to wait for the end of that', async () => {
     const world = createWorld({ d1: 'blocked' })
     const alone = await world.run('claims', 'verify', 'd1', '--no-check')
-    expect(alone.code).toBe(0)
+    expect(alone.code).toBe(9)
+    expect(world.asked).toContain('POST /domains/d1/claim/verify')
     expect(alone.stderr).toContain('example.com is blocked: a safety check stopped the claim')
     expect(alone.stderr).toContain('mailclaim claims watch example.com --through-blocked')
     expect(alone.stderr).not.toContain('verification is running')
     const several = await world.run('claims', 'verify', 'd1', 'example.com', '--no-check')
-    expect(several.code).toBe(0)
+    expect(several.code).toBe(9)
     expect(several.stderr).toContain('blocked')
     expect(several.stderr).not.toContain('verification requested')
+  })
+
+  describe('of a claim that stays pending after a conflict (409)', () => {
+    const refused = () => jsonResponse(409, { name: 'conflict', message: 'This domain cannot be verified.' })
+    const why = 'the service refused the request (409): This domain cannot be verified. (conflict)'
+
+    test.each([
+      ['claims verify d1 --no-check --wait --timeout 5', 'mailclaim claims watch example.com'],
+      ['claim example.com --no-check --timeout 5', 'mailclaim claim example.com'],
+    ])('%s waits, in case it already runs, and names the refusal at the end', async (line, again) => {
+      const world = createWorld({ d1: 'pending' }, refused)
+      await world.run('claims', 'get', 'd1')
+      const { code, stderr } = await world.run(...line.split(' '))
+      expect(code).toBe(8)
+      expect(stderr).toContain(`warning: ${why}; waiting, as it may already be verifying it\n`)
+      expect(stderr).not.toMatch(/was asked to verify|verification requested|an earlier request/)
+      expect(stderr).toContain(`timed out after 5 seconds: example.com is still in progress`)
+      expect(stderr).toContain(again)
+      const ended = await world.run(...line.split(' '), '--json')
+      const { error } = JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '')
+      expect(error.message).toContain(`waiting although ${why}`)
+      expect(error.hint).toContain(again)
+    })
+
+    test('several: none of them counts as one that the service was asked to verify', async () => {
+      const world = createWorld({ d1: 'pending' }, refused)
+      await world.run('claims', 'get', 'd1')
+      const line = ['claims', 'verify', 'd1', 'example.com', '--no-check', '--wait', '--timeout', '5']
+      const { code, stderr, stdout } = await world.run(...line, '--format', 'jsonl')
+      expect(code).toBe(8)
+      expect(stderr).not.toContain('verification requested')
+      expect(JSON.parse(stdout.split('\n')[0] ?? '').error.message).toContain(`waiting although ${why}`)
+    })
+  })
+
+  test('several: a request that never got through does not count as one that was made', async () => {
+    const world = createWorld({ d1: 'pending' }, () => jsonResponse(503, { message: 'down' }))
+    await world.run('claims', 'get', 'd1')
+    const line = ['claims', 'verify', 'd1', 'example.com', '--no-check', '--wait', '--timeout', '5']
+    const { code, stderr } = await world.run(...line)
+    expect(code).toBe(8)
+    expect(stderr).toContain('pending 2')
+    expect(stderr).not.toContain('verification requested')
   })
 
   test.each([
