@@ -148,6 +148,11 @@ problem=$(problem_in "$messages")
 # What is wrong in DNS and how to fix it, rather than that the time is up.
 if [ "$result" = not-yet ]; then problem=${dns_problem:-$problem}; fi
 if [ "$code" != 0 ] && [ -z "$problem" ]; then problem="mailclaim ended with exit code $code"; fi
+# What to do here: the hints are about commands, on a machine that knows the claim.
+if [ "$status $result" = 'blocked ended' ]; then problem+=$'\nto wait in this action until the block lifts: options: --through-blocked'; fi
+if [ "$mode $code" = 'wait 5' ]; then
+  problem+=$'\nin this action: give the input domain-id of the earlier run, or use mode: claim to start a claim'
+fi
 
 write_summary >>"$GITHUB_STEP_SUMMARY"
 

@@ -158,6 +158,7 @@ curl -sSf -o /dev/null -d '{}' "$SANDBOX/_sandbox/claims/$MAILCLAIM_RECORD_NAME/
     ])
     expect(job.summary).toContain('- **Result:** the claim is blocked, or ended unsuccessfully (exit code 9)')
     expect(job.summary).toContain('- **Status:** ` blocked: grace_period `')
+    expect(job.summary).toContain('to wait in this action until the block lifts: options: --through-blocked')
     expectNoSecret(job, repository)
 
     const calm = await repository.use({ domain, 'fail-on': 'not-yet' })
@@ -269,6 +270,7 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
     expect(annotations(wrong)).toMatchObject([{ command: 'error', data: message }])
     const unknown = await use({ domain: nextDomain(), mode: 'wait' })
     expect(outputsOf(unknown)).toMatchObject({ result: 'error', 'exit-code': '5' })
+    expect(unknown.summary).toContain('in this action: give the input domain-id of the earlier run')
 
     await world.control('POST', `claims/${domain}/outcome`, { outcome: 'cancel' })
     for (const inputs of [{ mode: 'wait' }, { 'domain-id': id }]) {
