@@ -5,19 +5,23 @@ import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { deadlineOf, lastRequestFailed, newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
-import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
+import {
+  claimsOf,
+  isOpenEntry,
+  type LedgerContext,
+  type LedgerSettings,
+  readLedger,
+  recordClaim,
+} from './ledger.ts'
 import {
   asArgument,
   besideWarning,
   endedError,
-  goneHint,
-  isOpen,
   nameOf,
   needsRecord,
   stateOf,
@@ -35,7 +39,7 @@ export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' |
 /** The events of `claim --format jsonl`. */
 export const WORKFLOW_EVENTS = {
   created:
-    'the claim exists: a new one, or the one in progress; with the earlier claim, if there was one that ended',
+    'the claim exists: a new one, or the one in progress; with the earlier claim, if there was one that ended or is gone',
   record: 'the TXT record to add to DNS',
   published: 'the program of --publish ended without an error, or the record was in DNS already',
   waiting:
@@ -58,7 +62,7 @@ export interface WorkflowEvent {
   readonly claim: DomainClaim
   /** While waiting for DNS. */
   readonly report?: CheckReportJson
-  /** When a claim was started because this earlier one had ended: nobody checks its record anymore. */
+  /** When a claim was started because this earlier one had ended or was gone: nobody checks its record anymore. */
   readonly earlier?: DomainClaim
 }
 
@@ -167,7 +171,7 @@ export async function* runWorkflow(
   }
 
   const watch = watchClaim(
-    (options) => getClaim(client, domainId, { ...options, notFoundHint: goneHint(claim) }),
+    async (options) => (await currentClaim({ domainId, claim }, client, context, settings, options)).claim,
     { ...timed, verifying: claim, isJustSeen: !needsDns },
     context,
   )
@@ -245,7 +249,7 @@ interface Beginning {
   readonly claim: DomainClaim
   readonly origin: string
   readonly warning?: string | undefined
-  /** The claim that ended before this one was started. */
+  /** The claim that ended, or was gone, before this one was started. */
   readonly earlier?: DomainClaim | undefined
   readonly error?: CliError
 }
@@ -263,9 +267,11 @@ async function startOrResume(
 ): Promise<Beginning> {
   const now = context.clock.now()
   let earlier: DomainClaim | undefined
+  let gone: CliError | undefined
   const entries = await readLedger(context, settings, async () => {}, request.name)
-  const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
-  const open = known.filter((claim) => isOpen(claim, now))
+  const ordered = claimsOf(entries, request.name, now)
+  const known = ordered.map(({ claim }) => claim)
+  const open = ordered.filter((entry) => isOpenEntry(entry, now)).map(({ claim }) => claim)
   const { region } = request
   const suitable = open.filter((claim) => !region || !claim.region || claim.region === region)
   // A claim that was replaced by one of another region isn't started again, either.
@@ -277,8 +283,9 @@ async function startOrResume(
     const resolved = { domainId, others }
     const found = await currentClaim(resolved, client, context, settings, { deadline }).catch(
       (error: unknown) => {
-        if (error instanceof CliError && error.exit === Exit.notFound) return undefined
-        throw error
+        if (!(error instanceof CliError) || error.exit !== Exit.notFound) throw error
+        gone = error
+        return undefined
       },
     )
     if (found !== undefined) await recordClaim(found.claim, context, settings)
@@ -295,7 +302,7 @@ async function startOrResume(
         warning: unapplied && `${unapplied}; ${create}`,
       }
     }
-    earlier = found?.claim
+    earlier = found?.claim ?? known.find((claim) => claim.domain_id === domainId)
   }
   const { claim, created } = await startClaim(client, request, known, { deadline })
   await recordClaim(claim, context, settings)
@@ -307,7 +314,7 @@ async function startOrResume(
       { hint: "the claim can't be followed without it; ask the service's support for it" },
     )
   }
-  const after = earlier === undefined ? '' : `: ${endingOf(earlier, claim)}`
+  const after = earlier === undefined ? '' : `: ${endingOf(earlier, claim, gone !== undefined)}`
   if (!created)
     return {
       claim,
@@ -323,8 +330,10 @@ async function startOrResume(
 const MAX_VALUE_LENGTH = 255
 
 /** How an earlier claim ended, and what has become of its record. */
-function endingOf(earlier: DomainClaim, claim: DomainClaim): string {
-  const ending = `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
+function endingOf(earlier: DomainClaim, claim: DomainClaim, isGone: boolean): string {
+  const ending = isGone
+    ? 'the service no longer has the earlier one'
+    : `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
   const value = earlier.record?.value
   if (!value || value === claim.record?.value) return ending
   return `${ending}, so nobody checks its TXT value anymore: replace or remove "${clip(value, MAX_VALUE_LENGTH)}"`
