@@ -19,6 +19,7 @@ async function createWorld(...names: string[]) {
     name,
     domain_id,
     status,
+    region: world.region,
     record: { type: 'TXT', name, value: `prefix=${domain_id}`, ttl: 'Auto' },
     created_at: new Date(clock.now()).toISOString(),
   })
@@ -51,6 +52,7 @@ async function createWorld(...names: string[]) {
     clock,
     asked,
     statuses,
+    region: 'us-east-1',
     ledger: join(context.directories.state, 'claims', 'default'),
     down() {
       isDown = true
@@ -246,6 +248,40 @@ describe('in the list of claims, one that the service no longer has', () => {
     world.statuses['one'] = undefined
     expect((await world.run('claims watch --all')).code).toBe(5)
     expect((await world.listed()).data).toMatchObject([{ gone_at: expect.any(String) }])
+  })
+})
+
+describe('claim --all', () => {
+  test('starts no claim for a domain whose claim has ended or is gone meanwhile', async () => {
+    const world = await createWorld('one.example', 'two.example', 'three.example')
+    Object.assign(world.statuses, { one: undefined, two: 'canceled', three: 'completed' })
+    const { code, stdout, stderr } = await world.run('claim --all --format jsonl')
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .map(({ event, claim, error }) => [claim.name, event, error?.code, error?.exit, error?.hint])
+    expect({ code, events: events.sort() }).toEqual({
+      code: 5,
+      events: [
+        ['one.example', 'ended', 'not_found', 5, 'to start another: mailclaim claim one.example'],
+        ['three.example', 'completed', undefined, undefined, undefined],
+        ['two.example', 'ended', 'claim_canceled', 9, 'to start another: mailclaim claim two.example'],
+      ],
+    })
+    expect(world.asked.filter((request) => request.startsWith('POST'))).toEqual([])
+    expect(stderr).not.toContain('running this again starts new claims')
+    // What has ended is no longer one of them.
+    expect((await world.run('claim --all')).stderr).toContain('no open claim')
+  })
+
+  test('starts none in another region, either', async () => {
+    const world = await createWorld('one.example')
+    world.region = 'eu-west-1'
+    await world.run('claims get one')
+    world.statuses['one'] = 'completed'
+    expect((await world.run('claim --all --region us-east-1')).code).toBe(0)
+    expect(world.asked).toEqual(['GET /domains/one/claim'])
   })
 })
 
