@@ -207,6 +207,7 @@ describe('in the list of claims, one that the service no longer has', () => {
 
   test('is as before once the service has it again', async () => {
     const world = await createGone('one.example')
+    expect((await world.listed()).data[0]).toHaveProperty('gone_at')
     world.statuses['one'] = 'pending'
     await world.run('claims list --refresh')
     expect((await world.listed()).data[0]).not.toHaveProperty('gone_at')
