@@ -1,7 +1,8 @@
 import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column, Item } from '../terminal/columns.ts'
-import { stateOf } from './lifecycle.ts'
+import type { LedgerEntry } from './ledger.ts'
+import { GONE, stateOf } from './lifecycle.ts'
 
 /** The columns of a claim. */
 export const CLAIM_COLUMNS: readonly Column[] = [
@@ -30,10 +31,22 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
+/** A claim in a list: with `gone_at` if the service no longer has it. */
+export type ListedClaim = DomainClaim & Partial<Pick<LedgerEntry, 'gone_at'>>
+
+export const listedClaim = ({ gone_at, claim }: LedgerEntry): ListedClaim =>
+  gone_at === null ? claim : { ...claim, gone_at }
+
 /** The columns of a list: a domain's name is enough for the next command, and leaves room for the meaning. */
-export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.filter(
-  (column) => column.field !== 'record',
-).map((column) => {
+export const CLAIM_LIST_COLUMNS: readonly Column[] = [
+  ...CLAIM_COLUMNS.filter((column) => column.field !== 'record'),
+  { field: 'gone_at', only: 'programs' } as const,
+].map((column) => {
+  // The status stays what the service sent last.
+  if (column.field === 'status')
+    return { ...column, text: (_status, _look, claim) => goneText(claim, 'gone') }
+  if (column.field === 'meaning')
+    return { ...column, text: (_meaning, _look, claim) => goneText(claim, GONE) }
   if (column.field === 'expires') return { ...column, optional: true, text: readableTimestamp }
   return ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
     ? { ...column, only: 'programs' }
@@ -51,11 +64,13 @@ export const MANY_CLAIM_COLUMNS: readonly Column[] = [
   { field: 'error.message', title: 'Problem', only: 'programs' },
 ]
 
+const goneText = (item: Item, text: string) => ((item as ListedClaim).gone_at ? text : undefined)
+
 /** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
 function expiry(item: Item): unknown {
-  const claim = item as DomainClaim
+  const claim = item as ListedClaim
   const { phase } = stateOf(claim)
-  const isOver = phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
+  const isOver = claim.gone_at || phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
   return isOver ? undefined : claim.expires_at
 }
 

@@ -5,8 +5,8 @@ import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
-import { goneHint, nameOf, stateOf } from './lifecycle.ts'
+import { type LedgerContext, type LedgerSettings, readLedger, recordClaim, recordGone } from './ledger.ts'
+import { goneError, nameOf, stateOf } from './lifecycle.ts'
 import type { ResolvedClaim } from './resolve.ts'
 
 /** A claim as the service has it now. */
@@ -17,12 +17,12 @@ export interface CurrentClaim {
 
 /**
  * Gets a claim from the service. A claim that was found by its name may have ended since it was last seen; the name then
- * stands for the domain's next open one, and the ledger learns that the claim has ended.
+ * stands for the domain's next open one, and the ledger learns that the claim has ended or is gone.
  *
  * @throws CliError as `getClaim` does; exit 5 with what this machine knows about the id
  */
 export async function currentClaim(
-  { domainId, others = [], notFoundHint }: Omit<ResolvedClaim, 'entry'>,
+  { domainId, others = [], notFoundHint, claim }: Omit<ResolvedClaim, 'entry'> & Partial<CurrentClaim>,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
@@ -36,7 +36,9 @@ export async function currentClaim(
       current = { domainId: id, claim: await getClaim(client, id, { ...options, notFoundHint }) }
     } catch (error) {
       if (!(error instanceof CliError) || error.exit !== Exit.notFound) throw error
-      notFound ??= notFoundHint === undefined ? await explained(error, id, context, settings) : error
+      const known = id === domainId ? claim : undefined
+      const why = notFoundHint === undefined ? await explained(error, id, known, context, settings) : error
+      notFound ??= why
       continue
     }
     if (stateOf(current.claim).phase !== 'ended') break
@@ -49,23 +51,24 @@ export async function currentClaim(
   return current
 }
 
-/** The error for an id that the service doesn't know, if the ledger does. */
+/** The error for an id that the service doesn't know, if this machine does; the ledger then says that the claim is gone. */
 async function explained(
   error: CliError,
   id: string,
+  seen: DomainClaim | undefined,
   context: LedgerContext,
   settings: LedgerSettings,
 ): Promise<CliError> {
   // It's only for a hint, so what can't be read is left out.
   const read = (about?: string) => readLedger(context, settings, async () => {}, about).catch(() => [])
-  const known = (await read(id)).find(({ claim }) => claim.domain_id === id)
-  const mistaken = known || !looksLikeId(id) ? undefined : (await read()).find(({ claim }) => claim.id === id)
-  const hint = known
-    ? goneHint(known.claim)
-    : mistaken &&
-      `that is the id of the claim; give its name ${nameOf(mistaken.claim)} or its placeholder domain id ${mistaken.claim.domain_id}`
-  if (hint === undefined) return error
+  const entry = (await read(id)).find(({ claim }) => claim.domain_id === id)
+  if (entry !== undefined) await recordGone(entry, context, settings)
+  const known = entry?.claim ?? seen
+  if (known !== undefined) return goneError(known, error)
+  const mistaken = looksLikeId(id) ? (await read()).find(({ claim }) => claim.id === id) : undefined
+  if (mistaken === undefined) return error
   const { code, exit, message, status } = error
+  const hint = `that is the id of the claim; give its name ${nameOf(mistaken.claim)} or its placeholder domain id ${mistaken.claim.domain_id}`
   return new CliError(code, exit, message, { status, hint, cause: error })
 }
 
@@ -73,7 +76,7 @@ async function explained(
 export interface SeenClaim extends CurrentClaim, Pick<ResolvedClaim, 'others'> {
   /** Milliseconds since 1970. */
   readonly seenAt: number
-  /** Why the service couldn't be asked now, although that was some time ago. */
+  /** Why the service couldn't be asked now, although that was some time ago; exit 5 if it no longer has the claim. */
   readonly unasked?: CliError
 }
 
@@ -87,7 +90,7 @@ const PAUSE_MS = 30_000
 /**
  * Asks the service about a claim that was seen more than `maxAgeMs` ago (by default a minute), and saves the answer: somebody
  * else may have replaced or canceled it since. If the service can't be asked, because nobody is signed in or there is no
- * answer, the claim stays as it was, with `unasked`.
+ * answer, the claim stays as it was, with `unasked`. About a claim that was gone, it always asks.
  */
 export type ClaimReader = (seen: SeenClaim, maxAgeMs?: number) => Promise<SeenClaim>
 
@@ -107,9 +110,11 @@ export function createClaimReader(
   let client: ServiceClient | undefined
   let failure: { readonly error: CliError; readonly until: number } | undefined
   return async (seen, maxAgeMs = FRESH_MS) => {
-    const isFresh = Math.abs(clock.now() - seen.seenAt) <= maxAgeMs
+    const gone = seen.unasked?.exit === Exit.notFound ? seen.unasked : undefined
+    const isFresh = gone === undefined && Math.abs(clock.now() - seen.seenAt) <= maxAgeMs
     if (isFresh || stateOf(seen.claim).phase === 'completed') return seen
-    if (failure !== undefined && clock.monotonic() < failure.until) return { ...seen, unasked: failure.error }
+    if (failure !== undefined && clock.monotonic() < failure.until)
+      return { ...seen, unasked: gone ?? failure.error }
     try {
       client ??= shared?.() ?? connect(context, quiet)
       const options = { maxAttempts: 1, timeoutMs: ASK_WITHIN_MS }
@@ -121,7 +126,7 @@ export function createClaimReader(
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
       const isAboutThisClaim = error.exit === Exit.notFound || error.exit === Exit.refused
       if (!isAboutThisClaim) failure = { error, until: clock.monotonic() + PAUSE_MS }
-      return { ...seen, unasked: error }
+      return { ...seen, unasked: gone ?? error }
     }
   }
 }

@@ -7,7 +7,7 @@ import { note, warn } from '../terminal/notices.ts'
 import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
 import { currentClaim } from './current-claim.ts'
 import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
-import { goneHint, nameOf } from './lifecycle.ts'
+import { nameOf } from './lifecycle.ts'
 import { writeNextSteps } from './next-steps.ts'
 import { laterJobHint } from './other-machines.ts'
 import type { DnsSettings } from './precheck.ts'
@@ -100,11 +100,11 @@ function watchResolved(
   settings: LedgerSettings,
 ): ReturnType<typeof watchClaim> {
   // The first poll decides which claim a name stands for.
-  let target: Omit<ResolvedClaim, 'entry'> = resolved
+  let target: Parameters<typeof currentClaim>[0] = resolved
   return watchClaim(
     async (request) => {
       const current = await currentClaim(target, client, context, settings, request)
-      target = { domainId: current.domainId, notFoundHint: goneHint(current.claim) }
+      target = current
       return current.claim
     },
     options,

@@ -4,7 +4,7 @@ import { connect } from '../session/connect.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
 import { recordClaim } from './ledger.ts'
-import { asArgument, endOf, lastSeen, nameOf } from './lifecycle.ts'
+import { asArgument, endOf, goneError, lastSeen, nameOf } from './lifecycle.ts'
 import { type ResolvedClaim, resolveClaim } from './resolve.ts'
 
 /**
@@ -17,8 +17,11 @@ export async function claimWithRecord(
   context: Context,
   settings: Settings,
 ): Promise<SeenClaim> {
-  if (entry?.claim.record?.value)
-    return { domainId, others, claim: entry.claim, seenAt: Date.parse(entry.seen_at) }
+  if (entry?.claim.record?.value) {
+    const { claim, seen_at, gone_at } = entry
+    const gone = gone_at === null ? {} : { unasked: goneError(claim) }
+    return { domainId, others, claim, seenAt: Date.parse(seen_at), ...gone }
+  }
   const asked = { domainId, ...(notFoundHint && { notFoundHint }) }
   const { claim } = await currentClaim(asked, connect(context, settings), context, settings)
   await recordClaim(claim, context, settings)

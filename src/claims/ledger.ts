@@ -49,6 +49,8 @@ export interface LedgerEntry {
   readonly issuer: string
   /** When the claim was last seen, in ISO 8601. */
   readonly seen_at: string
+  /** Since when the service no longer has it, in ISO 8601; null if it does. It may have it for another account. */
+  readonly gone_at: string | null
   readonly claim: DomainClaim
 }
 
@@ -65,8 +67,36 @@ export async function recordClaim(
   context: LedgerContext,
   settings: LedgerSettings,
 ): Promise<boolean> {
+  return save(
+    { seen_at: new Date(context.clock.now()).toISOString(), gone_at: null, claim },
+    context,
+    settings,
+  )
+}
+
+/** Marks a claim that the service no longer has, so that nothing takes it for open. */
+export async function recordGone(
+  entry: LedgerEntry,
+  context: LedgerContext,
+  settings: LedgerSettings,
+): Promise<void> {
+  const gone = asGone(entry, context.clock.now())
+  if (gone !== entry) await save(gone, context, settings)
+}
+
+/** The entry of a claim that the service no longer has; the same if it was gone before, or over. */
+export function asGone(entry: LedgerEntry, now: number): LedgerEntry {
+  const isOver = !isOpenEntry(entry, Number.NEGATIVE_INFINITY)
+  return isOver ? entry : { ...entry, gone_at: new Date(now).toISOString() }
+}
+
+async function save(
+  seen: Omit<LedgerEntry, 'issuer'>,
+  context: LedgerContext,
+  settings: LedgerSettings,
+): Promise<boolean> {
   try {
-    await writeEntry(claim, context, settings)
+    await writeEntry(seen, context, settings)
     return true
   } catch (error) {
     if (!(error instanceof CliError)) throw error
@@ -76,22 +106,23 @@ export async function recordClaim(
 }
 
 async function writeEntry(
-  claim: DomainClaim,
+  seen: Omit<LedgerEntry, 'issuer'>,
   context: LedgerContext,
   settings: LedgerSettings,
 ): Promise<void> {
+  const { claim } = seen
   const issuer = issuerIn(settings)
   if (!claim.domain_id || issuer === undefined) return
   const directory = ledgerDirectory(context, settings)
   await ensurePrivateDirectory(directory)
-  const now = context.clock.now()
-  const entry = { issuer, seen_at: new Date(now).toISOString(), claim }
+  const entry = { ...seen, issuer }
   const text = claimFormat.text(entry)
   // No real claim is this large, and the file couldn't be read back.
   if (text.length > MAX_ENTRY_LENGTH)
     throw new CliError('claim_too_large', Exit.unavailable, `it has ${text.length} characters`)
   const file = fileOf(issuer, claim.domain_id)
-  if (!isThere(pathOf(directory, file))) await appendToIndex(directory, [lineOf(file, entry)], now)
+  if (!isThere(pathOf(directory, file)))
+    await appendToIndex(directory, [lineOf(file, entry)], context.clock.now())
   writeDurable(pathOf(directory, file), text, 'leave')
 }
 
@@ -199,7 +230,7 @@ export async function knownDomains(
   const found: [string, string][] = []
   for (const [name, claims] of domains) {
     const [newest] = await readEntries(directory, claims.sort(byCreation), async () => {})
-    if (newest !== undefined) found.push([name, newest.claim.status ?? ''])
+    if (newest !== undefined) found.push([name, statusOf(newest)])
   }
   return found
 }
@@ -317,8 +348,19 @@ const byCreation = (one: IndexedClaim, other: IndexedClaim) => other.createdAt -
  */
 export function claimsOf(entries: readonly LedgerEntry[], name: string, now: number): LedgerEntry[] {
   const own = entries.filter(({ claim }) => claim.name?.toLowerCase() === name)
-  return [...own.filter(({ claim }) => isOpen(claim, now)), ...own.filter(({ claim }) => !isOpen(claim, now))]
+  return [
+    ...own.filter((entry) => isOpenEntry(entry, now)),
+    ...own.filter((entry) => !isOpenEntry(entry, now)),
+  ]
 }
+
+/** Whether the claim may still complete, as the service last answered. @param now milliseconds since 1970 */
+export const isOpenEntry = ({ gone_at, claim }: LedgerEntry, now: number): boolean =>
+  gone_at === null && isOpen(claim, now)
+
+/** A claim's status for people. */
+export const statusOf = ({ gone_at, claim }: Pick<LedgerEntry, 'gone_at' | 'claim'>): string =>
+  gone_at === null ? (claim.status ?? '') : 'gone'
 
 /** The issuer of the active service; undefined without a base URL. @throws CliError exit 2 if that is no address */
 export function issuerIn({ baseUrl }: Pick<Settings, 'baseUrl'>): string | undefined {

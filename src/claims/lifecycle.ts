@@ -45,12 +45,29 @@ export const completedText = (claim: DomainClaim): string =>
 const startAgain = (claim: DomainClaim): string =>
   `start a new claim with: mailclaim claims create${asArgument(claim)}`
 
-/** What to say of a claim that this machine has seen, and that the service no longer knows. */
-export function goneHint(claim: DomainClaim): string {
+/** What a person reads of a claim that is gone, in place of its state. */
+export const GONE = 'the service no longer has it'
+
+/**
+ * The error for a claim that this machine has seen, and that the service no longer has: exit 5.
+ *
+ * @param cause how the service said so; absent if it did before
+ */
+export function goneError(claim: DomainClaim, cause?: CliError): CliError {
   const gone = `the service no longer has the claim of ${nameOf(claim)}`
-  return stateOf(claim).phase === 'completed'
-    ? `${gone}, which was completed when it was last seen`
-    : `${gone}; its placeholder domain may have been deleted, which cancels a claim; to start another: mailclaim claims create${asArgument(claim)}`
+  const isCompleted = stateOf(claim).phase === 'completed'
+  return new CliError(
+    cause?.code ?? 'not_found',
+    Exit.notFound,
+    isCompleted ? `${gone}, which was completed when it was last seen` : gone,
+    {
+      hint: isCompleted
+        ? undefined
+        : `its placeholder domain may have been deleted, which cancels a claim; to start another: mailclaim claims create${asArgument(claim)}`,
+      status: cause?.status,
+      cause,
+    },
+  )
 }
 
 /**

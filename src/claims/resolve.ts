@@ -8,6 +8,7 @@ import { warn } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import {
   claimsOf,
+  isOpenEntry,
   issuerIn,
   type LedgerContext,
   type LedgerEntry,
@@ -15,8 +16,9 @@ import {
   ledgerPages,
   otherProfilesWith,
   readLedger,
+  statusOf,
 } from './ledger.ts'
-import { isOpen, nameOf, stateOf } from './lifecycle.ts'
+import { GONE, nameOf, stateOf } from './lifecycle.ts'
 
 /** The claim that a person means by `<claim>`. */
 export interface ResolvedClaim {
@@ -94,7 +96,7 @@ export async function claimElsewhere(
 }
 
 /**
- * The names of all claims that were open when they were last seen, by service; with a base URL, only that service's.
+ * The names of all claims that were open when the service last answered, by service; with a base URL, only that service's.
  */
 export async function openClaims(
   context: Pick<Context, 'directories' | 'clock'>,
@@ -103,9 +105,11 @@ export async function openClaims(
   const now = context.clock.now()
   const open = new Map<string, Set<string>>()
   for await (const page of ledgerPages(context, settings, async () => {}))
-    for (const { issuer, claim } of page)
-      if (isOpen(claim, now))
-        open.set(issuer, (open.get(issuer) ?? new Set()).add(claim.name ?? claim.domain_id ?? ''))
+    for (const entry of page) {
+      if (!isOpenEntry(entry, now)) continue
+      const { issuer, claim } = entry
+      open.set(issuer, (open.get(issuer) ?? new Set()).add(claim.name ?? claim.domain_id ?? ''))
+    }
   return open
 }
 
@@ -156,7 +160,7 @@ export async function resolveClaimOrDomain(
     const now = context.clock.now()
     const [byName, ...older] = claimsOf(entries, name.ascii, now)
     if (byName === undefined) return { domain: name.ascii }
-    const others = older.filter(({ claim }) => isOpen(claim, now)).map((entry) => found(entry).domainId)
+    const others = older.filter((entry) => isOpenEntry(entry, now)).map((entry) => found(entry).domainId)
     return { ...found(byName), others }
   }
   if (!/^[\w-]{1,128}$/.test(argument)) throw usageError(name.problem, name.fix)
@@ -199,9 +203,9 @@ async function pick(
   return context.prompts.select({
     message: 'Which claim?',
     choices: entries.map((entry) => ({
-      name: sanitizeLine(`${nameOf(entry.claim)}  ${entry.claim.status ?? ''}`),
+      name: sanitizeLine(`${nameOf(entry.claim)}  ${statusOf(entry)}`),
       value: found(entry),
-      description: sanitizeLine(stateOf(entry.claim).description),
+      description: sanitizeLine(entry.gone_at === null ? stateOf(entry.claim).description : GONE),
     })),
   })
 }

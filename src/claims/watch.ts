@@ -19,7 +19,7 @@ import {
   asArgument,
   type ClaimState,
   endedError,
-  goneHint,
+  goneError,
   nameOf,
   needsRecord,
   stateOf,
@@ -178,21 +178,24 @@ function settledResult(
 export async function verifyOnce(
   { domainId, claim: before }: CurrentClaim,
   client: ServiceClient,
-  given?: RequestOptions,
+  options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const options = { ...given, notFoundHint: goneHint(before) }
   try {
     return await verifyClaim(client, domainId, options)
   } catch (refusal) {
+    if (isGone(refusal)) throw goneError(before, refusal)
     if (!isRefusal(refusal)) throw refusal
     const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
-      const isGone = error instanceof CliError && error.exit === Exit.notFound
-      throw isGone || error instanceof InterruptedError ? error : refusal
+      if (isGone(error)) throw goneError(before, error)
+      throw error instanceof InterruptedError ? error : refusal
     })
     if (claim.status === 'pending' || (needsRecord(claim) && claim.status === before.status)) throw refusal
     return claim
   }
 }
+
+const isGone = (error: unknown): error is CliError =>
+  error instanceof CliError && error.exit === Exit.notFound
 
 /** Whether the service won't do what it was asked, for a reason other than the credential. */
 const isRefusal = (error: unknown): error is CliError =>
@@ -226,7 +229,9 @@ export async function* requestVerification(
   let end: TimedOut | undefined
   const ask = async (given: RequestOptions) => {
     if (isRepeated) {
-      const claim = await getClaim(client, domainId, { ...given, notFoundHint: goneHint(before) })
+      const claim = await getClaim(client, domainId, given).catch((error: unknown) => {
+        throw isGone(error) ? goneError(before, error) : error
+      })
       if (claim.status !== before.status) return claim
     }
     isRepeated = true

@@ -5,19 +5,23 @@ import { reportJson } from '../dns/diagnosis/report-json.ts'
 import { waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { getClaim } from '../service/claims.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { deadlineOf, lastRequestFailed, newsOnly } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
-import { claimsOf, type LedgerContext, type LedgerSettings, readLedger, recordClaim } from './ledger.ts'
+import {
+  claimsOf,
+  isOpenEntry,
+  type LedgerContext,
+  type LedgerSettings,
+  readLedger,
+  recordClaim,
+} from './ledger.ts'
 import {
   asArgument,
   besideWarning,
   endedError,
-  goneHint,
-  isOpen,
   nameOf,
   needsRecord,
   stateOf,
@@ -35,7 +39,7 @@ export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' |
 /** The events of `claim --format jsonl`. */
 export const WORKFLOW_EVENTS = {
   created:
-    'the claim exists: a new one, or the one in progress; with the earlier claim, if there was one that ended',
+    'the claim exists: a new one, or the one in progress; with the earlier claim, if there was one that ended or is gone',
   record: 'the TXT record to add to DNS',
   published: 'the program of --publish ended without an error, or the record was in DNS already',
   waiting:
@@ -58,7 +62,7 @@ export interface WorkflowEvent {
   readonly claim: DomainClaim
   /** While waiting for DNS. */
   readonly report?: CheckReportJson
-  /** When a claim was started because this earlier one had ended: nobody checks its record anymore. */
+  /** When a claim was started because this earlier one had ended or was gone: nobody checks its record anymore. */
   readonly earlier?: DomainClaim
 }
 
@@ -68,6 +72,8 @@ export interface WorkflowOptions {
   /** When that time began, on `clock.monotonic()`; now if absent. */
   readonly since?: number
   readonly throughBlocked: boolean
+  /** Whether to end, rather than start a claim, if the known one has ended or is gone; then no region is asked for, either. */
+  readonly resumeOnly?: boolean
   /** Whether to wait for DNS before asking the service to verify. */
   readonly check: boolean
   /** A fixed delay between checks and between polls, in milliseconds; undefined: growing delays. */
@@ -109,7 +115,7 @@ type WorkflowSettings = LedgerSettings & DnsSettings
  * ledger and the service know how far it got. A claim that a newer one replaced is the end: starting another would end that
  * newer one, which may be somebody else's.
  *
- * @throws CliError what the operations throw
+ * @throws CliError what the operations throw; exit 5 with `resumeOnly` if there is no claim
  */
 export async function* runWorkflow(
   request: ClaimRequest,
@@ -121,13 +127,13 @@ export async function* runWorkflow(
   const { timeoutMs, since = context.clock.monotonic() } = options
   const timed = { ...options, intervalMs: options.intervalMs, since }
   const deadline = deadlineOf(timed, context.clock)
-  const begin = await startOrResume(request, deadline, client, context, settings)
+  const begin = await startOrResume(request, options.resumeOnly === true, deadline, client, context, settings)
   let { claim } = begin
-  const { origin, warning, earlier, error: replaced } = begin
+  const { origin, warning, earlier, error: ended } = begin
   const state = stateOf(claim)
-  if (replaced !== undefined) {
+  if (ended !== undefined) {
     yield eventOf('ended', state.description, claim, context)
-    return { claim, error: replaced }
+    return { claim, error: ended }
   }
   yield { ...eventOf('created', origin, claim, context), ...(earlier && { earlier }) }
   if (warning !== undefined) yield eventOf('warning', warning, claim, context)
@@ -169,7 +175,7 @@ export async function* runWorkflow(
   }
 
   const watch = watchClaim(
-    (options) => getClaim(client, domainId, { ...options, notFoundHint: goneHint(claim) }),
+    async (options) => (await currentClaim({ domainId, claim }, client, context, settings, options)).claim,
     { ...timed, verifying: claim, refusal, isJustSeen: !needsDns },
     context,
   )
@@ -247,7 +253,7 @@ interface Beginning {
   readonly claim: DomainClaim
   readonly origin: string
   readonly warning?: string | undefined
-  /** The claim that ended before this one was started. */
+  /** The claim that ended, or was gone, before this one was started. */
   readonly earlier?: DomainClaim | undefined
   readonly error?: CliError
 }
@@ -255,9 +261,12 @@ interface Beginning {
 /**
  * The claim in progress, as the ledger or the service knows it, or a new one. A claim in another region than the one asked
  * for isn't resumed, and a claim that a newer one replaced isn't started again.
+ *
+ * @param resumeOnly see `WorkflowOptions`
  */
 async function startOrResume(
   request: ClaimRequest,
+  resumeOnly: boolean,
   deadline: number,
   client: ServiceClient,
   context: LedgerContext,
@@ -265,11 +274,13 @@ async function startOrResume(
 ): Promise<Beginning> {
   const now = context.clock.now()
   let earlier: DomainClaim | undefined
+  let gone: CliError | undefined
   const entries = await readLedger(context, settings, async () => {}, request.name)
-  const known = claimsOf(entries, request.name, now).map((entry) => entry.claim)
-  const open = known.filter((claim) => isOpen(claim, now))
+  const ordered = claimsOf(entries, request.name, now)
+  const known = ordered.map(({ claim }) => claim)
+  const open = ordered.filter((entry) => isOpenEntry(entry, now)).map(({ claim }) => claim)
   const { region } = request
-  const suitable = open.filter((claim) => !region || !claim.region || claim.region === region)
+  const suitable = open.filter((claim) => resumeOnly || !region || !claim.region || claim.region === region)
   // A claim that was replaced by one of another region isn't started again, either.
   const latest = open.length > 0 ? known.find((claim) => claim.region === region) : known[0]
   const [domainId, ...others] = (suitable.length > 0 ? suitable : [latest]).flatMap((claim) =>
@@ -279,25 +290,35 @@ async function startOrResume(
     const resolved = { domainId, others }
     const found = await currentClaim(resolved, client, context, settings, { deadline }).catch(
       (error: unknown) => {
-        if (error instanceof CliError && error.exit === Exit.notFound) return undefined
+        if (error instanceof CliError && error.exit === Exit.notFound) return error
         throw error
       },
     )
-    if (found !== undefined) await recordClaim(found.claim, context, settings)
-    if (found !== undefined && found.claim.status === 'superseded') {
-      const state = stateOf(found.claim)
-      return { claim: found.claim, origin: state.description, error: endedError(found.claim, state) }
-    }
-    if (found !== undefined && stateOf(found.claim).phase !== 'ended') {
-      const unapplied = unappliedWarning(request, found.claim)
-      const create = `to start another, with its own TXT record, use these options with: mailclaim claims create${asArgument(found.claim)}`
-      return {
-        claim: found.claim,
-        origin: `resumed: ${stateOf(found.claim).description}`,
-        warning: unapplied && `${unapplied}; ${create}`,
+    if (found instanceof CliError) {
+      gone = found
+      earlier = known.find((claim) => claim.domain_id === domainId)
+    } else {
+      const { claim } = found
+      const state = stateOf(claim)
+      await recordClaim(claim, context, settings)
+      if (state.phase !== 'ended') {
+        const unapplied = unappliedWarning(request, claim)
+        const create = `to start another, with its own TXT record, use these options with: mailclaim claims create${asArgument(claim)}`
+        return {
+          claim,
+          origin: `resumed: ${state.description}`,
+          warning: unapplied && `${unapplied}; ${create}`,
+        }
       }
+      const error = endedError(claim, state)
+      if (claim.status === 'superseded') return { claim, origin: state.description, error }
+      if (resumeOnly) return { claim, origin: state.description, error: withStart(error, request) }
+      earlier = claim
     }
-    earlier = found?.claim
+  }
+  if (resumeOnly) {
+    const message = `no claim for ${request.name} is known on this machine`
+    throw withStart(gone ?? new CliError('claim_unknown', Exit.notFound, message), request)
   }
   const { claim, created } = await startClaim(client, request, known, { deadline })
   await recordClaim(claim, context, settings)
@@ -309,7 +330,7 @@ async function startOrResume(
       { hint: "the claim can't be followed without it; ask the service's support for it" },
     )
   }
-  const after = earlier === undefined ? '' : `: ${endingOf(earlier, claim)}`
+  const after = earlier === undefined ? '' : `: ${endingOf(earlier, claim, gone !== undefined)}`
   if (!created)
     return {
       claim,
@@ -321,12 +342,20 @@ async function startOrResume(
   return { claim, origin: `a new claim${after}`, warning: beside && besideWarning(beside), earlier }
 }
 
+/** The error of a claim that isn't started again, with how to do that. */
+function withStart({ code, exit, message, status, cause }: CliError, { name }: ClaimRequest): CliError {
+  const hint = `to start another: mailclaim claim${asArgument({ name })}`
+  return new CliError(code, exit, message, { hint, status, cause })
+}
+
 /** In characters; longer TXT values don't fit into one string of a record. */
 const MAX_VALUE_LENGTH = 255
 
 /** How an earlier claim ended, and what has become of its record. */
-function endingOf(earlier: DomainClaim, claim: DomainClaim): string {
-  const ending = `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
+function endingOf(earlier: DomainClaim, claim: DomainClaim, isGone: boolean): string {
+  const ending = isGone
+    ? 'the service no longer has the earlier one'
+    : `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
   const value = earlier.record?.value
   if (!value || value === claim.record?.value) return ending
   return `${ending}, so nobody checks its TXT value anymore: replace or remove "${clip(value, MAX_VALUE_LENGTH)}"`

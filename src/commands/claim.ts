@@ -60,7 +60,8 @@ in DNS, asks the service to verify, follows the claim until it ends and shows wh
 any point and run again. If DNS can't be queried from this machine, it asks the service to verify without waiting for the
 record. When the time is up, JSON, CSV and TSV show the claim as it is, in JSON with what is missing.
 If a newer claim has replaced the one that this machine knows, it ends with exit 9 and starts no other, which would end the
-newer one: "mailclaim claims create" does that. While it waits for DNS, it asks the service about the claim once a minute.`,
+newer one: "mailclaim claims create" does that. With --all it starts no claim at all: a domain whose claim has ended or is
+gone ends with exit 9 or 5. While it waits for DNS, it asks the service about the claim once a minute.`,
   arguments: [
     {
       syntax: '[domain...]',
@@ -197,6 +198,7 @@ function workflowOptions(options: Flags, { clock }: Context) {
     ...pollTimes(options, clock),
     timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
     throughBlocked: options.throughBlocked === true,
+    resumeOnly: options.all === true,
     check: options.check !== false,
     publicResolvers: options.publicResolvers === true,
   }
@@ -219,7 +221,7 @@ async function claimMany(
       columns: MANY_CLAIM_COLUMNS,
       rowsForPeople: false,
       resumes: true,
-      restarts: true,
+      restarts: options.all !== true,
       lastEvent: 'ended',
       waits: true,
       takesIds: false,

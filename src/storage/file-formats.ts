@@ -223,5 +223,5 @@ const claim = field('a claim', (value) => {
   return typeof name === 'string' && typeof domain_id === 'string' ? (value as object) : undefined
 })
 
-/** `claims/<profile>/….json`: a claim as it was seen last. `seen_at` is ISO 8601. */
-export const claimFormat = file(1, object({ issuer: text, seen_at: text, claim }))
+/** `claims/<profile>/….json`: a claim as it was seen last, and whether it is gone since. Both times are ISO 8601. */
+export const claimFormat = file(1, object({ issuer: text, seen_at: text, gone_at: nullable(text), claim }))

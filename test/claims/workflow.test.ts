@@ -224,6 +224,16 @@ describe('the workflow', () => {
     expect(end).toEqual({ claim: expect.objectContaining({ status: 'completed' }) })
   })
 
+  it('the workflow that only resumes starts no claim in place of one that is no longer known', async () => {
+    const { end, asked } = await run({}, { resumeOnly: true })
+    expect(end).toMatchObject({
+      code: 'claim_unknown',
+      exit: Exit.notFound,
+      hint: 'to start another: mailclaim claim example.com',
+    })
+    expect(asked).toEqual([])
+  })
+
   it('the workflow ends at once if the claim is completed', async () => {
     const { steps, asked } = await run({}, {}, claim())
     expect(steps).toEqual(['created', 'completed'])

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
-import { claimsOf, readLedger, recordClaim } from '../../claims/ledger.ts'
-import { besideWarning, isOpen, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
+import { claimsOf, isOpenEntry, readLedger, recordClaim } from '../../claims/ledger.ts'
+import { besideWarning, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
 import { startClaim } from '../../claims/other-machines.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
@@ -57,7 +57,7 @@ domains, those with an open claim known on this machine are left as they are.`,
       if (unapplied !== undefined) await warn(unapplied, context, settings)
     }
     const [earlier] = known
-    if (created && earlier !== undefined && isOpen(earlier.claim, context.clock.now()))
+    if (created && earlier !== undefined && isOpenEntry(earlier, context.clock.now()))
       await warn(besideWarning(earlier.claim), context, settings)
     await writeClaim(claim, context, settings)
     await hint(nextStep(claim, remembered ? request.name : (claim.domain_id ?? '')), context, settings)
@@ -86,8 +86,9 @@ async function createMany(
         const request = claimRequest(domain, { ...options, ...own })
         const now = context.clock.now()
         const entries = await readLedger(context, settings, async () => {}, request.name)
-        const known = claimsOf(entries, request.name, now).map(({ claim }) => claim)
-        const open = known.find((claim) => isOpen(claim, now))
+        const ordered = claimsOf(entries, request.name, now)
+        const known = ordered.map(({ claim }) => claim)
+        const open = ordered.find((entry) => isOpenEntry(entry, now))?.claim
         const completed = known.find((claim) => stateOf(claim).phase === 'completed')
         if (open === undefined && completed !== undefined) return { label: 'completed', item: completed }
         if (open !== undefined)

@@ -1,6 +1,8 @@
-import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
+import { CLAIM_LIST_COLUMNS, type ListedClaim, listedClaim } from '../../claims/columns.ts'
+import { currentClaim } from '../../claims/current-claim.ts'
 import { endedDaysAgo, KEPT_DAYS } from '../../claims/forget.ts'
 import {
+  asGone,
   type ClaimKey,
   forgetClaims,
   issuerIn,
@@ -13,7 +15,6 @@ import { nameOf } from '../../claims/lifecycle.ts'
 import { noOpenClaims } from '../../claims/resolve.ts'
 import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { getClaim } from '../../service/claims.ts'
 import { parseTimestamp } from '../../service/timestamps.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
@@ -33,14 +34,14 @@ interface Options {
 
 export const command = defineCommand<Options>({
   description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
-claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} days ago, and weren't viewed since, are forgotten;
---prune forgets them earlier. That changes nothing at the service, where the placeholder domain id still finds a claim.`,
+claims; --refresh requests each one. A claim that the service no longer has is shown as gone, in JSON by gone_at. Claims that
+ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, are forgotten; --prune forgets them earlier. That changes nothing at the service, where the placeholder domain id still finds a claim.`,
   options: [
     { flags: '--refresh', description: 'request each claim from the service' },
     {
       flags: '--prune <days>',
       description:
-        'forget the claims that ended more than this many days ago, and list those; 0 for all ended ones',
+        'forget the claims that ended or were gone more than this many days ago, and list those; 0 for all of these',
       conflicts: ['--refresh'],
       parse: (text) => parseCount(text, '--prune', 0),
     },
@@ -48,12 +49,12 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
   examples: {
     'mailclaim claims list': 'the claims known on this machine, offline',
     'mailclaim claims list --refresh --format jsonl': 'the current state of each, one per line',
-    'mailclaim claims list --prune 0': 'forget every claim that has completed, expired or failed',
+    'mailclaim claims list --prune 0': 'forget every claim that has completed, expired, failed or is gone',
   },
   output: {
     schema: 'claim-list',
-    lineSchema: 'claim',
-    fields: CLAIM_FIELDS,
+    lineSchema: 'listed-claim',
+    fields: [...CLAIM_FIELDS, 'gone_at'],
     columns: CLAIM_LIST_COLUMNS,
     paged: true,
     open: true,
@@ -78,7 +79,7 @@ claims; --refresh requests each one. Claims that ended more than ${KEPT_DAYS} da
         const entries = prune === undefined ? page.filter((entry) => !ended.includes(entry)) : ended
         if (entries.length === 0) continue
         isEmpty = false
-        yield refresh === undefined ? entries.map(({ claim }) => claim) : await refresh(entries)
+        yield refresh === undefined ? entries.map(listedClaim) : await refresh(entries)
       }
     }
     const issuer = issuerIn(settings)
@@ -119,22 +120,29 @@ async function forget(
 /** @returns requests each of the claims from the service */
 function createRefresh(context: Context, settings: Settings) {
   const client = connect(context, settings)
-  return async (known: readonly LedgerEntry[]) => {
-    const claims = known.map((entry) => entry.claim)
+  return async (known: readonly LedgerEntry[]): Promise<readonly ListedClaim[]> => {
+    const claims = known.map(listedClaim)
     let next = 0
     const worker = async () => {
       for (let at = next++; at < known.length; at = next++) {
-        const { claim } = known[at] ?? {}
-        if (claim === undefined) continue
+        const entry = known[at]
+        if (entry === undefined) continue
+        const { claim } = entry
         try {
-          const latest = await getClaim(client, claim.domain_id ?? '')
-          await recordClaim(latest, context, settings)
-          claims[at] = latest
+          const asked = { domainId: claim.domain_id ?? '', claim }
+          const latest = await currentClaim(asked, client, context, settings)
+          await recordClaim(latest.claim, context, settings)
+          claims[at] = latest.claim
         } catch (error) {
           // A claim that is gone or belongs to another team must not hide the others.
           if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
             throw error
-          await warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`, context, settings)
+          const isGone = error.exit === Exit.notFound
+          if (isGone) claims[at] = listedClaim(asGone(entry, context.clock.now()))
+          const problem = isGone
+            ? [error.message, error.hint].filter(Boolean).join('; ')
+            : `${nameOf(claim)} is shown as it was last seen: ${error.message}`
+          await warn(problem, context, settings)
         }
       }
     }

@@ -362,17 +362,17 @@ test.each([
   const [name = '', ...options] = words.split(' ')
   const { code, stderr } = await world.run('claims', name, 'example.com', ...options)
   expect(code).toBe(exit)
-  expect(stderr).toContain('(410)')
+  expect(stderr).toContain('error: the service no longer has the claim of example.com\n')
   expect(stderr).toContain('its placeholder domain may have been deleted, which cancels a claim')
 })
 
 describe('an id that the service does not know', () => {
   const ID = 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11'
   const GONE =
-    'hint: the service no longer has the claim of example.com; its placeholder domain may have been deleted, which cancels a claim; to start another: mailclaim claims create example.com\n'
+    'error: the service no longer has the claim of example.com\nhint: its placeholder domain may have been deleted, which cancels a claim; to start another: mailclaim claims create example.com\n'
 
   test.each(['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com --no-check'])(
-    '%s: of a claim that disappears meanwhile, the hint says that, with exit 5',
+    '%s: of a claim that disappears meanwhile, the error says that, with exit 5',
     async (line) => {
       let reads = 0
       const status = () => (reads++ < 4 ? 'pending' : undefined)
@@ -414,7 +414,7 @@ describe('an id that the service does not know', () => {
     statuses.d1 = undefined
     const { stderr } = await world.run('claims', 'get', 'd1')
     expect(stderr).toContain(
-      'hint: the service no longer has the claim of example.com, which was completed when it was last seen\n',
+      'error: the service no longer has the claim of example.com, which was completed when it was last seen\n',
     )
   })
 

@@ -171,8 +171,14 @@ describe('a claim that ended since this machine last saw it', () => {
       const world = await createWorld({}, { d1: 'pending' })
       const { code, stdout } = await world.run(`claims check example.com --json${wait}`)
       const [{ code: finding, message, fix }] = JSON.parse(stdout).findings
-      expect({ code, finding }).toEqual({ code: 5, finding: 'claim_ended' })
-      expect(`${message} ${fix}`).toMatch(/not found.*no longer has the claim of example\.com/s)
+      expect({ code, finding, message }).toEqual({
+        code: 5,
+        finding: 'claim_ended',
+        message: 'the service no longer has the claim of example.com',
+      })
+      expect(fix).toMatch(
+        /^Its placeholder domain may have been deleted.*mailclaim claims create example\.com$/,
+      )
     },
   )
 
