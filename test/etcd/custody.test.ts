@@ -135,6 +135,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         ({ url }) => url.pathname === '/v3/kv/range',
         (it) => it.signIn(),
       )
+      await fleet.expire()
       expect(await use(late)).toBe('ok')
       expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
