@@ -152,6 +152,21 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(existsSync(elsewhere)).toBe(true)
   })
 
+  it.each([['--yes'], ['--all']])('that stays for another cluster is named by logout %s', async (option) => {
+    const { machine, path } = await machineThatKeeps()
+    const { context } = machine
+    const elsewhere = path.replace(/[0-9a-f]{32}/, 'a'.repeat(32))
+    const work = join(context.directories.state, `pending.work.${'b'.repeat(32)}.json`)
+    const text = readFileSync(path, 'utf8').replace(/"cluster":"\d+"/, '"cluster":"1"')
+    renameSync(path, elsewhere)
+    for (const file of [elsewhere, work]) writeFileSync(file, text)
+    expect(await run(['logout', option, '--json'], context)).toBe(0)
+    const { text: said } = context.stderr
+    expect(said).toMatch(/warning: still on this machine: .* may hold the only good refresh token/)
+    expect([elsewhere, work].map((file) => said.includes(file))).toEqual([true, option === '--all'])
+    expect([elsewhere, work].map((file) => existsSync(file))).toEqual([true, true])
+  })
+
   /** Makes a new key the one that encrypts the session. */
   async function rekey(fleet: Fleet): Promise<string> {
     const next = randomBytes(32).toString('base64')
