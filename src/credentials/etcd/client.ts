@@ -281,7 +281,7 @@ export class EtcdClient {
       const wasRepeated: boolean = isRepeated
       const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
       try {
-        if (untrusting.size === members.length) throw withoutTrust(members, problem)
+        if (untrusting.size === members.length) throw withoutTrust(problem)
         if (left <= 0) throw unavailable(members, problem ?? 'no time left')
         untrusting.delete(member)
         if (this.#isElsewhere(member)) problem = otherCluster().message
@@ -493,12 +493,11 @@ function unavailable(members: readonly URL[], problem: string): CliError {
 }
 
 /** Trying again is no use before somebody has replaced a certificate. */
-function withoutTrust(members: readonly URL[], problem: string | undefined): CliError {
-  const names = members.map(({ host }) => host).join(', ')
+function withoutTrust(problem: string | undefined): CliError {
   return new CliError(
     'store_not_configured',
     Exit.notConfigured,
-    `etcd can't be reached with these certificates, through ${names} (${problem})`,
+    `etcd can't be reached with these certificates (${problem})`,
     { hint: 'check --store-ca and --store-cert; mailclaim doctor shows what each member says' },
   )
 }
