@@ -79,9 +79,8 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
  * retried), and lets undici release the connection of the previous response.
  */
 async function readPendingInput(): Promise<void> {
-  // The first callback can run before the event loop polls for input, and a closed connection is reported a turn later, with
-  // TLS two turns.
-  for (let turns = 0; turns < 4; turns++) await new Promise((resolve) => setImmediate(resolve))
+  // The first callback can run before the event loop polls for input, and a closed connection is reported a turn later.
+  for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 interface Parser {

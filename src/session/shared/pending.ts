@@ -99,13 +99,16 @@ export function pendingFiles(
 }
 
 /**
- * The paths of all such files on this machine, whatever their key and cluster.
+ * The paths of all such files in this program's directories, whatever their key and cluster.
  *
  * @param profile undefined: of every profile
  */
 export function pendingPaths(context: Pick<Context, 'directories'>, profile: string | undefined): string[] {
   const profiles = profile === undefined ? [DEFAULT_PROFILE, ...profilesWithSecrets(context)] : [profile]
-  const directories = profiles.flatMap((name) => directoriesOf({ paths: sessionPaths(context, name) }))
+  const directories = profiles.flatMap((name) => {
+    const { directory, fallbackDirectories } = sessionPaths(context, name)
+    return [directory, ...fallbackDirectories]
+  })
   return [...new Set(directories)]
     .flatMap(filesIn)
     .filter((file) => profile === undefined || file.profile === profile)
