@@ -57,6 +57,7 @@ the service stays active until it is revoked there.`,
       await announce(forgotten, context, settings)
     if (wasShared || forgotten.some(({ record }) => record?.kind === 'oauth' && record.ended === null))
       await note(GRANT_STAYS, context, settings)
+    await tellPending(options.all ? undefined : settings.profile.value, context, settings)
     if (context.environment.apiKey !== undefined)
       await warn('MAILCLAIM_API_KEY is set, and commands keep using it', context, settings)
     const kept = forgotten.flatMap((one) => one.kept.map((secret) => ({ profile: one.profile, ...secret })))
@@ -96,6 +97,15 @@ async function signFleetOut(isConfirmed: boolean, context: Context, settings: Se
   await note(`The session of profile ${profile} ${done}.`, context, settings)
   if (silent.length > 0) await warn(maybeElsewhere(silent), context, settings)
   return wasThere
+}
+
+/** What is kept for another cluster or prefix may be the only good refresh token of a session that goes on. */
+async function tellPending(profile: string | undefined, context: Context, settings: Settings): Promise<void> {
+  const { pendingPaths } = await import('../session/shared/pending.ts')
+  const paths = pendingPaths(context, profile)
+  if (paths.length === 0) return
+  const what = `still on this machine: ${paths.join(', ')}. It may hold the only good refresh token of a session in etcd; if that session or its cluster is gone for good, delete the file`
+  await warn(what, context, settings)
 }
 
 function outcomeOf({ profile, record, kept }: Forgotten, wasShared: boolean) {

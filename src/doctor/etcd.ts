@@ -2,9 +2,12 @@ import { otherCluster, outOfSpace } from '../credentials/etcd/client.ts'
 import { keyName } from '../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isValue, type SharedContext, type SharedSettings, SharedVault } from '../session/shared/vault.ts'
+import { formatTime } from '../terminal/relative-time.ts'
 import { type Diagnosis, ok, problem, warning } from './report.ts'
 
 const READ_MS = 7000
+/** How long before a client certificate expires to warn. */
+const EXPIRY_NOTICE_MS = 14 * 86_400_000
 
 function noMajority(): never {
   throw new CliError(
@@ -65,9 +68,25 @@ export async function examineShared(
       ({ version, isElsewhere, problem: why }) =>
         version === undefined && !isElsewhere && !lacksPermission(why),
     )
-    const diagnoses = silent.map(({ url, problem: why }) =>
-      warning('etcd', `${url} doesn't answer: ${why}`, 'the session works as long as a majority answers'),
+    const works = found instanceof CliError ? '' : '; the session works as long as a majority answers'
+    const diagnoses = silent.map(({ url, lacksTrust, problem: why }) =>
+      lacksTrust
+        ? warning(
+            'etcd',
+            `${url} can't be used: ${why}`,
+            `check --store-ca, --store-cert, and the certificate of that member${works}`,
+          )
+        : warning(
+            'etcd',
+            `${url} doesn't answer: ${why}`,
+            `check that this member runs and can be reached, and look at its logs${works}`,
+          ),
     )
+    const { identity } = vault.access
+    if (identity !== undefined && identity.expiresAt - context.clock.now() < EXPIRY_NOTICE_MS) {
+      const what = `the client certificate in ${identity.name} expires on ${formatTime(identity.expiresAt)}`
+      diagnoses.push(warning('etcd', what, 'replace it before then: without it, no member answers'))
+    }
     const elsewhere = members.filter(({ isElsewhere }) => isElsewhere)
     if (elsewhere.length > 0) diagnoses.push(problem('etcd', otherCluster(elsewhere.map(({ url }) => url))))
     const answering = members.filter(({ version, isElsewhere }) => version !== undefined && !isElsewhere)

@@ -288,7 +288,7 @@ function requireSendable(credential: Credential): Credential {
 /** Whether a request without a response can be sent again. */
 function isRetryableError({ kind, sent }: TransportError, idempotent: boolean): boolean {
   // Canceled, but not by the signal: the program is ending.
-  if (kind === 'aborted') return false
+  if (kind === 'aborted' || kind === 'certificate') return false
   return sent === 'no' ? kind !== 'tls' : idempotent && kind !== 'protocol'
 }
 

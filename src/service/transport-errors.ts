@@ -20,7 +20,10 @@ export function classify(
   if (syscall === 'getaddrinfo' || is('ENOTFOUND', 'EAI_AGAIN')) {
     return new TransportError('lookup', sent, "couldn't resolve the host name", error)
   }
-  if (isTls(code, message)) return new TransportError('tls', sent, tlsMessage(code, message, peer), error)
+  const certificate = certificateMessage(code, peer)
+  if (certificate !== undefined) return new TransportError('certificate', sent, certificate, error)
+  if (isTls(code, message))
+    return new TransportError('tls', sent, `couldn't establish a TLS connection: ${message}`, error)
   if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT')) {
     return new TransportError('connect', sent, connectMessage(code), error)
   }
@@ -62,21 +65,25 @@ function isConnectionClosed(code: string, message: string): boolean {
 }
 
 function isTls(code: string, message: string): boolean {
-  return (
-    /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/.test(
-      code,
-    ) || message.includes('before secure TLS connection')
-  )
+  return /^(ERR_TLS|ERR_SSL|EPROTO)/.test(code) || message.includes('before secure TLS connection')
 }
 
-function tlsMessage(code: string, message: string, peer: string): string {
+/** Which certificate is not accepted, and why; undefined if that isn't the problem. */
+function certificateMessage(code: string, peer: string): string | undefined {
+  const alert = /^ERR_SSL_\w+_ALERT_(?<name>\w*CERTIFICATE\w*|UNKNOWN_CA)$/.exec(code)?.groups?.['name']
+  if (alert !== undefined) {
+    const said = alert.toLowerCase().replaceAll('_', ' ')
+    return `the ${peer} asks for a client certificate that it accepts (TLS alert: ${said})`
+  }
   const certificate = `the certificate of the ${peer}`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `${certificate} is for another host`
   if (code === 'CERT_HAS_EXPIRED') return `${certificate} has expired`
   if (/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/.test(code)) {
     return `${certificate} is not signed by a certificate authority that this machine trusts`
   }
-  return `couldn't establish a TLS connection: ${message}`
+  return /^(CERT_|HOSTNAME_MISMATCH|INVALID_)/.test(code)
+    ? `${certificate} is not valid (${code})`
+    : undefined
 }
 
 function connectMessage(code: string): string {

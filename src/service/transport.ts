@@ -1,5 +1,7 @@
 import { setMaxListeners } from 'node:events'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
@@ -40,7 +42,12 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       pipelining: keepAlive ? 1 : 0,
       factory: (origin: string | URL, settings: object) =>
-        new Pool(origin, settings).on('connect', (_origin, targets) => ignoreContinue(targets.at(-1))),
+        new Pool(origin, settings).on('connect', (_origin, targets) => {
+          const { [symbols.kSocket]: socket } = targets.at(-1) as { [symbols.kSocket]?: Connection }
+          if (socket === undefined) return
+          ignoreContinue(socket)
+          if (socket instanceof TLSSocket) letAlertsPass(socket)
+        }),
     }
     return proxy === undefined
       ? new Agent({ ...options, connect })
@@ -80,17 +87,27 @@ interface Parser {
   onHeadersComplete(status: number, ...more: unknown[]): number
 }
 
+type Connection = Socket & { [symbols.kParser]?: Parser }
+
 /**
  * A client must ignore an unexpected "100 Continue" (RFC 9110 section 15.2). undici rejects it, but ignores other 1xx
  * responses.
  */
-function ignoreContinue(client: object | undefined): void {
-  const socket = (client as { [symbols.kSocket]?: { [symbols.kParser]?: Parser } })[symbols.kSocket]
-  const parser = socket?.[symbols.kParser]
+function ignoreContinue({ [symbols.kParser]: parser }: Connection): void {
   if (parser === undefined) return
   const { onHeadersComplete } = parser
   parser.onHeadersComplete = (status, ...more) =>
     onHeadersComplete.call(parser, status === 100 ? 102 : status, ...more)
+}
+
+/**
+ * With TLS 1.3, a server refuses the client certificate after the client has finished its handshake. Node reports the end of
+ * the stream first and the alert right after it, and undici closes the connection at the end of the stream: it has to wait.
+ */
+function letAlertsPass(socket: TLSSocket): void {
+  const atEnd = socket.listeners('end').at(-1) as () => void
+  socket.off('end', atEnd)
+  socket.once('end', () => setImmediate(() => socket.destroyed || atEnd.call(socket)))
 }
 
 /** One request and its response. */

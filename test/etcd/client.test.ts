@@ -87,7 +87,7 @@ describe('a member that', () => {
     const send = async ({ url, timeoutMs }: HttpRequest) => {
       clock.advance(url.hostname === 'a.example' ? 10 : timeoutMs)
       if (url.hostname === 'a.example')
-        throw new TransportError('tls', 'no', 'the certificate of the service is not trusted')
+        throw new TransportError('certificate', 'no', 'the certificate of the service is not trusted')
       throw new TransportError('timeout', 'maybe', `no complete response within ${timeoutMs} ms`)
     }
     const members = [new URL('https://a.example'), new URL('https://b.example')]
@@ -98,14 +98,48 @@ describe('a member that', () => {
     })
   })
 
-  it('has an expired certificate is named, and not taken for the service', async () => {
+  it('has an expired certificate is named, not taken for the service, and not asked again', async () => {
+    let asked = 0
     const client = told(async () => {
-      throw new TransportError('tls', 'no', 'the certificate of the service has expired')
+      asked++
+      throw new TransportError('certificate', 'no', 'the certificate of the service has expired')
     })
     await expect(client.read('/a', () => false)).rejects.toMatchObject({
+      code: 'store_not_configured',
+      exit: 3,
+      hint: expect.stringContaining('check --store-ca and --store-cert'),
       message: expect.stringContaining('(a.example: the certificate of the member has expired)'),
     })
-    expect(await client.status()).toMatchObject([{ problem: 'the certificate of the member has expired' }])
+    expect(asked).toBe(1)
+    expect(await client.status()).toMatchObject([
+      { lacksTrust: true, problem: 'the certificate of the member has expired' },
+    ])
+  })
+
+  it('does not accept the client certificate is asked again as long as another one may come back', async () => {
+    const { clock, random, interrupts } = createFakeContext()
+    let asked = 0
+    const send = async ({ url }: HttpRequest) => {
+      if (url.hostname === 'a.example')
+        throw new TransportError('certificate', 'maybe', 'the service asks for a client certificate')
+      if (++asked < 3) throw new TransportError('connect', 'no', 'connection refused')
+      return jsonResponse(200, { header })
+    }
+    const members = [new URL('https://a.example'), new URL('https://b.example')]
+    const http = { send } as unknown as Context['http']
+    const client = new EtcdClient({ clock, random, interrupts, http }, { members, tls: {}, user: undefined })
+    expect(await client.read('/a', () => false)).toMatchObject({ revision: '7', found: undefined })
+  })
+
+  it('does not accept the client certificate once a write was sent leaves the outcome of the write open', async () => {
+    let asked = 0
+    const client = told(async () => {
+      if (++asked === 1) return jsonResponse(200, { header })
+      if (asked === 2) throw new TransportError('reset', 'maybe', 'the connection was closed')
+      throw new TransportError('certificate', 'maybe', 'the service asks for a client certificate')
+    })
+    await client.read('/a', () => false)
+    await expect(client.replace('/a', base, 'x')).rejects.toBeInstanceOf(Unanswered)
   })
 })
 

@@ -223,7 +223,7 @@ function makeCertificates(directory: string) {
     '-out',
     file('ca.pem'),
     '-days',
-    '2',
+    '30',
     '-subj',
     '/O=test authority',
   )
@@ -241,7 +241,7 @@ function makeCertificates(directory: string) {
       '-out',
       file(`${name}.pem`),
       '-days',
-      '2',
+      '30',
       '-extfile',
       file(`${name}.ext`),
     )

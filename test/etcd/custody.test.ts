@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -13,7 +14,7 @@ import { forgetShared } from '../../src/session/shared/forget.ts'
 import { proveShared, replaceShared, sealAgain } from '../../src/session/shared/replace.ts'
 import { SharedVault } from '../../src/session/shared/vault.ts'
 import { sharedSessionFormat } from '../../src/storage/file-formats.ts'
-import { jsonResponse } from '../fake-context.ts'
+import { fakeSettings, jsonResponse } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
 import { endingOf, realClock } from '../session/processes.ts'
 import { endOf, withEffects } from '../session/sandbox-session.ts'
@@ -135,6 +136,7 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
         ({ url }) => url.pathname === '/v3/kv/range',
         (it) => it.signIn(),
       )
+      await fleet.expire()
       expect(await use(late)).toBe('ok')
       expect((await fleet.value()).contents).toMatchObject({ journal: null, secret: { generation: 2 } })
       expect(await fleet.harm()).toEqual({ refreshes: 1, reuse: 0, revoked: 0 })
@@ -148,6 +150,21 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
     expect(await signOut(machine)).toBe(true)
     expect(existsSync(path)).toBe(false)
     expect(existsSync(elsewhere)).toBe(true)
+  })
+
+  it.each([['--yes'], ['--all']])('that stays for another cluster is named by logout %s', async (option) => {
+    const { machine, path } = await machineThatKeeps()
+    const { context } = machine
+    const elsewhere = path.replace(/[0-9a-f]{32}/, 'a'.repeat(32))
+    const work = join(context.directories.state, `pending.work.${'b'.repeat(32)}.json`)
+    const text = readFileSync(path, 'utf8').replace(/"cluster":"\d+"/, '"cluster":"1"')
+    renameSync(path, elsewhere)
+    for (const file of [elsewhere, work]) writeFileSync(file, text)
+    expect(await run(['logout', option, '--json'], context)).toBe(0)
+    const { text: said } = context.stderr
+    expect(said).toMatch(/warning: still on this machine: .* may hold the only good refresh token/)
+    expect([elsewhere, work].map((file) => said.includes(file))).toEqual([true, option === '--all'])
+    expect([elsewhere, work].map((file) => existsSync(file))).toEqual([true, true])
   })
 
   /** Makes a new key the one that encrypts the session. */
@@ -236,6 +253,75 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       { check: 'credential store', status: 'ok' },
     ])
     expect(await revision()).toBe(before)
+  })
+
+  it('is not looked for again and again if no member accepts the client certificate', async () => {
+    const fleet = await createFleet(cluster)
+    const { context } = await fleet.inProcess()
+    const pem = join(cluster.directory, 'stranger.pem')
+    const key = join(cluster.directory, 'stranger.key')
+    const words = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+    execFileSync('openssl', [...words, '-subj', '/O=stranger', '-out', pem, '-keyout', key], {
+      stdio: 'pipe',
+    })
+    writeFileSync(pem, readFileSync(key), { flag: 'a' })
+    const store = { ...context.environment.settings, store_cert: pem }
+    const stranger = withEffects(context, { environment: { ...context.environment, settings: store } })
+    const machine = {
+      context: stranger,
+      settings: await fakeSettings(stranger),
+    }
+    expect(await failure(machine)).toMatchObject({
+      code: 'store_not_configured',
+      exit: 3,
+      message: expect.stringMatching(
+        /the member asks for a client certificate that it accepts \(TLS alert: /,
+      ),
+    })
+    expect(await fleet.harm()).toEqual({ refreshes: 0, reuse: 0, revoked: 0 })
+  })
+
+  it.each([1, 3])(
+    'is shown by doctor with the remedy for %i members that refuse the certificate',
+    async (refusing) => {
+      const fleet = await createFleet(cluster)
+      const names = cluster.members.slice(0, refusing).map(({ url }) => url)
+      const machine = between(await fleet.inProcess(), async (request, pass) => {
+        if (!names.includes(request.url.origin)) return pass(request)
+        throw new TransportError(
+          'certificate',
+          'maybe',
+          'the service asks for a client certificate that it accepts',
+        )
+      })
+      const context = withEffects(machine.context, { clock: realClock })
+      const warnings = names.map((url) => ({
+        status: 'warning',
+        message: `${url} can't be used: the member asks for a client certificate that it accepts`,
+        remedy: `check --store-ca, --store-cert, and the certificate of that member${refusing === 1 ? '; the session works as long as a majority answers' : ''}`,
+      }))
+      const end = refusing === 1 ? { status: 'ok' } : { status: 'problem', exit: 3 }
+      expect(await examineShared('credential store', context, machine.settings)).toMatchObject([
+        ...warnings,
+        end,
+      ])
+    },
+  )
+
+  it('is shown by doctor with a warning two weeks before the client certificate expires', async () => {
+    const fleet = await createFleet(cluster)
+    const { context, settings } = await fleet.inProcess()
+    const later = withEffects(context, { clock: { ...realClock, now: () => Date.now() + 20 * 86_400_000 } })
+    expect(await examineShared('credential store', later, settings)).toMatchObject([
+      {
+        status: 'warning',
+        message: expect.stringContaining(
+          `the client certificate in the file ${cluster.cert} (MAILCLAIM_STORE_CERT) expires on `,
+        ),
+      },
+      { status: 'ok' },
+      { status: 'ok' },
+    ])
   })
 
   describe('that a machine keeps in a file that was damaged', () => {

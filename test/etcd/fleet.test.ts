@@ -177,6 +177,7 @@ describe.runIf(needs('etcd'))('a fleet that shares one sign-in', () => {
   describe('etcd that goes away', () => {
     /** @param fate of each transaction, by its number from 1. */
     async function machineOf(fleet: Fleet, fate: (transaction: number) => ReturnType<Gateway['decide']>) {
+      await fleet.expire()
       let transactions = 0
       const { MAILCLAIM_STORE_URL: urls } = await gateways((path) =>
         path === '/v3/kv/txn' ? fate(++transactions) : 'pass',

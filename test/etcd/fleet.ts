@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { replaceShared } from '../../src/session/shared/replace.ts'
 import { isValue, type SharedValue, SharedVault } from '../../src/session/shared/vault.ts'
 import type { Settings } from '../../src/settings/settings.ts'
-import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
+import { createFakeClock, createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
 import { realClock } from '../session/processes.ts'
 import { createSandboxSession, type SandboxSession, withEffects } from '../session/sandbox-session.ts'
 import { type Ended, PROGRAM } from '../stories/built-program.ts'
@@ -144,7 +144,11 @@ export async function createFleet(cluster: Cluster): Promise<Fleet> {
       }
     },
     async inProcess({ home: state = '/proc/nowhere', urls = cluster.urls } = {}) {
-      const own = createFakeContext({ http: context.http, environment: context.environment })
+      const own = createFakeContext({
+        clock: createFakeClock(Date.now()),
+        http: context.http,
+        environment: context.environment,
+      })
       const { random } = context
       const directories = { config: `${state}/config`, state: `${state}/state`, user: `${state}/user` }
       const environment = { ...context.environment, settings: { ...store, store_url: urls } }

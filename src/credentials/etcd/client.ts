@@ -52,6 +52,8 @@ export interface MemberStatus {
   readonly isLeader: boolean
   /** Whether it belongs to another cluster than most of the members that answer. */
   readonly isElsewhere: boolean
+  /** Whether it doesn't answer because one end doesn't accept the certificate of the other. */
+  readonly lacksTrust: boolean
   /** Why it doesn't answer, or what it says is wrong with the cluster: alarms, for example. */
   readonly problem: string | undefined
 }
@@ -104,7 +106,8 @@ export class EtcdClient {
    *
    * @param isNothing whether a value says that nothing is there
    * @param until by the monotonic clock: when to stop trying, at the latest
-   * @throws CliError `store_unavailable`, exit 7; `store_refused`, `store_value_unusable`, exit 4.
+   * @throws CliError `store_unavailable`, exit 7; `store_not_configured`, exit 3: no member can be reached with these
+   *   certificates; `store_refused`, `store_value_unusable`, exit 4.
    */
   async read(key: string, isNothing: (text: string) => boolean, until?: number): Promise<EtcdAnswer> {
     const { body: answer } = await this.#ask(RANGE, { key: encode(key) }, isRange, { until })
@@ -122,8 +125,7 @@ export class EtcdClient {
    * @param until by the monotonic clock: when to stop trying, at the latest
    * @returns whether this call replaced it. Only the first answer counts: if it got lost, a repetition finds the value
    *   replaced, and the value tells by whom.
-   * @throws CliError `store_unavailable`, exit 7: it may or may not be replaced, even later; `store_refused`,
-   *   `store_value_unusable`, exit 4.
+   * @throws CliError as `read`. If it is `Unanswered`, the value may be replaced all the same, even later.
    */
   async replace(key: string, base: EtcdBase, text: string, until?: number): Promise<EtcdReplaced> {
     this.#cluster ??= base.cluster
@@ -175,7 +177,13 @@ export class EtcdClient {
   }
 
   async #statusOf(member: URL): Promise<MemberStatus> {
-    const silent = { url: member.origin, version: undefined, isLeader: false, isElsewhere: false }
+    const silent = {
+      url: member.origin,
+      version: undefined,
+      isLeader: false,
+      isElsewhere: false,
+      lacksTrust: false,
+    }
     try {
       const { status, body } = await this.#post(
         member,
@@ -195,7 +203,7 @@ export class EtcdClient {
       return { ...silent, version: String(version), isLeader, problem: said || undefined }
     } catch (error) {
       if (!(error instanceof TransportError)) throw error
-      return { ...silent, problem: ofMember(error) }
+      return { ...silent, lacksTrust: error.kind === 'certificate', problem: ofMember(error) }
     }
   }
 
@@ -245,7 +253,7 @@ export class EtcdClient {
   }
 
   /**
-   * Asks one member after the other, until one has an answer or the time is up.
+   * Asks one member after the other, until one has an answer, the time is up, or certificates keep all of them from answering.
    *
    * @param isAnswer a proxy may say 200 too, and the body must not pass for an empty key.
    * @param until by the monotonic clock: when to stop trying, at the latest.
@@ -266,13 +274,16 @@ export class EtcdClient {
     const end = Math.min(clock.monotonic() + LIMIT_MS, until)
     let problem: string | undefined
     let isRepeated = false
+    const untrusting = new Set<URL>()
     for (let tries = 0; ; ) {
       const left = end - clock.monotonic()
       const member = members[this.#current % members.length] as URL
       const wasRepeated: boolean = isRepeated
       const limit = Math.min(FIRST_TRY_MS * (tries + 1), left)
       try {
+        if (untrusting.size === members.length) throw withoutTrust(problem)
         if (left <= 0) throw unavailable(members, problem ?? 'no time left')
+        untrusting.delete(member)
         if (this.#isElsewhere(member)) problem = otherCluster().message
         else if (user !== undefined && this.#token === undefined && !isLogin(path)) {
           const { name, password } = user
@@ -297,6 +308,7 @@ export class EtcdClient {
           throw probe !== undefined && isRepeated ? unanswered(error) : error
         interrupts.signal.throwIfAborted()
         if (error.sent === 'no') isRepeated = wasRepeated
+        if (error.kind === 'certificate') untrusting.add(member)
         // The last try, cut short, says less than one before it.
         if (problem === undefined || limit < left) problem = `${member.host}: ${ofMember(error)}`
       }
@@ -477,6 +489,16 @@ function unavailable(members: readonly URL[], problem: string): CliError {
     Exit.unavailable,
     `etcd doesn't answer: no majority of its members can be reached through ${names} (${problem})`,
     { hint: 'run the command again later; mailclaim doctor shows which members answer' },
+  )
+}
+
+/** Trying again is no use before somebody has replaced a certificate. */
+function withoutTrust(problem: string | undefined): CliError {
+  return new CliError(
+    'store_not_configured',
+    Exit.notConfigured,
+    `etcd can't be reached with these certificates (${problem})`,
+    { hint: 'check --store-ca and --store-cert; mailclaim doctor shows what each member says' },
   )
 }
 

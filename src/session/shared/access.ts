@@ -1,22 +1,25 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import type { Context, TlsIdentity } from '../../context.ts'
+import type { Clock, Context } from '../../context.ts'
 import type { EtcdAccess } from '../../credentials/etcd/client.ts'
 import { KEY_BYTES, type SealingKeys } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { type Settings, settingSource, settingValue } from '../../settings/settings.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
+import { formatTime } from '../../terminal/relative-time.ts'
 
 /** Where the session of a profile is in etcd, and what it takes to read it. */
 export interface SharedAccess {
   readonly key: string
   readonly etcd: EtcdAccess
+  /** The file with the client certificate, if there is one, and when that expires: milliseconds since 1970. */
+  readonly identity: { readonly name: string; readonly expiresAt: number } | undefined
 }
 
 /** @throws CliError `store_not_configured`, exit 3. */
 export function sharedAccess(
-  { environment }: Pick<Context, 'environment'>,
+  { environment, clock }: Pick<Context, 'environment' | 'clock'>,
   settings: Pick<Settings, 'profile' | 'chosen'>,
 ): SharedAccess {
   const urls = settingValue('store_url', settings)
@@ -26,33 +29,47 @@ export function sharedAccess(
       'give --store-url https://a:2379,https://b:2379 to login, or set MAILCLAIM_STORE_URL',
     )
   }
+  const authorities = readSetting('store_ca', settings)
+  const client = readSetting('store_cert', settings)
+  if (authorities !== undefined) requireAuthorities(authorities, clock)
   const { storeUser: name, storePassword: password = '' } = environment
   return {
     key: `${settingValue('store_prefix', settings)}/sessions/${settings.profile.value}`,
     etcd: {
       members: urls.map((url) => new URL(url)),
-      tls: tlsIdentity(settings),
+      tls: {
+        ...(authorities !== undefined && { ca: authorities.text }),
+        ...(client !== undefined && { cert: client.text, key: client.text }),
+      },
       user: name === undefined ? undefined : { name, password },
     },
+    identity: client && { name: client.name, expiresAt: requireIdentity(client, clock) },
   }
 }
 
-function tlsIdentity(settings: Pick<Settings, 'chosen'>): TlsIdentity {
-  const authorities = readSetting('store_ca', settings)
-  const identity = readSetting('store_cert', settings)
-  if (authorities !== undefined && parsed(() => new X509Certificate(authorities.text)) === undefined) {
-    const hint = "it has to hold the certificate of the authority that signs those of etcd's members, as PEM"
-    throw notConfigured(`${authorities.name} holds no certificate`, hint)
-  }
-  if (identity !== undefined) requireIdentity(identity)
-  return {
-    ...(authorities !== undefined && { ca: authorities.text }),
-    ...(identity !== undefined && { cert: identity.text, key: identity.text }),
-  }
+function requireAuthorities({ name, text }: SettingFile, clock: Clock): void {
+  const certificates = (text.match(CERTIFICATES) ?? [text]).flatMap(
+    (one) => parsed(() => new X509Certificate(one)) ?? [],
+  )
+  const ends = certificates.map(({ validTo }) => Date.parse(validTo))
+  if (ends.some((at) => at >= clock.now())) return
+  const hint = "it has to hold the certificate of the authority that signs those of etcd's members, as PEM"
+  throw ends.length === 0
+    ? notConfigured(`${name} holds no certificate`, hint)
+    : notConfigured(
+        `every certificate in ${name} has expired, the last one on ${formatTime(Math.max(...ends))}`,
+        hint,
+      )
 }
 
-/** Checked here, because a member that refuses the connection, or is never asked, can't say what is wrong with the file. */
-function requireIdentity({ name, text }: SettingFile): void {
+const CERTIFICATES = /-----BEGIN (?:\w+ )?CERTIFICATE-----[^-]+-----END (?:\w+ )?CERTIFICATE-----/g
+
+/**
+ * Checked here, because a member that refuses the connection, or is never asked, can't say what is wrong with the file.
+ *
+ * @returns when the certificate expires.
+ */
+function requireIdentity({ name, text }: SettingFile, clock: Clock): number {
   const oneFile =
     'put the client certificate and its private key into that file, both as PEM: cat client.pem client.key > mailclaim-client.pem'
   const certificate = parsed(() => new X509Certificate(text))
@@ -71,6 +88,16 @@ function requireIdentity({ name, text }: SettingFile): void {
   } catch (error) {
     throw notConfigured(`${name} can't be used for TLS: ${reason(error)}`, 'use another certificate and key')
   }
+  const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)]
+  if (to < clock.now()) {
+    const hint = 'replace the certificate in that file, and its key if that is another one (docs/fleet.md)'
+    throw notConfigured(`the client certificate in ${name} expired on ${formatTime(to)}`, hint)
+  }
+  if (from > clock.now()) {
+    const hint = 'check the clock of this machine, or use another certificate'
+    throw notConfigured(`the client certificate in ${name} is not valid before ${formatTime(from)}`, hint)
+  }
+  return to
 }
 
 function parsed<T>(parse: () => T): T | undefined {

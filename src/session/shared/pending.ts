@@ -1,9 +1,11 @@
 import { lstatSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Context } from '../../context.ts'
 import { seal, unseal } from '../../credentials/etcd/sealed.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { loginCommand } from '../../settings/login-command.ts'
+import { DEFAULT_PROFILE } from '../../settings/profiles.ts'
 import { removeDurable, writeDurable } from '../../storage/durable-file.ts'
 import { POSIX } from '../../storage/file-errors.ts'
 import { pendingFormat, sharedSessionFormat } from '../../storage/file-formats.ts'
@@ -11,7 +13,8 @@ import { moveAway, readJsonSync } from '../../storage/json-file.ts'
 import { namesIn, ownUser } from '../../storage/private-directory.ts'
 import type { Contents } from '../../storage/schema.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
-import { ensureProfileDirectory } from '../paths.ts'
+import { ensureProfileDirectory, sessionPaths } from '../paths.ts'
+import { profilesWithSecrets } from '../profiles.ts'
 import {
   isAttempt,
   isValue,
@@ -93,6 +96,23 @@ export function pendingFiles(
     path,
     cluster: file instanceof CliError ? undefined : file.cluster,
   }))
+}
+
+/**
+ * The paths of all such files in this program's directories, whatever their key and cluster.
+ *
+ * @param profile undefined: of every profile
+ */
+export function pendingPaths(context: Pick<Context, 'directories'>, profile: string | undefined): string[] {
+  const profiles = profile === undefined ? [DEFAULT_PROFILE, ...profilesWithSecrets(context)] : [profile]
+  const directories = profiles.flatMap((name) => {
+    const { directory, fallbackDirectories } = sessionPaths(context, name)
+    return [directory, ...fallbackDirectories]
+  })
+  return [...new Set(directories)]
+    .flatMap(filesIn)
+    .filter((file) => profile === undefined || file.profile === profile)
+    .map(({ path }) => path)
 }
 
 /** What is in etcd, once this machine has offered what it keeps. */
@@ -184,15 +204,22 @@ function useOf(
 /** Each file is read once. */
 function readPending({ paths, access }: Pick<SharedVault, 'paths' | 'access'>): PendingFile[] {
   return directoriesOf({ paths }).flatMap((directory) =>
-    namesIn(directory, 'skip').flatMap((name) => {
-      const { profile, writer = '' } = NAME.exec(name)?.groups ?? {}
-      const path = join(directory, name)
-      if (profile !== paths.profile || !isOwn(path)) return []
+    filesIn(directory).flatMap(({ path, profile, writer }) => {
+      if (profile !== paths.profile) return []
       const file = readFile(path)
       const isElsewhere = !(file instanceof CliError) && file?.key !== access.key
       return file === undefined || isElsewhere ? [] : [{ path, writer, file }]
     }),
   )
+}
+
+/** By their names, unread. */
+function filesIn(directory: string): { path: string; profile: string; writer: string }[] {
+  return namesIn(directory, 'skip').flatMap((name) => {
+    const { profile, writer = '' } = NAME.exec(name)?.groups ?? {}
+    const path = join(directory, name)
+    return profile !== undefined && isOwn(path) ? [{ path, profile, writer }] : []
+  })
 }
 
 /** @returns undefined if it has just been removed. */

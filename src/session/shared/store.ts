@@ -411,12 +411,14 @@ export function tokenOf({ contents }: SharedValue, clock: Clock): AccessToken | 
 }
 
 /**
- * A moment of another machine, whose time since boot means nothing here. Clocks that differ by less than the lifetime of the
- * token make it younger than it is, never unusable; the service has the last word.
+ * A moment of any machine, by this one's clocks. Time since boot only adds to what the wall clock says: virtual machines that were
+ * resumed from one snapshot have the same boot id. Clocks that differ by less than the lifetime of the token make it younger than
+ * it is, never unusable; the service has the last word.
  */
 function asHere(then: Moment, lifetimeSeconds: number, clock: Clock): Moment {
   const now = moment(clock)
-  if (then.boot !== null && then.boot === now.boot) return then
-  const age = (now.wall - then.wall) / 1000
+  const wall = (now.wall - then.wall) / 1000
+  const running = then.boot !== null && then.boot === now.boot ? now.sinceBoot - then.sinceBoot : -1
+  const age = running < 0 ? wall : Math.max(wall, running)
   return age < 0 && -age < lifetimeSeconds ? now : { ...now, wall: then.wall, sinceBoot: now.sinceBoot - age }
 }
