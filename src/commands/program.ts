@@ -15,7 +15,7 @@ export const EXIT_CODES: Readonly<Record<ExitCode, ExitMeaning>> = {
   [Exit.bug]: { meaning: 'a bug, or an unexpected local failure', advice: 'stop' },
   [Exit.usage]: { meaning: 'usage: bad flag, argument or value', advice: 'stop' },
   [Exit.notConfigured]: {
-    meaning: 'not configured: base URL or client id missing or unusable',
+    meaning: 'not configured: base URL, client id, or what reaches etcd missing or unusable',
     advice: 'stop',
   },
   [Exit.notSignedIn]: {

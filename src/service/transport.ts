@@ -6,7 +6,13 @@ import type { Dispatcher } from 'undici'
 import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
-import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpTransport,
+  type TlsIdentity,
+  TransportError,
+} from '../context.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
 import { decodingError, responseBody } from './response-body.ts'
@@ -32,7 +38,11 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
   const closing = new AbortController()
   // Any number of requests can be in progress.
   setMaxListeners(0, closing.signal)
-  function createDispatcher(proxy: string | undefined, keepAlive: boolean, tls: object): Dispatcher {
+  function createDispatcher(
+    proxy: string | undefined,
+    keepAlive: boolean,
+    tls: TlsIdentity | undefined,
+  ): Dispatcher {
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls }
     const options = {
       // `timeoutMs` of the request is the limit.
@@ -46,7 +56,8 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
           const { [symbols.kSocket]: socket } = targets.at(-1) as { [symbols.kSocket]?: Connection }
           if (socket === undefined) return
           ignoreContinue(socket)
-          if (socket instanceof TLSSocket) letAlertsPass(socket)
+          // Without a certificate of its own, a connection that was closed is not to be used for a moment longer.
+          if (tls !== undefined && socket instanceof TLSSocket) letAlertsPass(socket)
         }),
     }
     return proxy === undefined
@@ -59,7 +70,7 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
       await readPendingInput()
       const proxy = proxyFor(request.url, proxies)
       const keepAlive = request.freshConnection !== true
-      const { tls = {} } = request
+      const { tls } = request
       const name = JSON.stringify([keepAlive, proxy, tls])
       const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive, tls)
       dispatchers.set(name, dispatcher)

@@ -304,7 +304,7 @@ describe('verifying with --wait and --timeout', () => {
       })
       expect([code, asked]).toEqual([0, 'GET POST GET POST GET GET'])
       expect(stderr).toContain(
-        'already running. (verification_running); an earlier request may have been accepted',
+        'already running. (verification_running); waiting, as an earlier request may have been accepted',
       )
     },
   )
@@ -344,7 +344,7 @@ describe('verifying with --wait and --timeout', () => {
       const { code, stderr } = await verify([running()], { statuses: ['pending', 'pending', status] })
       expect(code).toBe(exit)
       expect(stderr).toContain(
-        'already running. (verification_running); an earlier request may have been accepted',
+        'already running. (verification_running); waiting, as it may already be verifying it',
       )
     },
   )
