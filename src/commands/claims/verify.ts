@@ -85,7 +85,7 @@ in the record stops it before the service is asked (exit 8, or 9 if the claim is
       const { wait: waits = false } = options
       const perform = (subject: { readonly domain: string }, run: OneRun) =>
         verifyOne(subject.domain, options, watch, run)
-      const notDone = waits ? WATCH_MANY.notDone : "weren't sent for verification"
+      const notDone = waits ? WATCH_MANY.notDone : "weren't accepted for verification"
       const work = { ...WATCH_MANY, command: 'claims verify', notDone, waits, perform }
       return runForAll(domains, options, work, context, settings)
     }
