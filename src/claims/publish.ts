@@ -75,10 +75,10 @@ export async function publishRecord(
       message: `${name} ${state}: ${programOf(options)} wasn't run`,
     }
   }
-  if (set.kind === 'unseen' && !options.onlyNew) throw valuesUnknown(name, set.reason)
+  if (set.kind === 'unseen' && !options.onlyNew) throw valuesUnknown(name, set)
   const zone =
     set.zone ?? (await findZone(name, { ...start, timeoutMs: FIND_ZONE_MS }, dnsEffects(context)))?.zone
-  if (zone === undefined) throw zoneUnknown(name)
+  if (zone === undefined) throw zoneUnknown(name, set)
 
   const end = await context.programs.run({
     command: options.command,
@@ -217,14 +217,22 @@ function valueUnusable({ value }: TxtRecord): CliError {
   )
 }
 
-function valuesUnknown(name: string, reason: string): CliError {
+type Unseen = Extract<TxtSet, { readonly kind: 'unseen' }>
+
+function valuesUnknown(name: string, { reason, zone }: Unseen): CliError {
+  const next = zone === undefined ? whyUnseen(name) : 'try again, or if it only adds a value, add --only-new'
   return new CliError('values_unknown', Exit.notYet, `couldn't see which TXT values ${name} has: ${reason}`, {
-    hint: 'a program that replaces them would delete those it does not know, so it was not run; try again, or if it only adds a value, add --only-new',
+    hint: `a program that replaces them would delete those it does not know, so it was not run; ${next}`,
   })
 }
 
-function zoneUnknown(name: string): CliError {
-  return new CliError('zone_unknown', Exit.unavailable, `couldn't find the zone of ${name} in DNS`, {
-    hint: 'no program can add a record to a zone that does not exist; check the name servers at the registrar',
+function zoneUnknown(name: string, set: TxtSet): CliError {
+  const { reason, isAbsent } = set.kind === 'unseen' ? set : { reason: 'its zone has no name' }
+  return new CliError('zone_unknown', Exit.unavailable, `couldn't find the zone of ${name}: ${reason}`, {
+    hint: isAbsent
+      ? 'no program can add a record to a zone that does not exist; check the name servers at the registrar'
+      : `the program needs to know the zone, so it was not run; ${whyUnseen(name)}`,
   })
 }
+
+const whyUnseen = (name: string) => `to see why, and what to do: mailclaim claims check ${name}`

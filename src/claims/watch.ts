@@ -205,6 +205,9 @@ const isRefusal = (error: unknown): error is CliError =>
 const mayHaveActed = ({ exit, status, cause }: CliError): boolean =>
   exit === Exit.unavailable && status !== 429 && !(cause instanceof TransportError && cause.sent === 'no')
 
+/** How often a refusal after a request that may have been accepted isn't believed. */
+const MAX_DOUBTS = 3
+
 /** The claim once the service was asked to verify it. */
 export type Verifying = Pick<WatchResult, 'claim' | 'error'> & Pick<WatchOptions, 'refusal'>
 
@@ -225,6 +228,7 @@ export async function* requestVerification(
   const { domainId, claim: before } = current
   let isRepeated = false
   let mayRun = false
+  let doubts = 0
   let refusal: CliError | undefined
   let end: TimedOut | undefined
   const ask = async (given: RequestOptions) => {
@@ -237,14 +241,19 @@ export async function* requestVerification(
     isRepeated = true
     const { deadline = Number.POSITIVE_INFINITY } = given
     return verifyOnce(current, client, { deadline }).catch((error: unknown) => {
-      // A conflict says that it already runs, such as for another machine.
-      const isRunning = mayRun || (isRefusal(error) && error.status === 409)
-      if (!isRunning || !isRefusal(error)) {
+      if (!isRefusal(error)) {
         mayRun ||= error instanceof CliError && mayHaveActed(error)
         throw error
       }
-      refusal = error
-      return before
+      // A conflict says that it already runs, such as for another machine.
+      if (error.status === 409) {
+        refusal = error
+        return before
+      }
+      // If the earlier request was accepted, the claim soon shows it; if not, the service goes on refusing.
+      if (!mayRun || ++doubts > MAX_DOUBTS) throw error
+      const message = `${error.message}; an earlier request may have been accepted`
+      throw new CliError(error.code, Exit.unavailable, message, { cause: error })
     })
   }
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, context)) {
@@ -252,7 +261,7 @@ export async function* requestVerification(
       const doubt = mayRun ? 'an earlier request may have been accepted' : 'it may already be verifying it'
       if (refusal !== undefined)
         yield eventOf('warning', `${refusal.message}; waiting, as ${doubt}`, before, context)
-      return { claim: polled.value, error: undefined, refusal: mayRun ? undefined : refusal }
+      return { claim: polled.value, error: undefined, refusal }
     }
     if (polled.kind === 'timeout') end = polled
     else yield eventOf('warning', retryMessage(polled), before, context)
@@ -306,7 +315,7 @@ function timeoutError(
           ? `the claim continues; to keep watching: ${watch}${verify}`
           : `the service has confirmed no request to verify it; to ask again: ${verifyAgain}`,
       retryAfterMs: end?.retryAfterMs,
-      cause: end?.error,
+      cause: end?.error ?? refusal,
     },
   )
 }

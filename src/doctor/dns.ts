@@ -41,7 +41,12 @@ export async function examineResolvers(
       const replies = await Promise.all(
         KNOWN_NAMES.map((question) => ask(resolver, question, options, effects)),
       )
-      const rcodes = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message.rcode : []))
+      const rcodes = replies.flatMap((reply, at) => {
+        if (reply.kind !== 'answer') return []
+        const { rcode, answers } = reply.message
+        const isEmpty = answers.every(({ type }) => type !== KNOWN_NAMES[at]?.type)
+        return rcode === 'NOERROR' && isEmpty ? 'NOERROR without data' : rcode
+      })
       return { address: formatDnsAddress(resolver), rcodes }
     }),
   )

@@ -193,7 +193,7 @@ export interface AskedOperation {
 }
 
 /** Names of errors that are about the credential and not about what was asked. */
-const ABOUT_CREDENTIAL = /scope|permission|forbidden|access_denied|api_key|token|credential|unauthori[sz]ed/i
+const ABOUT_CREDENTIAL = /scope|permission|access_denied|api_key|token|credential|unauthori[sz]ed/i
 
 /** The error for a response whose status is not 2xx, with its exit code. */
 export function responseError(
@@ -228,7 +228,7 @@ export function responseError(
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
-    const isAboutOther = details !== '' && !ABOUT_CREDENTIAL.test(name ?? '')
+    const isAboutOther = details !== '' && details !== name && !ABOUT_CREDENTIAL.test(name ?? '')
     return new CliError(code ?? 'forbidden', Exit.refused, `the service does not allow this (403)${suffix}`, {
       status,
       hint: isAboutOther ? undefined : `${sent} may lack a scope or belong to another team`,

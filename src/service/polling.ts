@@ -184,7 +184,9 @@ export function timedOutAfter(ms: number, retryAfterMs?: number): string {
 
 /** What to add to the message of a timeout whose last request failed; else nothing. */
 export function lastRequestFailed(error: unknown): string {
-  return error instanceof CliError ? `; the last request failed: ${error.message}` : ''
+  return error instanceof CliError && error.exit !== Exit.refused
+    ? `; the last request failed: ${error.message}`
+    : ''
 }
 
 /** The error if the time is up and the service has said nothing useful at all. */

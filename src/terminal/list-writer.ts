@@ -32,7 +32,7 @@ export interface ListWriterOptions {
   readonly settings: OutputSettings
   readonly columns: readonly Column[]
   /** What a person reads on stderr if the list is empty: "no grants". */
-  readonly nothing: string
+  readonly nothing: string | undefined
   /** Whether items come one by one; else page by page. */
   readonly isOneByOne?: boolean
 }
@@ -124,7 +124,7 @@ function tableWriter({
       if (text !== '') await context.stdout.write(text)
     },
     async end() {
-      if (count === 0 && !settings.quiet) await context.stderr.write(`${nothing}\n`)
+      if (count === 0 && nothing !== undefined && !settings.quiet) await context.stderr.write(`${nothing}\n`)
       const leftOut = (await renderer).leftOut.map(({ field }) => field)
       if (leftOut.length > 0) {
         await hint(

@@ -2,7 +2,7 @@ import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
 import { type PublishAction, publishRecord } from '../../src/claims/publish.ts'
 import type { ProgramEnd, ProgramRequest } from '../../src/context.ts'
-import { Exit } from '../../src/errors.ts'
+import { type CliError, Exit } from '../../src/errors.ts'
 import { AA, type Asked, type FakeReply } from '../dns/fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from '../dns/fake-internet.ts'
 import { timedEffects } from '../dns/timed-check.ts'
@@ -198,6 +198,18 @@ test('a record without a zone is never published', async () => {
     runs: [],
   })
 })
+
+test.each([true, false])(
+  'where no resolver leads to the zone, nothing says that it does not exist (--only-new: %s)',
+  async (onlyNew) => {
+    const { result, runs } = await publish({ odd: () => ({ flags: 2 }), onlyNew })
+    expect(runs).toEqual([])
+    const { message, hint = '' } = result as CliError
+    expect(message).toContain('192.0.2.53 answers SERVFAIL')
+    expect(hint).toContain('to see why, and what to do: mailclaim claims check shop.com')
+    expect(hint).not.toMatch(/registrar|--only-new/)
+  },
+)
 
 test.each(['a\nupdate delete shop.com', 'a\0b', 'a\u0085b'])(
   'the value %j, which could be a command, goes to no program',

@@ -24,11 +24,23 @@ import { needs } from '../requirements.ts'
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
+/** What the root and com have. */
+const recordOf = ({ questions: [question] = [] }: packet.Packet): packet.Answer =>
+  question?.type === 'NS'
+    ? { name: question.name, type: 'NS', data: 'a.gtld-servers.net' }
+    : { name: '.', type: 'SOA', data: { mname: 'a.root-servers.net', rname: 'nstld.verisign-grs.com' } }
+
 /**
  * DNS that answers every query with these header bits, as a root server or an interceptor. Its resolver says that the name
  * `denied` doesn't exist.
  */
-function dnsThat(flags: { aa: boolean; ra: boolean; denied?: string; rcode?: number }): Context['dns'] {
+function dnsThat(flags: {
+  aa: boolean
+  ra: boolean
+  denied?: string
+  rcode?: number
+  isEmpty?: boolean
+}): Context['dns'] {
   const reply = async ({ server, message, accept }: DnsExchange): Promise<Uint8Array> => {
     const query = packet.decode(Buffer.from(message))
     const isDenied = server.address === '192.0.2.53' && query.questions?.[0]?.name === flags.denied
@@ -40,7 +52,7 @@ function dnsThat(flags: { aa: boolean; ra: boolean; denied?: string; rcode?: num
         (flags.ra ? packet.RECURSION_AVAILABLE : 0) |
         (isDenied ? 3 : (flags.rcode ?? 0)),
       questions: query.questions ?? [],
-      answers: [],
+      answers: flags.isEmpty ? [] : [recordOf(query)],
     })
     if (!accept(wire)) throw new DnsTransportError('timeout', 'no answer to this question')
     return wire
@@ -346,8 +358,10 @@ describe('a warning leaves the exit code 0', () => {
   test.each([
     ['SERVFAIL', 2],
     ['REFUSED', 5],
+    ['NOERROR without data', 0],
   ])('a resolver that answers only %s is a warning', async (name, rcode) => {
-    const { of } = await doctor(createSetup({ dns: dnsThat({ aa: true, ra: false, rcode }) }))
+    const dns = dnsThat({ aa: true, ra: false, rcode, isEmpty: true })
+    const { of } = await doctor(createSetup({ dns }))
     expect(of('DNS resolvers')).toMatchObject({
       status: 'warning',
       message: `192.0.2.53 answers ${name}, even for names that exist (the root and com)`,

@@ -335,6 +335,24 @@ describe('verifying with --wait and --timeout', () => {
     expect(stderr).toContain('not now')
   })
 
+  it('asks again if the service refuses the next request for another reason, and ends with the refusal if it goes on', async () => {
+    const unparsed = () => jsonResponse(422, { name: 'validation_error', message: "It couldn't be parsed." })
+    const lost = jsonResponse(503, {})
+    const answers = [lost, ...Array.from({ length: 9 }, unparsed)]
+    const refused = await verify(answers, { seconds: 600, statuses: ['pending'] })
+    expect(refused.code).toBe(6)
+    expect(refused.asked.match(/POST/g)).toHaveLength(5)
+    expect(refused.stderr).toContain(
+      "It couldn't be parsed. (validation_error); an earlier request may have been accepted; retrying in",
+    )
+    expect(refused.stderr).toMatch(/error: the service refused the request \(422\): It couldn't be parsed/)
+    const accepted = await verify([lost, unparsed()], {
+      seconds: 600,
+      statuses: ['pending', 'pending', 'pending', 'verified', 'completed'],
+    })
+    expect(accepted.code).toBe(0)
+  })
+
   it.each([
     ['completed', 0],
     ['pending', 8],

@@ -100,7 +100,10 @@ export function liveLines(
   )
   for (const cause of causes.slice(0, MAX_CAUSES)) {
     lines.push(indent(causeLine(cause), 4))
-    const [first = '', ...rest] = wrap(sanitizeLine(adviceOf(cause).text), columns - 6)
+    const advice = adviceOf(cause)
+      .join('; ')
+      .replace(/^fix: /, '')
+    const [first = '', ...rest] = wrap(sanitizeLine(advice), columns - 6)
     lines.push(...[first, rest.join(' ')].filter(Boolean).map((line) => palette.faint(indent(line, 6))))
   }
   const rest = causes.length - MAX_CAUSES

@@ -66,7 +66,7 @@ export async function createReporter(
   const forPeople = isForPeople(context, settings)
   const hasRows = !isReport(settings) && report.isText !== true && (!forPeople || report.rowsForPeople)
   const { columns } = report
-  const rows = createListWriter({ context, settings, columns, nothing: 'no domains', isOneByOne: true })
+  const rows = createListWriter({ context, settings, columns, nothing: undefined, isOneByOne: true })
   const envelope = { object: 'list', has_more: false, data: [] }
   const live =
     settings.quiet || !canAnimate(context)

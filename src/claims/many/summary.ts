@@ -64,7 +64,7 @@ export function wrapCounts(text: string, width: number): string[] {
 /** Where to find what the table of causes leaves out: names of domains, and what the words in its fixes stand for. */
 export function legend(tally: Tally): string | undefined {
   const causes = tally.causes()
-  const words = wordsIn(causes.map((cause) => adviceOf(cause).text).join('\n')).filter(isParticular)
+  const words = wordsIn(causes.map((cause) => adviceOf(cause).join('\n')).join('\n')).filter(isParticular)
   if (words.length === 0 && !causes.some((cause) => restText(cause, NAMED))) return undefined
   if (words.length === 0) return 'Each domain: --format tsv'
   return `Each domain with its ${LIST.format(words)}: claims check --format markdown`
@@ -80,7 +80,14 @@ export const CAUSE_COLUMNS: readonly Column[] = [
     value: (cause) => causeText(cause as CauseCount),
     paint: (_value, palette) => palette.strong,
   },
-  { field: 'fix', title: 'Fix', value: (cause) => adviceOf(cause as CauseCount).text },
+  {
+    field: 'fix',
+    title: 'Fix',
+    value: (cause) =>
+      adviceOf(cause as CauseCount)
+        .join('; ')
+        .replace(/^fix: /, ''),
+  },
   { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, NAMED) },
 ]
 
@@ -121,12 +128,12 @@ function namesText(cause: CauseCount, most: number): string {
   return [cause.names.slice(0, most).join(', '), restText(cause, most)].filter(Boolean).join(' ')
 }
 
-const DIFFERENT_MESSAGES = 'What the service said differs: --format jsonl has it for each domain'
+const DIFFERENT_MESSAGES = 'What was said differs: --format jsonl has it for each domain'
 
-/** What to do about a cause; without a known fix, what was said about it. */
-export function adviceOf({ fix, message }: CauseCount): { readonly first: string; readonly text: string } {
-  if (fix) return { first: 'fix: ', text: firstLine(fix) ?? fix }
-  return { first: '', text: firstLine(message) || DIFFERENT_MESSAGES }
+/** What was said about a cause, and what to do, each on a line. */
+export function adviceOf({ said, fix, message }: CauseCount): readonly string[] {
+  const lines = [said, fix && `fix: ${firstLine(fix)}`].filter((line) => line !== undefined)
+  return lines.length > 0 ? lines : [firstLine(message) ?? DIFFERENT_MESSAGES]
 }
 
 /** The causes for people at a narrow terminal, where a table would break each line into many. */
@@ -134,14 +141,11 @@ export function causeBlocks(tally: Tally, { palette, width }: RenderContext): st
   return tally
     .causes()
     .map((cause) => {
-      const paragraph = (text: string, indent: number, first = '') =>
-        wrap(first + sanitizeLine(text), Math.max(20, width) - indent).map(
-          (line) => ' '.repeat(indent) + line,
-        )
-      const { first, text } = adviceOf(cause)
+      const paragraph = (text: string, indent: number) =>
+        wrap(sanitizeLine(text), Math.max(20, width) - indent).map((line) => ' '.repeat(indent) + line)
       return [
         ...paragraph(causeLine(cause), 0).map(palette.strong),
-        ...paragraph(text, 2, first),
+        ...adviceOf(cause).flatMap((line) => paragraph(line, 2)),
         ...paragraph(namesText(cause, NAMED), 2).map(palette.faint),
       ].join('\n')
     })
@@ -153,8 +157,10 @@ export function summaryLines(tally: Tally): string[] {
   return [
     headline(tally),
     ...tally.causes().flatMap((cause) => {
-      const { first, text } = adviceOf(cause)
-      return [`  ${causeLine(cause)} (${namesText(cause, 3)})`, `    ${first}${text}`]
+      return [
+        `  ${causeLine(cause)} (${namesText(cause, 3)})`,
+        ...adviceOf(cause).map((line) => `    ${line}`),
+      ]
     }),
   ]
 }

@@ -25,6 +25,8 @@ export interface Done {
 export interface Cause {
   readonly code: string
   readonly message: string
+  /** Whether the message says more than the code: each other one is then another cause. */
+  readonly isSaid?: boolean
   readonly fix: string | undefined
   /** Name servers of the domain, if the cause has to do with them. */
   readonly hosts?: readonly string[] | undefined
@@ -54,6 +56,8 @@ export interface CauseCount {
   readonly host: string | undefined
   /** Undefined if it differs from domain to domain. */
   readonly message: string | undefined
+  /** The first line of the message, where that says more than the title. */
+  readonly said: string | undefined
   readonly fix: string | undefined
   readonly needsPerson: boolean
   /** The first ones. */
@@ -246,13 +250,14 @@ class CauseGroups {
   /** @returns the key of the group that the domain is in now; undefined if there are too many groups for it */
   add(
     domain: string,
-    { code, message, fix, hosts }: Cause,
+    { code, message, isSaid = false, fix, hosts }: Cause,
     needsPerson: boolean,
     remark: string,
   ): string | undefined {
     const title = `${titleOf(code)}${remark}`
     const host = hosts && hostOf(hosts)
-    const exact = JSON.stringify([code, remark, host, firstLine(fix)])
+    const said = isSaid ? firstLine(message) : undefined
+    const exact = JSON.stringify([code, remark, host, said, firstLine(fix)])
     const isKept = this.#groups.has(exact) || this.#groups.size < MAX_CAUSES
     const key = isKept ? exact : JSON.stringify([code, remark])
     const known = this.#groups.get(key)
@@ -263,9 +268,9 @@ class CauseGroups {
       if (known.fix !== fix) known.fix = isKept ? firstLine(fix) : DIFFERENT_FIXES
       known.needsPerson ||= needsPerson
     } else if (isKept) {
-      this.#groups.set(key, { title, host, message, fix, needsPerson, names: [domain], count: 1 })
+      this.#groups.set(key, { title, host, message, said, fix, needsPerson, names: [domain], count: 1 })
     } else if (this.#groups.size < 2 * MAX_CAUSES) {
-      const texts = { host: undefined, message: undefined, fix: DIFFERENT_FIXES }
+      const texts = { host: undefined, message: undefined, said: undefined, fix: DIFFERENT_FIXES }
       this.#groups.set(key, { title, ...texts, needsPerson, names: [domain], count: 1 })
     } else return undefined
     return key
@@ -291,10 +296,12 @@ export function firstLine(text: string | undefined): string | undefined {
 const DIFFERENT_FIXES = 'They differ: --format jsonl has the one of each domain'
 
 /** An error as the cause of a domain that isn't done. */
-export function causeOf({ code, message, hint }: CliError, particulars: Particulars): Cause {
+export function causeOf({ code, exit, message, hint }: CliError, particulars: Particulars): Cause {
   return {
     code,
     message: generalize(message, particulars),
+    // The state of a claim is in the title, and each request fails in its own way while the service can't be reached.
+    isSaid: exit !== Exit.unavailable && !code.startsWith('claim_'),
     fix: hint === undefined ? undefined : generalize(hint, particulars),
   }
 }

@@ -1,6 +1,7 @@
 import type { DnsAddress } from '../../context.ts'
 import { groupByOutcome, oldStateTtl, type ZoneObservations } from '../observation/observations.ts'
 import type { Located } from '../resolution/delegation-walk.ts'
+import { describeReplies } from '../resolution/resolver-replies.ts'
 import type { Location } from '../resolution/zone-search.ts'
 import { formatDnsAddress, PUBLIC_RESOLVERS } from '../wire/address.ts'
 import { decodeValues } from '../wire/txt-answer.ts'
@@ -101,16 +102,6 @@ export function invalidNameReport(asked: Asked, problem: string, fix: string): C
   })
 }
 
-/** How a resolver failed to lead to the name servers, by its last reply. */
-function saidBy(address: string, replies: readonly { resolver: string; answer: string }[]): string {
-  const last = replies.findLast(({ resolver }) => resolver === address)?.answer
-  return last === undefined || !/^[A-Z]/.test(last)
-    ? `${address} didn't answer`
-    : last === 'NOERROR'
-      ? `${address} gave no usable answer`
-      : `${address} answers ${last}`
-}
-
 /** The report of a check that found no zone. */
 export function zoneNotFoundReport(
   asked: Asked,
@@ -136,7 +127,6 @@ export function zoneNotFoundReport(
     answer: reply.kind === 'answer' ? reply.message.rcode : reply.kind,
   }))
   const addresses = resolvers.map(formatDnsAddress)
-  const denied = replies.find(({ answer }) => answer === 'NXDOMAIN')
   const answering = location.resolverReplies.filter(({ reply }) => reply.kind === 'answer')
   const isAnswered = answering.length > 0
   // The actual public resolver would give a usable answer; any other may be broken itself.
@@ -144,10 +134,7 @@ export function zoneNotFoundReport(
     PUBLIC_RESOLVERS.some(({ address, port }) => address === resolver.address && port === resolver.port),
   )
   const otherResolver = 'use a resolver that works: --resolver 9.9.9.9'
-  const said =
-    denied !== undefined
-      ? `${denied.resolver} denies names that exist (${denied.question} gives NXDOMAIN), like a private root or a filter`
-      : addresses.map((address) => saidBy(address, replies)).join('; ')
+  const said = describeReplies(location.resolverReplies, resolvers)
   const report = emptyReport(asked, name, 'unknown', {
     code: 'resolver_broken',
     severity: 'error',

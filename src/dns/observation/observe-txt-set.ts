@@ -1,4 +1,6 @@
 import { isZoneFound, type SearchStart, withSearch } from '../resolution/find-zone.ts'
+import type { ResolutionContext } from '../resolution/resolution-context.ts'
+import { describeReplies } from '../resolution/resolver-replies.ts'
 import { type Location, locateZone } from '../resolution/zone-search.ts'
 import type { DnsEffects } from '../wire/effects.ts'
 import { limitQueries } from '../wire/query-limit.ts'
@@ -22,6 +24,8 @@ export type TxtSet =
       readonly zone: string | undefined
       /** Why, as the rest of a sentence. */
       readonly reason: string
+      /** Whether the domain doesn't exist. */
+      readonly isAbsent?: boolean
       /** What single servers have: perhaps not all, and perhaps no longer. */
       readonly partial: readonly TxtValue[]
     }
@@ -47,17 +51,23 @@ export async function observeTxtSet(
     const locateUntil = effects.clock.monotonic() + LOCATE_MS
     const location = await locateZone(name, { ...context, deadline: locateUntil })
     if (!isZoneFound(location))
-      return { kind: 'unseen', zone: undefined, reason: whyNotFound(location), partial: [] }
+      return {
+        kind: 'unseen',
+        zone: undefined,
+        reason: whyNotFound(location, context),
+        isAbsent: location.kind === 'no-domain',
+        partial: [],
+      }
     const survey = surveyNameServers(location, { name, expected: null, serverMs: SERVER_MS }, context)
     await survey.done
     return readSet(name, location.delegation.zone, survey.seen())
   })
 }
 
-function whyNotFound(location: Location): string {
-  return location.kind === 'no-domain'
-    ? `${location.domain} doesn't exist in DNS`
-    : "its zone wasn't found in DNS"
+function whyNotFound(location: Location, { resolvers }: Pick<ResolutionContext, 'resolvers'>): string {
+  if (location.kind === 'no-domain') return `${location.domain} doesn't exist in DNS`
+  const said = location.kind === 'lost' ? describeReplies(location.resolverReplies, resolvers) : ''
+  return said === '' ? "its zone wasn't found in DNS" : `its name servers weren't found: ${said}`
 }
 
 function readSet(name: string, zone: string, servers: readonly Observation[]): TxtSet {

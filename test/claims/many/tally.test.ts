@@ -271,7 +271,29 @@ test('a cause without a known fix shows what was said, or that it differs', () =
   tally.add('b.com', { label: 'refused', item: {}, error: failure(Exit.refused), causes: [said(message)] })
   expect(summaryLines(tally)).toContain(`    ${message}`)
   tally.add('c.com', { label: 'refused', item: {}, error: failure(Exit.refused), causes: [said('no')] })
-  expect(summaryLines(tally).at(-1)).toMatch(/^ {4}What the service said differs: --format jsonl/)
+  expect(summaryLines(tally).at(-1)).toMatch(/^ {4}What was said differs: --format jsonl/)
+})
+
+test('refusals for different reasons are different causes, and each shows its reason above the fix', () => {
+  const tally = new RunTally()
+  const refuse = (domain: string, message: string) =>
+    tally.add(domain, {
+      label: 'refused',
+      item: {},
+      error: new CliError('conflict', Exit.refused, message, { hint: 'give the domain_id that it printed' }),
+    })
+  refuse('a.com', 'the service refused the request (409): a.com already belongs to your team')
+  refuse('b.com', 'the service refused the request (409): b.com already belongs to your team')
+  refuse('c.com', 'the service refused the request (409): Another team has an open claim')
+  expect(summaryLines(tally)).toEqual([
+    '3 domains: refused 3',
+    '  2 domains: conflict (a.com, b.com)',
+    '    the service refused the request (409): DOMAIN already belongs to your team',
+    '    fix: give the domain_id that it printed',
+    '  1 domain: conflict (c.com)',
+    '    the service refused the request (409): Another team has an open claim',
+    '    fix: give the domain_id that it printed',
+  ])
 })
 
 test('a mistake and a warning of the same name are different groups', () => {
