@@ -530,10 +530,11 @@ function ofMember({ message }: TransportError): string {
 }
 
 function refused(problem: string, { host }: URL): CliError {
-  const isName = /user name is empty/.test(problem)
-  return new CliError('store_refused', Exit.notSignedIn, `etcd refused the request (${host}): ${problem}`, {
-    hint: isName
-      ? 'set MAILCLAIM_STORE_USER and MAILCLAIM_STORE_PASSWORD'
-      : 'check MAILCLAIM_STORE_USER, MAILCLAIM_STORE_PASSWORD, and the role of that user (docs/fleet.md)',
-  })
+  const hint = /user name is empty/.test(problem)
+    ? 'set MAILCLAIM_STORE_USER and MAILCLAIM_STORE_PASSWORD'
+    : /authentication is not enabled/.test(problem)
+      ? 'this etcd has no users: turn authentication on (docs/fleet.md), or unset MAILCLAIM_STORE_USER and MAILCLAIM_STORE_PASSWORD'
+      : 'check MAILCLAIM_STORE_USER, MAILCLAIM_STORE_PASSWORD, and the role of that user (docs/fleet.md)'
+  const message = `etcd refused the request (${host}): ${problem}`
+  return new CliError('store_refused', Exit.notSignedIn, message, { hint })
 }

@@ -289,8 +289,10 @@ export class SharedVault {
     return new CliError(
       'store_restored',
       Exit.notSignedIn,
-      `the session in etcd (${this.access.key}) is not used: ${why}. It was probably restored from a backup, and its refresh token may have been used since. Nothing was sent`,
-      { hint: `sign in again, for the whole fleet: ${loginCommand({ profile: this.paths.profile })}` },
+      `the session in etcd (${this.access.key}) is not used: ${why}. It was probably restored from a backup, or somebody signed in where the clock is behind: its refresh token may have been used since. Nothing was sent`,
+      {
+        hint: `sign in again on this machine, for the whole fleet: ${loginCommand({ profile: this.paths.profile })}`,
+      },
     )
   }
 }
