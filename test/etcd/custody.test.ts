@@ -782,6 +782,17 @@ describe.runIf(needs('etcd'))('the refresh token of a fleet', () => {
       expect(machine.context.clock.monotonic()).toBeLessThan(1000)
     })
 
+    it('is not sent if etcd has no users, and that is what the hint is about', async () => {
+      const message = 'etcdserver: authentication is not enabled'
+      const { cut } = await machineOf(async () => jsonResponse(400, { message, code: 9 }))
+      expect(await failure(cut)).toMatchObject({
+        code: 'store_refused',
+        hint: expect.stringMatching(
+          /^this etcd has no users: turn authentication on .*, or unset MAILCLAIM_STORE_USER/,
+        ),
+      })
+    })
+
     it('is lost if etcd refuses it for as long as others wait, and the way on is to sign in', async () => {
       const message = 'etcdserver: mvcc: database space exceeded'
       const { machine, cut } = await machineOf(async (at, _ms, pass) =>
