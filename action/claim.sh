@@ -150,8 +150,15 @@ if [ "$result" = not-yet ]; then problem=${dns_problem:-$problem}; fi
 if [ "$code" != 0 ] && [ -z "$problem" ]; then problem="mailclaim ended with exit code $code"; fi
 # What to do here: the hints are about commands, on a machine that knows the claim.
 if [ "$status $result" = 'blocked ended' ]; then problem+=$'\nto wait in this action until the block lifts: options: --through-blocked'; fi
-if [ "$mode $code" = 'wait 5' ]; then
-  problem+=$'\nin this action: give the input domain-id of the earlier run, or use mode: claim to start a claim'
+if [ "$status $result" != 'blocked ended' ] && { [ "$result" = ended ] || [ "$code" = 5 ]; }; then
+  if [ -n "$MAILCLAIM_ACTION_DOMAIN_ID" ]; then
+    problem+=$'\nin this action: remove the input domain-id and use mode: claim to start another'
+  elif [ "$mode" = wait ]; then
+    case "$code $problem" in
+      9* | *'the service no longer has the claim'*) problem+=$'\nin this action: use mode: claim to start another' ;;
+      *) problem+=$'\nin this action: give the input domain-id of the earlier run, or use mode: claim to start a claim' ;;
+    esac
+  fi
 fi
 
 write_summary >>"$GITHUB_STEP_SUMMARY"

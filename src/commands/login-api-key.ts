@@ -36,9 +36,14 @@ async function readApiKey(
   context: Pick<Context, 'stdin' | 'prompts'>,
   settings: Pick<Settings, 'interactive'>,
 ): Promise<string> {
-  return context.stdin.isTTY
-    ? askForKey(context, settings)
-    : (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
+  if (context.stdin.isTTY) return askForKey(context, settings)
+  const key = (await readKey(context.stdin.stream)).replace(/\r?\n$/, '')
+  if (key === '')
+    throw usageError(
+      'there is no API key on standard input: it is empty',
+      'check that the file or the secret it comes from is set',
+    )
+  return key
 }
 
 /** Reads a key from a pipe. @throws CliError exit 2 if it is longer than any key: the wrong file was piped in. */

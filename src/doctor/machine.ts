@@ -10,7 +10,7 @@ import { configPath } from '../settings/config.ts'
 import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
 import { isShared } from '../settings/shared-store.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { preallocate, uniqueSuffix } from '../storage/durable-file.ts'
+import { isThere, preallocate, uniqueSuffix } from '../storage/durable-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
@@ -32,7 +32,8 @@ export async function examineConfiguration(context: SharedContext, settings: Set
       if (clientId !== undefined) return ok(check, `${at}; client id ${clientId}, from the session`)
     }
     if (context.environment.apiKey === undefined) requireClientId(settings)
-    return ok(check, `${at} (${configPath(context)})`)
+    const file = configPath(context)
+    return ok(check, isThere(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
   } catch (error) {
     return problem(check, asCliError(error))
   }

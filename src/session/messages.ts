@@ -31,10 +31,30 @@ export function notSignedIn(
 ): CliError {
   const store = chosen.store?.value === 'file' ? 'file' : undefined
   const login = loginCommand({ profile: profile.value, store })
-  const meant = similarWord(profile.value, others)
+  const hints = [otherProfile(profile, others), `run ${login}, or set MAILCLAIM_API_KEY`]
   return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile.value} is not signed in`, {
-    hint: `${meant === undefined ? '' : `did you mean --profile ${meant}? Otherwise `}run ${login}, or set MAILCLAIM_API_KEY`,
+    hint: hints.filter(Boolean).join(' Otherwise '),
   })
+}
+
+/** As many profiles as a hint names. */
+const NAMED = 3
+const LIST = new Intl.ListFormat('en-US')
+
+/** The profile that was probably meant if one was named, else those that could be used; undefined if there is none. */
+function otherProfile({ value, source }: Settings['profile'], all: readonly string[]): string | undefined {
+  const others = all.filter((name) => name !== value)
+  if (source === 'flag' || source === 'environment') {
+    const meant = similarWord(value, others)
+    return meant && `did you mean --profile ${meant}?`
+  }
+  const [first, ...rest] = others
+  if (first === undefined || others.length > NAMED) return undefined
+  const [signedIn, name] =
+    rest.length === 0
+      ? [`profile ${first} is signed in`, first]
+      : [`profiles ${LIST.format(others)} are signed in`, 'NAME']
+  return `${signedIn}: add --profile ${name}, or run mailclaim auth switch ${name}.`
 }
 
 /** Step 4 of a refresh: the token may have been sent, with no known outcome. */

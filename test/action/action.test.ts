@@ -252,6 +252,8 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
       }
       return requests.by_route['POST /domains/claim']
     }
+    const adviceFor = (inputs: object) =>
+      `${'domain-id' in inputs ? 'remove the input domain-id and ' : ''}use mode: claim to start another`
     const domain = nextDomain()
     const other = nextDomain()
     const id = outputsOf(await use({ domain, mode: 'create' }))['domain-id'] ?? ''
@@ -279,8 +281,30 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
       expect(annotations(ended)).toMatchObject([
         { command: 'error', data: expect.stringContaining('canceled') },
       ])
+      expect(ended.summary).toContain(`in this action: ${adviceFor(inputs)}`)
+    }
+    await world.control('POST', 'faults', {
+      kind: 'status',
+      status: 404,
+      path: '/domains/*/claim',
+      method: 'GET',
+    })
+    try {
+      for (const inputs of [{ mode: 'wait' }, { mode: 'wait', 'domain-id': id }, { 'domain-id': id }]) {
+        const gone = await use({ domain: other, ...inputs })
+        expect(outputsOf(gone)).toMatchObject({ result: 'error', 'exit-code': '5' })
+        expect(gone.summary).toContain(`in this action: ${adviceFor(inputs)}`)
+        expect(gone.summary).not.toContain('give the input domain-id')
+      }
+    } finally {
+      await world.control('DELETE', 'faults')
     }
     expect(await claimCount()).toBe(before)
+
+    // What they advise works.
+    const another = await use({ domain, timeout: 1 })
+    expect(outputsOf(another)).toMatchObject({ result: 'not-yet', status: 'pending' })
+    expect(outputsOf(another)['domain-id']).not.toBe(id)
   })
 
   test('a program that fails is an error, and the claim is kept for the next run', async () => {

@@ -472,6 +472,21 @@ describe('auth list and auth switch', () => {
     expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
   })
 
+  it('auth switch warns of an API key and of a profile in the environment, which override it', async () => {
+    const key = await signedIn({ environment: { apiKey: 'key-1' } })
+    expect(await mailclaim(key, 'auth', 'switch', 'default')).toMatchObject({
+      exit: 0,
+      stderr:
+        'Using profile default from now on.\nwarning: MAILCLAIM_API_KEY is set, and commands keep using it\n',
+    })
+    const profile = await signedIn({ environment: { settings: { profile: 'work' } } })
+    // A program reads the result, and warnings on standard error.
+    expect(await mailclaim(profile, 'auth', 'switch', 'default', '--json')).toMatchObject({
+      exit: 0,
+      stderr: 'warning: MAILCLAIM_PROFILE is set to another profile and overrides this\n',
+    })
+  })
+
   it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
     'take %j for no profile',
     async (name) => {

@@ -43,6 +43,23 @@ describe('config set and get', () => {
     })
   })
 
+  test('config set warns if a variable overrides what it stores', async () => {
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'https://staging.example.com', pager: 'less' } },
+    })
+    expect(await type('config set base-url https://api.example.com', context)).toMatchObject({
+      code: 0,
+      stderr:
+        'default: base-url is now https://api.example.com\nwarning: MAILCLAIM_BASE_URL is set, and overrides this\n',
+    })
+    expect(await type('config set pager cat --json', context)).toMatchObject({
+      stderr: 'warning: MAILCLAIM_PAGER is set, and overrides this\n',
+    })
+    expect(await type('config set client-id one', context)).toMatchObject({
+      stderr: 'default: client-id is now one\n',
+    })
+  })
+
   test('each profile has its own settings', async () => {
     const context = createFakeContext()
     await type('config set client-id one --profile work', context)

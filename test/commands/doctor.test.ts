@@ -125,6 +125,17 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
+  test('doctor names the file with the settings only if it exists', async () => {
+    const context = createSetup()
+    const file = join(context.directories.config, 'config.json')
+    const at = 'profile default at https://api.example.com'
+    expect((await doctor(context)).of('configuration')?.message).toBe(`${at}; no settings are saved yet`)
+    writeFileSync(file, '{"version":1,"profiles":{}}')
+    const later = createSetup()
+    Object.assign(later, { directories: context.directories })
+    expect((await doctor(later)).of('configuration')?.message).toBe(`${at} (${file})`)
+  })
+
   test('doctor warns if certificates are not checked', async () => {
     const context = createSetup({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
     const { code, of } = await doctor(context)

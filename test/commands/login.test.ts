@@ -481,7 +481,12 @@ describe('login', () => {
       await store(false)
     })
 
-    it.each(['', '\n', 'two words\n', 'two\nlines\n'])('login --with-api-key refuses %j', async (text) => {
+    it.each([
+      ['', 'there is no API key on standard input: it is empty'],
+      ['\n', 'there is no API key on standard input: it is empty'],
+      ['two words\n', 'that is not an API key'],
+      ['two\nlines\n', 'that is not an API key'],
+    ])('login --with-api-key refuses %j', async (text, message) => {
       const context = contextWith()
       context.stdin.stream.end(text)
       const run = command.run(
@@ -489,7 +494,10 @@ describe('login', () => {
         context,
         await fakeSettings(context, { store: 'file' }),
       )
-      await expect(run).rejects.toMatchObject({ exit: Exit.usage })
+      await expect(run).rejects.toMatchObject({
+        exit: Exit.usage,
+        message: expect.stringContaining(message),
+      })
       expect(context.requests).toEqual([])
     })
   })

@@ -20,6 +20,25 @@ test.each(['prod', 'product', 'dorp', 'staging', 'pdro1', 'p'])('%s is not', (ty
   expect(similarWord(typed, ['prod'])).toBeUndefined()
 })
 
+test.each([
+  [
+    ['default', 'work'],
+    'profile work is signed in: add --profile work, or run mailclaim auth switch work. Otherwise run mailclaim login, or set MAILCLAIM_API_KEY',
+  ],
+  [
+    ['ci', 'defaul', 'work'],
+    'profiles ci, defaul, and work are signed in: add --profile NAME, or run mailclaim auth switch NAME. Otherwise run mailclaim login, or set MAILCLAIM_API_KEY',
+  ],
+  [['a', 'b', 'c', 'd'], 'run mailclaim login, or set MAILCLAIM_API_KEY'],
+  [[], 'run mailclaim login, or set MAILCLAIM_API_KEY'],
+])(
+  'if nobody chose a profile and it has no session, the error names those that have one: %j',
+  (others, hint) => {
+    const settings = { profile: { value: 'default', source: 'default' }, chosen: {} } as never
+    expect(notSignedIn(settings, others).hint).toBe(hint)
+  },
+)
+
 test('the error of a profile without a session names the one that was probably meant', () => {
   const settings = { profile: { value: 'prdo', source: 'flag' }, chosen: {} } as never
   expect(notSignedIn(settings, ['default', 'prod']).hint).toBe(

@@ -1,12 +1,13 @@
 import type { Context } from '../../context.ts'
 import type { UnusableLine } from '../../errors.ts'
 import { isProgramFormat, type Settings } from '../../settings/settings.ts'
+import { withGivenOptions } from '../../settings/suggested-commands.ts'
+import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { createListWriter } from '../../terminal/list-writer.ts'
-import { wrap } from '../../terminal/measure.ts'
 import { note, warn } from '../../terminal/notices.ts'
 import { renderContext } from '../../terminal/output.ts'
-import { sanitizeLines } from '../../terminal/sanitize.ts'
+import { sanitizeLine, sanitizeLines } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
 import { CAUSE_COLUMNS, causeBlocks, headline, legend, summaryLines, wrapCounts } from './summary.ts'
@@ -29,6 +30,8 @@ export interface Report {
   readonly lastEvent?: string
   /** Whether something else than rows is printed: `Done.text`. */
   readonly isText?: boolean
+  /** The words of a command line that say which domains these are. */
+  readonly selection?: readonly string[]
 }
 
 export interface Reporter {
@@ -136,7 +139,7 @@ export async function createReporter(
 }
 
 async function summarize(
-  { command, rowsForPeople }: Report,
+  { command, rowsForPeople, selection = [] }: Report,
   tally: RunTally,
   context: Context,
   settings: Settings,
@@ -162,8 +165,10 @@ async function summarize(
       : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
   const start = rowsForPeople && tally.done > 0 ? '\n' : ''
   const counts = wrapCounts(headline(tally), rendering.width).join('\n')
-  const more = legend(tally)
-  const table = [causes, more && wrap(more, rendering.width).map(rendering.palette.faint).join('\n')]
+  const check = commandLine(['claims', 'check', ...selection, '--format', 'markdown'], context.platform)
+  const more = legend(tally, sanitizeLine(withGivenOptions(check, settings.argv, context.platform)))
+  // The terminal wraps a command without a line break, so that it can be copied.
+  const table = [causes, more?.split('\n').map(rendering.palette.faint).join('\n')]
   await stdout.write([`${start}${counts}\n`, ...table.filter(Boolean).map((text) => `${text}\n`)].join('\n'))
 }
 

@@ -61,13 +61,17 @@ export function wrapCounts(text: string, width: number): string[] {
   return lines.map((line) => line.replaceAll(NO_BREAK_SPACE, ' '))
 }
 
-/** Where to find what the table of causes leaves out: names of domains, and what the words in its fixes stand for. */
-export function legend(tally: Tally): string | undefined {
+/**
+ * Where to find what the table of causes leaves out: names of domains, and what the words in its fixes stand for.
+ *
+ * @param check the command that checks the same domains, with a report as Markdown; on a line of its own
+ */
+export function legend(tally: Tally, check: string): string | undefined {
   const causes = tally.causes()
   const words = wordsIn(causes.map((cause) => adviceOf(cause).join('\n')).join('\n')).filter(isParticular)
   if (words.length === 0 && !causes.some((cause) => restText(cause, NAMED))) return undefined
   if (words.length === 0) return 'Each domain: --format tsv'
-  return `Each domain with its ${LIST.format(words)}: claims check --format markdown`
+  return `Each domain with its ${LIST.format(words)}:\n${check}`
 }
 
 /** The table of causes for people. */

@@ -3,7 +3,7 @@ import { unknownProfile } from '../../session/profiles.ts'
 import { updateConfig } from '../../settings/config.ts'
 import { parseProfileName } from '../../settings/profiles.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { warn } from '../../terminal/notices.ts'
+import { note, warn } from '../../terminal/notices.ts'
 import { writeOutcome } from '../../terminal/output.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
 
@@ -35,9 +35,10 @@ export const command = defineCommand({
       config.current_profile = profile
     })
     await writeOutcome(context, settings, { profile }, COLUMNS)
-    if (settings.quiet) return
-    await context.stderr.write(`Using profile ${profile} from now on.\n`)
+    await note(`Using profile ${profile} from now on.`, context, settings)
     if ((context.environment.settings['profile'] ?? profile) !== profile)
       await warn('MAILCLAIM_PROFILE is set to another profile and overrides this', context, settings)
+    if (context.environment.apiKey !== undefined)
+      await warn('MAILCLAIM_API_KEY is set, and commands keep using it', context, settings)
   },
 })

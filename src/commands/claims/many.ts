@@ -129,12 +129,13 @@ export async function runForAll(
     }
   })()
   const total = listed === undefined ? undefined : typed.length + listed
+  const selection = [...(from === undefined ? [] : [FROM_FLAG, from]), ...(all ? ['--all'] : []), ...domains]
   // A hint repeats the command for the one domain that it is about.
   const others = withoutDomains(settings.argv, domains)
   const perform: ManyWork['perform'] = (subject, run) =>
     work.perform(subject, { ...run, settings: { ...run.settings, argv: [...others, subject.domain] } })
   try {
-    await runMany({ ...work, perform }, subjects, { jobs, failFast, total }, context, settings)
+    await runMany({ ...work, perform, selection }, subjects, { jobs, failFast, total }, context, settings)
   } finally {
     // If the run was interrupted, what is still being read would keep the process alive.
     if (from === '-') context.stdin.stream.destroy()

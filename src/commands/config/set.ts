@@ -1,7 +1,15 @@
 import { CliError, usageError } from '../../errors.ts'
 import { updateConfig, withSetting } from '../../settings/config.ts'
-import { SETTINGS, type SettingKey, settingKey, settingName, settingText } from '../../settings/table.ts'
+import {
+  SETTINGS,
+  type Setting,
+  type SettingKey,
+  settingKey,
+  settingName,
+  settingText,
+} from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
+import { warn } from '../../terminal/notices.ts'
 import { writeOutcome } from '../../terminal/output.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
@@ -40,8 +48,13 @@ MAILCLAIM_API_KEY.`,
       config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
     await writeOutcome(context, settings, { profile, name: settingName(key), value }, COLUMNS)
-    if (settings.quiet) return
-    await context.stderr.write(`${profile}: ${settingName(key)} is now ${sanitizeLine(settingText(value))}\n`)
+    if (!settings.quiet)
+      await context.stderr.write(
+        `${profile}: ${settingName(key)} is now ${sanitizeLine(settingText(value))}\n`,
+      )
+    const { variable }: Setting<unknown> = SETTINGS[key]
+    if (context.environment.settings[key] !== undefined)
+      await warn(`${variable} is set, and overrides this`, context, settings)
   },
 })
 

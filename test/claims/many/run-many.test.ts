@@ -219,6 +219,7 @@ test('on a terminal of 60 columns the summary at the end breaks no count, and sa
   const labels = ['ready', 'ready_with_warning', 'verification_failed', 'wait']
   const work: ManyWork = {
     ...WORK,
+    selection: ['--from', 'new domains.csv'],
     async perform({ domain }) {
       const number = Number(domain)
       if (number < 1000) return { label: labels[number % 4] ?? '', item: {} }
@@ -235,7 +236,7 @@ verification_failed 250, wait 250, fix 3
   fix: Add it: host HOST, value VALUE
   1000, 1001 and 1 more
 
-Each domain with its HOST and VALUE: claims check --format
-markdown
+Each domain with its HOST and VALUE:
+mailclaim claims check --from 'new domains.csv' --format markdown
 `)
 })

@@ -356,8 +356,8 @@ describe('domains in progress', () => {
 })
 
 test('the table of causes says where to find the other domains and what the words in a fix stand for', () => {
-  expect(legend(tallyOf(0, 1))).toBe(
-    'Each domain with its ZONE, HOST, and VALUE: claims check --format markdown',
+  expect(legend(tallyOf(0, 1), 'mailclaim …')).toBe(
+    'Each domain with its ZONE, HOST, and VALUE:\nmailclaim …',
   )
   const tally = new RunTally()
   const add = (name: string) =>
@@ -368,9 +368,9 @@ test('the table of causes says where to find the other domains and what the word
       causes: [{ code: 'odd', message: '', fix: 'mailclaim claims check DOMAIN' }],
     })
   for (const name of ['a.com', 'b.com']) add(name)
-  expect(legend(tally)).toBeUndefined()
+  expect(legend(tally, 'mailclaim …')).toBeUndefined()
   add('c.com')
-  expect(legend(tally)).toBe('Each domain: --format tsv')
+  expect(legend(tally, 'mailclaim …')).toBe('Each domain: --format tsv')
 })
 
 test('at 60 columns no count is apart from its label', () => {

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -467,6 +469,45 @@ describe('a domain without a claim on this machine', () => {
     expect(JSON.parse(context.stdout.text)).toMatchObject({ expected: null, verdict: 'unknown', zone: null })
   })
 })
+
+test.each(['one.example.com two.example.com', '--all', '--from LIST'])(
+  'the command below the summary of several domains on a terminal works as it is: claims check %s',
+  async (which) => {
+    const clock = createFakeClock()
+    const context = createFakeContext({
+      clock,
+      dns: createFakeDns(
+        smallWorld(() => []),
+        clock,
+      ),
+      terminal: { columns: 120 },
+      environment: { noColor: true },
+    })
+    const settings = await fakeSettings(context, { profile: 'ci' })
+    for (const name of ['one.example.com', 'two.example.com']) {
+      const record = { type: 'TXT', name, value: `prefix=${name}`, ttl: 'Auto' }
+      const claim = { name, domain_id: name.slice(0, 3), status: 'pending', record }
+      await recordClaim(claim as never, context, settings)
+    }
+    const list = join(context.directories.config, '..', 'list.csv').replaceAll('\\', '/')
+    writeFileSync(list, 'one.example.com\ntwo.example.com\n')
+    const type = async (line: string) => {
+      const [stdout, stderr] = [createFakeOutput({ columns: 120 }), createFakeOutput({ columns: 120 })]
+      const code = await run(line.split(' '), { ...context, stdout, stderr })
+      return { code, text: stdout.text }
+    }
+    const typed = `claims check ${which} --jobs 2 --profile ci --resolver 192.0.2.53`.replace('LIST', list)
+    const { code, text } = await type(typed)
+    expect(code).toBe(8)
+    const [, command = ''] = /ZONE, HOST, and VALUE:\nmailclaim (.+)\n/.exec(text) ?? []
+    const report = await type(command.replaceAll("'", ''))
+    expect(report.code).toBe(8)
+    for (const name of ['one', 'two'])
+      expect(report.text.replaceAll('`', '')).toContain(
+        `| ${name}.example.com | example.com | ${name} | prefix=${name}.example.com |`,
+      )
+  },
+)
 
 describe('a domain with a claim on this machine', () => {
   async function checkKnown(options: Record<string, unknown>) {
