@@ -147,6 +147,8 @@ dns_problem=$(problem_in "$files/check")
 problem=$(problem_in "$messages")
 # What is wrong in DNS and how to fix it, rather than that the time is up.
 if [ "$result" = not-yet ]; then problem=${dns_problem:-$problem}; fi
+# A block first: it decides, whatever is in DNS.
+if [ "$status $result" = 'blocked not-yet' ]; then problem="the claim is blocked${reason:+: $reason}"$'\n'"$problem"; fi
 if [ "$code" != 0 ] && [ -z "$problem" ]; then problem="mailclaim ended with exit code $code"; fi
 # What to do here: the hints are about commands, on a machine that knows the claim.
 if [ "$status $result" = 'blocked ended' ]; then problem+=$'\nto wait in this action until the block lifts: options: --through-blocked'; fi

@@ -5,6 +5,8 @@ set -euo pipefail
 
 fail() {
   annotate error mailclaim "$1"
+  set_output result error
+  set_output exit-code 2
   exit 2
 }
 
@@ -36,5 +38,6 @@ esac
 # In a directory of its own, where npm doesn't read the workspace's .npmrc. Without its one optional package, the system's
 # keychain, nothing else is installed. No script of a package runs, and npm doesn't get the API key.
 unset MAILCLAIM_API_KEY
-npm install --prefix "$directory" --ignore-scripts --omit=optional --no-audit --no-fund "mailclaim@$version"
+npm install --prefix "$directory" --ignore-scripts --omit=optional --no-audit --no-fund "mailclaim@$version" ||
+  fail "npm couldn't install mailclaim@$version: the log of this step says why"
 printf '%s\n' "$directory/node_modules/.bin" >>"$GITHUB_PATH"

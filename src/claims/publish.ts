@@ -67,7 +67,11 @@ export async function publishRecord(
   const isThere = hasText(valuesIn(set), record.value)
   const isDone = action === 'publish' ? isThere : set.kind === 'seen' && !isThere
   if (isDone && set.zone !== undefined) {
-    const state = isThere ? 'has the TXT value already' : 'no longer has the TXT value'
+    const state = !isThere
+      ? 'no longer has the TXT value'
+      : set.kind === 'seen'
+        ? 'has the TXT value already'
+        : `has the TXT value already, but perhaps not everywhere (${set.reason})`
     return {
       ran: false,
       zone: set.zone,

@@ -1,5 +1,11 @@
 import { Readable } from 'node:stream'
-import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import {
+  type Clock,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpTransport,
+  TransportError,
+} from '../context.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { createTurns } from '../turns.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter, tooLate } from './retry.ts'
@@ -34,7 +40,10 @@ interface Refusal {
 }
 
 export interface PacedTransport extends HttpTransport {
-  /** What requests wait for if the service has refused them for two seconds: "too many requests (429), for 70 s". */
+  /**
+   * What requests wait for if the service has refused them for two seconds: "too many requests (429), for 70 s"; or why none of
+   * them has got an answer for as long.
+   */
   heldUp(): string | undefined
 }
 
@@ -57,6 +66,8 @@ export function paceRequests(
   let window: Window | undefined
   let limit = 1
   let refusal: Refusal | undefined
+  /** Why requests fail, since when, until one gets an answer. */
+  let failure: { readonly what: string; readonly since: number } | undefined
   let waiting = 0
   let inFlight = 0
   /** Wakes those who wait for what the next response says. */
@@ -130,6 +141,10 @@ export function paceRequests(
     for (const resolve of woken) resolve()
   }
 
+  function noteFailure(what: string | undefined, sentAt: number): void {
+    failure = what === undefined ? undefined : { what, since: failure?.since ?? sentAt }
+  }
+
   async function sendNow(request: HttpRequest): Promise<HttpResponse> {
     let response: HttpResponse | undefined
     const sentAt = clock.monotonic()
@@ -137,7 +152,11 @@ export function paceRequests(
       const left = (request.latest?.end ?? Number.POSITIVE_INFINITY) - sentAt
       const answer = await http.send({ ...request, timeoutMs: Math.min(request.timeoutMs, left) })
       response = { ...answer, headers: withRetryAfter(answer, clock.now()) }
+      noteFailure(answer.status < 500 ? undefined : unavailable(answer.status), sentAt)
       return response
+    } catch (error) {
+      if (error instanceof TransportError && error.kind !== 'aborted') noteFailure(error.message, sentAt)
+      throw error
     } finally {
       leave(response, sentAt)
     }
@@ -173,15 +192,20 @@ export function paceRequests(
     },
     close: () => http.close(),
     heldUp() {
-      if (refusal === undefined || waiting === 0) return undefined
-      const ms = clock.monotonic() - refusal.since
-      if (ms < MIN_TOLD_MS) return undefined
-      const { status } = refusal.response
-      const what = status === 429 ? 'too many requests' : 'the service is unavailable'
-      return `${what} (${status}), for ${formatDuration(ms / 1000, 'short')}`
+      const told = refusal !== undefined && waiting > 0 ? refusalText(refusal) : failure
+      const ms = clock.monotonic() - (told?.since ?? 0)
+      return told === undefined || ms < MIN_TOLD_MS
+        ? undefined
+        : `${told.what}, for ${formatDuration(ms / 1000, 'short')}`
     },
   }
 }
+
+function refusalText({ response: { status }, since }: Refusal) {
+  return { what: status === 429 ? 'too many requests (429)' : unavailable(status), since }
+}
+
+const unavailable = (status: number) => `the service is unavailable (${status})`
 
 /**
  * How long everyone waits after this response, in milliseconds; undefined if it isn't a refusal.

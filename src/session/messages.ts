@@ -109,8 +109,8 @@ export function sessionOver(record: SignIn): CliError {
     expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
     interrupted:
       'the service refused its refresh token (invalid_grant). It was sent before, in a refresh whose answer was lost: if the service took it then, the second use ended the session. Or it was revoked, or used elsewhere',
-    refused: `the service refused its refresh token (invalid_grant): it was revoked, or used elsewhere${
-      ended && ended.at > expiryOf(ended.renewedAt) ? `, or it expired: ${lastRenewed(ended.renewedAt)}` : ''
+    refused: `the service refused its refresh token (invalid_grant): it was revoked, it was used elsewhere, or it expired${
+      ended && ended.at > expiryOf(ended.renewedAt) ? `: ${lastRenewed(ended.renewedAt)}` : ''
     }`,
   }[ended?.cause ?? 'refused']
   return new CliError(

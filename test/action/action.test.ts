@@ -161,6 +161,11 @@ curl -sSf -o /dev/null -d '{}' "$SANDBOX/_sandbox/claims/$MAILCLAIM_RECORD_NAME/
     expect(job.summary).toContain('to wait in this action until the block lifts: options: --through-blocked')
     expectNoSecret(job, repository)
 
+    const waiting = await repository.use({ domain, timeout: 1, options: '--through-blocked' })
+    expect(annotations(waiting)).toMatchObject([
+      { command: 'error', data: expect.stringMatching(/^the claim is blocked: grace_period\n/) },
+    ])
+
     const calm = await repository.use({ domain, 'fail-on': 'not-yet' })
     expect(calm.succeeded).toBe(true)
     expect(outputsOf(calm)['result']).toBe('ended')
@@ -482,6 +487,17 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
       expect(readFileSync(join(home, 'npm-environment'), 'utf8')).not.toContain(world.service.api_key)
     })
 
+    test('an installation that fails has an annotation and a result', async () => {
+      const repository = createRepository()
+      program(join(repository.home, 'bin'), 'npm', 'exit 1')
+      const job = await repository.use({ domain: 'example.com', version: '9.9.9' })
+      expect(job.succeeded).toBe(false)
+      expect(annotations(job)).toMatchObject([
+        { command: 'error', data: "npm couldn't install mailclaim@9.9.9: the log of this step says why" },
+      ])
+      expect(outputsOf(job)).toMatchObject({ result: 'error' })
+    })
+
     test.each([
       'file:../evil',
       'git+https://evil.example',
@@ -494,6 +510,7 @@ curl -sSf -o /dev/null -X PUT "$SANDBOX/_sandbox/dns/$NAME/TXT" --data "\\"$VALU
       const job = await use({ domain: 'example.com', version: given })
       expect(job.succeeded).toBe(false)
       expect(annotations(job)).toMatchObject([{ command: 'error', data: 'version: give one such as 1.2.3' }])
+      expect(outputsOf(job)).toMatchObject({ result: 'error', 'exit-code': '2' })
       expect(existsSync(join(home, 'npm-arguments'))).toBe(false)
     })
 

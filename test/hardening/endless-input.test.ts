@@ -56,6 +56,6 @@ test('a claim of several megabytes is shown, and not stored in a file too large 
   expect(await run(['claims', 'list'], next)).toBe(0)
   // The first command says that the claim wasn't saved; the second has nothing to warn about.
   expect(next.stderr.text.match(/warning: .*/g)).toEqual([
-    expect.stringContaining("couldn't save the claim on this machine: it has 5000159 characters"),
+    expect.stringContaining("couldn't save the claim on this machine: it has 5000174 characters"),
   ])
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type HttpRequest, type HttpTransport, TransportError } from '../../src/context.ts'
+import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../../src/context.ts'
 import { paceRequests } from '../../src/service/pace-requests.ts'
 import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { jsonResponse } from '../fake-context.ts'
@@ -352,6 +352,41 @@ test('requests of one kind that are always refused end, although others get thro
   await others
   expect(clock.monotonic()).toBeLessThan(6 * MINUTE)
 })
+
+test.each<[string, () => HttpResponse]>([
+  ['the service is unavailable (503)', () => jsonResponse(503, {})],
+  [
+    'the connection was refused',
+    () => {
+      throw new TransportError('connect', 'no', 'the connection was refused')
+    },
+  ],
+])(
+  'while every request fails, that is told from two seconds on, until one gets an answer: %s',
+  async (what, fail) => {
+    const clock = createVirtualClock()
+    let isDown = false
+    const http: HttpTransport = {
+      async send() {
+        return isDown ? fail() : jsonResponse(404, {})
+      },
+      close: async () => {},
+    }
+    const paced = paceRequests(http, clock, { concurrent: 16 })
+    const send = () => paced.send(REQUEST).catch(() => {})
+    await send()
+    isDown = true
+    await send()
+    await clock.sleep(1990)
+    expect(paced.heldUp()).toBeUndefined()
+    await clock.sleep(2900)
+    await send()
+    expect(paced.heldUp()).toBe(`${what}, for 5 s`)
+    isDown = false
+    await send()
+    expect(paced.heldUp()).toBeUndefined()
+  },
+)
 
 test.each([
   [{}, 429, 'too many requests (429), for 70 s'],

@@ -766,7 +766,7 @@ describe('a session that is too old by the wall clock alone', () => {
     await expect(currentCredential(refused, settings)).rejects.toMatchObject({
       code: 'session_over',
       message: expect.stringContaining(
-        "it was revoked, or used elsewhere, or it expired: by this machine's clock, it was last renewed",
+        "it was revoked, it was used elsewhere, or it expired: by this machine's clock, it was last renewed",
       ),
     })
     expect((await describeSession(context, settings)).state).toBe('ended')

@@ -118,11 +118,13 @@ const files: readonly [name: string, format: FileSchema<unknown>, value: unknown
       issuer: 'https://api.example.com',
       seen_at: '2026-11-20T12:00:00.000Z',
       claim: { name: 'example.com', domain_id: 'd1', later_field: [1] },
+      gone_at: null,
     },
     {
       version: 1,
       issuer: 'https://api.example.com',
       seen_at: '2026-11-20T12:00:00.000Z',
+      gone_at: null,
       claim: { name: 'example.com', domain_id: 'd1', later_field: [1] },
     },
   ],

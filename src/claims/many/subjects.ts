@@ -233,6 +233,8 @@ function subjectOf(fields: ReadonlyMap<string, unknown>, { columns, takesIds }: 
       )
     const text = textOf(given, name)
     if (text === '') continue
+    if (column === undefined && text.includes('.') && checkName(text).ok)
+      throw usageError(`the value ${JSON.stringify(text)} is a domain name`, 'give one domain on each line')
     if (column === undefined) value = readValue(text, 'the value')
     else options[column.key] = column.parse(text)
   }

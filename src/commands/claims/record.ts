@@ -152,6 +152,9 @@ async function recordMany(
           item: { ...claim.record },
           warning:
             outdatedWarning(seen, context) ??
+            (stateOf(claim).phase === 'completed'
+              ? 'completed claims are among them, which no longer need their records'
+              : undefined) ??
             (deletes
               ? 'applying this may delete the other TXT values at these names, such as SPF: add them first'
               : undefined),

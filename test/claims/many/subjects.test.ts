@@ -108,6 +108,11 @@ test.each([
     /a comment needs a line of its own$/,
   ],
   ['an empty first column', '\ta.com', /the first column, the domain, is empty$/],
+  [
+    'two domains on a line',
+    'a.com, b.com',
+    /the value "b.com" is a domain name; give one domain on each line/,
+  ],
   ['JSON without a domain', '{"value":"p=1"}', /the domain is missing/],
   [
     'JSON with an unknown field',

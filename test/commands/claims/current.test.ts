@@ -111,6 +111,16 @@ describe('claims verify', () => {
     expect(several.stderr).not.toContain('verification requested')
   })
 
+  test('claims record of several says that completed claims are among them', async () => {
+    const world = createWorld({ d1: 'completed' })
+    await world.run('claims', 'get', 'd1')
+    const { code, stderr } = await world.run('claims', 'record', 'd1', 'example.com', '--format', 'zone')
+    expect(code).toBe(0)
+    expect(stderr.match(/completed claims are among them, which no longer need their records/g)).toHaveLength(
+      1,
+    )
+  })
+
   describe('of a claim that stays pending after a conflict (409)', () => {
     const refused = () => jsonResponse(409, { name: 'conflict', message: 'This domain cannot be verified.' })
     const why = 'the service refused the request (409): This domain cannot be verified. (conflict)'
