@@ -555,3 +555,16 @@ describe('endless aliases:', () => {
     ])
   })
 })
+
+test('name servers that all fail may recover by themselves, so the registrar is not the first place to go', async () => {
+  const report = await check((asked) => {
+    const isOwn = asked.server === '192.0.2.2' || asked.server === '192.0.2.3'
+    return isOwn ? { flags: RCODE.SERVFAIL } : healthy(asked)
+  })
+  expect(report.findings[0]).toMatchObject({
+    code: 'lame_nameserver',
+    fix: expect.stringMatching(
+      /^Ask the DNS provider why .* for .*; an outage passes by itself, so check again/,
+    ),
+  })
+})

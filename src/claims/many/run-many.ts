@@ -272,7 +272,7 @@ function notAllDone(
     isStuck ? `to go on with the rest: the same command without --fail-fast` : '',
     resumes && tally.unfinished > 0 ? AGAIN : '',
     restarts && ended > 0
-      ? `${formatCount(ended)} ended: running this again starts new claims with new records`
+      ? `${formatCount(ended)} ended or ${ended === 1 ? 'is' : 'are'} gone: running this again starts new claims with new records`
       : '',
     failed > 0 && !resumes && cause
       ? `more about one: mailclaim claims check ${cause.names[0]}${hasLines ? '' : '; a line for each: --format tsv'}`

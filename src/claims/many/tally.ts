@@ -1,6 +1,6 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
-import { type CliError, EXIT_ORDER, Exit, type ExitCode, type UnusableLine } from '../../errors.ts'
+import { CliError, EXIT_ORDER, Exit, type ExitCode, type UnusableLine } from '../../errors.ts'
 import { generalize, type Particulars } from './general-text.ts'
 
 /** How the work on one domain ended. */
@@ -76,7 +76,7 @@ export interface Tally {
   readonly failed: number
   /** Of those: which can still end well, without anything but another try. */
   readonly unfinished: number
-  /** Of those: whose claim ended unsuccessfully, and was not replaced by another. */
+  /** Of those: whose claim ended unsuccessfully or is gone, and was not replaced by another. */
   readonly ended: number
   readonly repeated: number
   readonly problems: number
@@ -166,7 +166,9 @@ export class RunTally implements Tally {
     if (error !== undefined) {
       this.failed += 1
       if (error.exit === Exit.notYet || error.exit === Exit.unavailable) this.unfinished += 1
-      const isOver = error.exit === Exit.negativeEnd
+      // The error of a claim that is gone has the service's answer as its cause; any other 404 is the answer itself.
+      const isGone = error.exit === Exit.notFound && error.cause instanceof CliError
+      const isOver = error.exit === Exit.negativeEnd || isGone
       if (isOver && !['claim_blocked', 'claim_superseded'].includes(error.code)) this.ended += 1
       this.#raise(error.exit)
     }
@@ -327,6 +329,7 @@ const TITLES: Readonly<Record<string, string>> = {
   lame_nameserver: 'name server without the zone',
   partial_propagation: 'not at all name servers yet',
   claim_in_flight: 'still in progress',
+  record_missing: 'claim without a record',
 }
 
 /** A few words for a cause, from its code. */

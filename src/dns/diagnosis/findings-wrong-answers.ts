@@ -127,9 +127,11 @@ export function lameServers(
     severity: all || isCutOff(observations, splitByGlue(observations, servers).stale) ? 'error' : 'warning',
     message: `${listServers(servers)} ${one ? 'is' : 'are'} listed as ${one ? 'a name server' : 'name servers'} of ${zone} but ${one ? "doesn't" : "don't"} serve it: ${said.join(', ')}`,
     ...fixAddresses(observations, servers, (others, removal) =>
-      isLast
-        ? `Set the name servers of ${zone} ${delegationPlace(observations)} to those of the DNS provider that has the zone, or have ${others.length === 1 ? 'that server' : 'those servers'} load it`
-        : `Have ${others.length === 1 ? 'that server' : 'those servers'} load the zone ${zone}, or ${removal}`,
+      isLast && servers.every(({ outcome }) => outcome === 'servfail')
+        ? `Ask the DNS provider why ${others.length === 1 ? 'that server fails' : 'those servers fail'} for ${zone}; an outage passes by itself, so check again in a few minutes. If that isn't the provider that has the zone, change the name servers ${delegationPlace(observations)}`
+        : isLast
+          ? `Set the name servers of ${zone} ${delegationPlace(observations)} to those of the DNS provider that has the zone, or have ${others.length === 1 ? 'that server' : 'those servers'} load it`
+          : `Have ${others.length === 1 ? 'that server' : 'those servers'} load the zone ${zone}, or ${removal}`,
     ),
   }
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { goneError } from '../../../src/claims/lifecycle.ts'
 import { type ManyOptions, type ManyWork, runMany } from '../../../src/claims/many/run-many.ts'
 import type { SubjectReading } from '../../../src/claims/many/subjects.ts'
 import { STARTING } from '../../../src/claims/many/tally.ts'
@@ -204,10 +205,16 @@ test.each<[string, CliError, string | undefined]>([
   ['had an outage', new CliError('unavailable', Exit.unavailable, ''), AGAIN],
   ['is owned by another account', new CliError('refused', Exit.refused, ''), undefined],
   ['was replaced', new CliError('claim_superseded', Exit.negativeEnd, ''), undefined],
+  ['the service does not have', new CliError('not_found', Exit.notFound, ''), undefined],
+  [
+    'is gone',
+    goneError({ name: 'a.com', status: 'pending' }, new CliError('not_found', Exit.notFound, '')),
+    '1 ended or is gone: running this again starts new claims with new records',
+  ],
   [
     'expired',
     new CliError('claim_expired', Exit.negativeEnd, ''),
-    '1 ended: running this again starts new claims with new records',
+    '1 ended or is gone: running this again starts new claims with new records',
   ],
 ])('what a second run would do for a domain that %s', async (_what, end, hint) => {
   expect((await run([undefined, end]))?.hint).toBe(hint)
