@@ -1,11 +1,11 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { claimsOf, isOpenEntry, readLedger, recordClaim } from '../../claims/ledger.ts'
-import { besideWarning, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
+import { besideWarning, endedError, nameOf, stateOf, unappliedWarning } from '../../claims/lifecycle.ts'
 import { startClaim } from '../../claims/other-machines.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
 import { checkName } from '../../dns/wire/name.ts'
-import { usageError } from '../../errors.ts'
+import { Exit, usageError } from '../../errors.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
@@ -21,7 +21,8 @@ export const command = defineCommand<Flags>({
   description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership.
 The service creates a placeholder domain in your team; the claim is open until it expires. A new claim may end an earlier
 one of the same domain and has its own TXT record, so continue an open claim with "mailclaim claim" instead. Of several
-domains, those with an open claim known on this machine are left as they are.`,
+domains, those with an open claim known on this machine are left as they are, and one whose claim a newer one replaced
+(superseded) gets no other: exit 9.`,
   arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
   options: [...CREATE_OPTIONS, ...MANY_NEW_OPTIONS],
   examples: {
@@ -30,7 +31,7 @@ domains, those with an open claim known on this machine are left as they are.`,
     'mailclaim claims create --from domains.csv --format jsonl': 'for every domain of a list',
   },
   output: { schema: 'claim-result', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
-  exits: SERVICE_EXITS,
+  exits: [...SERVICE_EXITS, Exit.negativeEnd],
   account: 'signed_in',
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return createMany(domains, options, context, settings)
@@ -93,6 +94,10 @@ async function createMany(
         if (open === undefined && completed !== undefined) return { label: 'completed', item: completed }
         if (open !== undefined)
           return { label: 'open before', item: open, warning: regionWarning(request.region, open) }
+        // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
+        const [latest] = known
+        if (latest?.status === 'superseded')
+          return { label: latest.status, item: latest, error: endedError(latest, stateOf(latest)) }
         const { claim, created } = await startClaim(client(), request, known)
         const isSaved = await recordClaim(claim, context, settings)
         return {

@@ -214,6 +214,19 @@ describe('in the list of claims, one that the service no longer has', () => {
     expect((await world.run('claims create one.example two.example')).stderr).toContain('open before')
   })
 
+  test('claims create of several starts no claim that would end a newer one, and of one domain it does', async () => {
+    const world = await createWorld('one.example', 'two.example')
+    world.statuses['one'] = 'superseded'
+    await world.run('claims get one')
+    const several = await world.run('claims create one.example two.example')
+    expect(several.code).toBe(9)
+    expect(several.stderr).toContain('superseded 1')
+    expect(several.stderr).toContain('open before 1')
+    expect(world.asked.filter((line) => line.startsWith('POST'))).toEqual([])
+    await world.run('claims create one.example')
+    expect(world.asked.filter((line) => line.startsWith('POST'))).toHaveLength(1)
+  })
+
   test('keeps its status if it was over before', async () => {
     const world = await createWorld('one.example')
     world.statuses['one'] = 'canceled'
