@@ -212,6 +212,11 @@ async function checkMany(
         if (options.wait) progress({ step: WAITING_FOR_DNS })
         latest ??= (await import('../../claims/current-claim.ts')).createClaimReader(context, settings)
         const target = await findTarget(domain, value ?? null, context, settings)
+        if (options.wait && target.value === null && target.seen === undefined)
+          throw usageError(
+            `--wait needs a value to wait for: no claim of ${domain} is known on this machine`,
+            GIVE_VALUE,
+          )
         const onCheck = (seen: CheckReport) => progress(dnsProgress(seen))
         const left = Math.max(0, timeout - (context.clock.monotonic() - started) / 1000)
         const own = { ...options, timeout: left }
@@ -224,21 +229,33 @@ async function checkMany(
   )
 }
 
+const UNKNOWN = (domain: string) =>
+  `no claim of ${domain} is known on this machine, so its DNS was only looked at`
+const GIVE_VALUE =
+  'give the value in the list (domain,prefix=token), or the placeholder domain id of the claim'
+
 /** What a report says among many. */
 function doneCheck(report: CheckReport, error: CliError | undefined): Done {
-  const { expected, verdict } = report
+  const { name, expected, verdict } = report
+  const isLook = expected === null && error === undefined && !isCompleted(report)
+  const look = {
+    code: 'claim_unknown',
+    message: UNKNOWN('DOMAIN'),
+    fix: GIVE_VALUE,
+    particulars: { DOMAIN: name },
+  }
   return {
     label: isCompleted(report)
       ? 'completed'
       : report.ready && isBlocked(report)
         ? 'blocked'
-        : expected === null && error === undefined
-          ? 'seen'
+        : isLook
+          ? 'no claim'
           : verdict,
     item: reportJson(report),
     error,
     needsPerson: error !== undefined && verdict !== 'wait',
-    causes: causesIn(report),
+    causes: isLook ? [look, ...causesIn(report)] : causesIn(report),
   }
 }
 

@@ -111,6 +111,20 @@ describe('claims verify', () => {
     expect(several.stderr).not.toContain('verification requested')
   })
 
+  test('claims check of several that have no claim here says that they were only looked at, and does not wait for nothing', async () => {
+    const world = createWorld({})
+    const names = ['example.com', 'www.example.com']
+    const looked = await world.run('claims', 'check', ...names)
+    expect(looked.code).toBe(0)
+    expect(looked.stderr).toContain('2 domains: no claim 2\n')
+    expect(looked.stderr).toContain('fix: give the value in the list (domain,prefix=token)')
+    const waited = await world.run('claims', 'check', ...names, '--wait')
+    expect(waited.code).toBe(2)
+    expect(waited.stderr).toContain(
+      '--wait needs a value to wait for: no claim of DOMAIN is known on this machine',
+    )
+  })
+
   test('claims record of several says that completed claims are among them', async () => {
     const world = createWorld({ d1: 'completed' })
     await world.run('claims', 'get', 'd1')
