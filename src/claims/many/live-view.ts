@@ -7,7 +7,7 @@ import { renderBar } from '../../terminal/progress-bar.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
 import { startSpinner } from '../../terminal/spinner.ts'
 import {
-  adviceOf,
+  adviceLine,
   causeLine,
   countsText,
   domainsOf,
@@ -100,10 +100,7 @@ export function liveLines(
   )
   for (const cause of causes.slice(0, MAX_CAUSES)) {
     lines.push(indent(causeLine(cause), 4))
-    const advice = adviceOf(cause)
-      .join('; ')
-      .replace(/^fix: /, '')
-    const [first = '', ...rest] = wrap(sanitizeLine(advice), columns - 6)
+    const [first = '', ...rest] = wrap(sanitizeLine(adviceLine(cause)), columns - 6)
     lines.push(...[first, rest.join(' ')].filter(Boolean).map((line) => palette.faint(indent(line, 6))))
   }
   const rest = causes.length - MAX_CAUSES

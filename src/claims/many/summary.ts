@@ -87,10 +87,7 @@ export const CAUSE_COLUMNS: readonly Column[] = [
   {
     field: 'fix',
     title: 'Fix',
-    value: (cause) =>
-      adviceOf(cause as CauseCount)
-        .join('; ')
-        .replace(/^fix: /, ''),
+    value: (cause) => adviceLine(cause as CauseCount),
   },
   { field: 'names', title: 'Which', value: (cause) => namesText(cause as CauseCount, NAMED) },
 ]
@@ -135,9 +132,16 @@ function namesText(cause: CauseCount, most: number): string {
 const DIFFERENT_MESSAGES = 'What was said differs: --format jsonl has it for each domain'
 
 /** What was said about a cause, and what to do, each on a line. */
-export function adviceOf({ said, fix, message }: CauseCount): readonly string[] {
+function adviceOf({ said, fix, message }: CauseCount): readonly string[] {
   const lines = [said, fix && `fix: ${firstLine(fix)}`].filter((line) => line !== undefined)
   return lines.length > 0 ? lines : [firstLine(message) ?? DIFFERENT_MESSAGES]
+}
+
+/** The same on one line, where a fix alone needs no label. */
+export function adviceLine(cause: CauseCount): string {
+  return adviceOf(cause)
+    .join('; ')
+    .replace(/^fix: /, '')
 }
 
 /** The causes for people at a narrow terminal, where a table would break each line into many. */

@@ -229,8 +229,6 @@ async function checkMany(
   )
 }
 
-const UNKNOWN = (domain: string) =>
-  `no claim of ${domain} is known on this machine, so its DNS was only looked at`
 const GIVE_VALUE =
   'give the value in the list (domain,prefix=token), or the placeholder domain id of the claim'
 
@@ -240,7 +238,7 @@ function doneCheck(report: CheckReport, error: CliError | undefined): Done {
   const isLook = expected === null && error === undefined && !isCompleted(report)
   const look = {
     code: 'claim_unknown',
-    message: UNKNOWN('DOMAIN'),
+    message: 'no claim of DOMAIN is known on this machine, so its DNS was only looked at',
     fix: GIVE_VALUE,
     particulars: { DOMAIN: name },
   }

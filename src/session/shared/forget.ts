@@ -40,7 +40,7 @@ export async function forgetShared(context: SharedContext, vault: SharedVault): 
     if (isSession(replaced) && !isSame) throw perhapsSignedInAgain(paths.profile)
     answer = replaced
   }
-  if (note !== undefined) await vault.rememberLogout(answer.cluster, note, known)
+  await vault.rememberLogout(answer.cluster, note, known)
   // Other prefixes and clusters may have a profile of the same name, and theirs may be the only copy of a refresh token.
   for (const { path, cluster } of files) if (cluster === answer.cluster) removeDurable(path)
   return wasThere

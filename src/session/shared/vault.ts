@@ -130,9 +130,7 @@ export class SharedVault {
       value = await this.#open(answer, keys)
     }
     if (value === undefined) {
-      const { text } = answer.found ?? {}
-      const signedOut = text === undefined ? undefined : signedOutOf(text)
-      if (text !== undefined) await this.rememberLogout(answer.cluster, text, known)
+      const signedOut = await this.rememberLogout(answer.cluster, answer.found?.text, known)
       return { ...baseOf(answer), signedOut: signedOut ?? (known && 'unknown') }
     }
     if (value.contents.cluster !== answer.cluster)
@@ -274,14 +272,20 @@ export class SharedVault {
    * From now on this machine uses no session from before the logout, if that is what is in etcd.
    *
    * @param known from before the logout was seen there: another process may have signed in since.
+   * @returns the logout; undefined if that is something else, or nothing.
    */
-  async rememberLogout(cluster: string, note: string, known: Memory | undefined): Promise<void> {
-    const signedOut = signedOutOf(note)
-    if (signedOut === undefined) return
+  async rememberLogout(
+    cluster: string,
+    note: string | undefined,
+    known: Memory | undefined,
+  ): Promise<SignedOut | undefined> {
+    const signedOut = note === undefined ? undefined : signedOutOf(note)
+    if (signedOut === undefined) return undefined
     const signedInAt = Math.max(signedOut.at, known?.signedInAt ?? 0)
     this.#latest = Math.max(this.#latest, signedInAt)
-    if (known?.session === null && known.signedInAt === signedInAt) return
-    await this.#remember(cluster, { session: null, signedInAt, generation: 0, attempt: null })
+    if (known?.session !== null || known.signedInAt !== signedInAt)
+      await this.#remember(cluster, { session: null, signedInAt, generation: 0, attempt: null })
+    return signedOut
   }
 
   /** A refresh token from before a restore may have been used since. */
