@@ -41,8 +41,8 @@ export interface Reporter {
   say(text: string): Promise<void>
   /** Text on stderr as it is, even with `--quiet`. */
   print(text: string): Promise<void>
-  /** @param isCut whether some domains weren't reached */
-  end(isCut: boolean): Promise<void>
+  /** @param run how far it got: one that was cut short or interrupted left some domains out */
+  end(run: 'whole' | 'cut short' | 'interrupted'): Promise<void>
   /** Removes what moves; nothing else is printed. */
   abandon(): void
 }
@@ -108,7 +108,7 @@ export async function createReporter(
       if (hasRows && !(forPeople && done.error !== undefined)) {
         const item = done.error === undefined ? done.item : { ...done.item, ...done.error.toJSON() }
         await write(() =>
-          rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: false }),
+          rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: undefined }),
         )
       }
       if (warning === undefined || warnings.size >= MAX_WARNINGS || warnings.has(warning)) return
@@ -127,11 +127,11 @@ export async function createReporter(
         if (!settings.quiet) await context.stderr.write(`${sanitizeLines(text)}\n`)
       }),
     print: (text) => write(() => context.stderr.write(text)),
-    async end(isCut) {
+    async end(run) {
       stopMoving()
       // An unfinished JSON document must not be taken for a complete one.
-      if (hasRows && !(isCut && settings.format === 'json')) await rows.end(false)
-      if (!isCut || tally.done + tally.steps.size + tally.problems > 0)
+      if (hasRows && !(run === 'interrupted' && settings.format === 'json')) await rows.end(run !== 'whole')
+      if (run === 'whole' || tally.done + tally.steps.size + tally.problems > 0)
         await summarize(report, tally, context, settings)
     },
     abandon: stopMoving,

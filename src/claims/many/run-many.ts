@@ -83,7 +83,8 @@ export async function runMany(
   let fatal: CliError | undefined
   // What is printed in between must not break the view that is redrawn.
   const stderr: Output = { isTTY: false, columns: undefined, write: (text) => reporter.print(text) }
-  const shared = shareContext({ ...context, http, stderr }, jobs, stop.signal)
+  const programs = keepPrograms(context, stop.signal)
+  const shared = shareContext({ ...context, http, stderr, programs }, jobs, stop.signal)
   let client: ServiceClient | undefined
   const quiet = { ...settings, quiet: true }
   const run: Omit<OneRun, 'progress'> = {
@@ -122,8 +123,14 @@ export async function runMany(
     }
   }
   const oneOrStop = (reading: SubjectReading) =>
-    one(reading).catch((error: unknown) => {
+    one(reading).catch(async (error: unknown) => {
+      const isFirst = !stop.signal.aborted
       stop.end()
+      const running = programs.running()
+      if (isFirst && running > 0)
+        await reporter.say(
+          `stopping: waiting for ${running === 1 ? '1 program' : `${running} programs`} to end`,
+        )
       throw error
     })
   let isCut = false
@@ -132,7 +139,7 @@ export async function runMany(
   } catch (error) {
     isCut = true
     if (context.interrupts.signal.aborted) {
-      await reporter.end(true)
+      await reporter.end('interrupted')
       throw interrupted(context.interrupts.signal.reason, tally, work)
     }
     if (!(error instanceof FirstFailure) && error !== fatal) {
@@ -142,7 +149,7 @@ export async function runMany(
   } finally {
     stop.end()
   }
-  await reporter.end(isCut)
+  await reporter.end(isCut ? 'cut short' : 'whole')
   if (fatal !== undefined) throw stoppedBy(fatal, standOf(tally, total), work)
   const cut = isCut ? { stand: standOf(tally, total), total } : undefined
   if (tally.exit !== Exit.done) throw notAllDone(tally, cut, work, settings)
@@ -165,6 +172,30 @@ function shareContext(context: Context, jobs: number, signal: AbortSignal): Cont
     ...context,
     dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs, zoneOf: registeredDomainOf }), clock),
     interrupts: { ...interrupts, signal },
+  }
+}
+
+/**
+ * Programs that change DNS, of which none begins once the run stops. Those that run then are waited for, unless a person
+ * interrupts them: a change that is stopped halfway is worse than a late one.
+ */
+function keepPrograms(
+  { programs, interrupts }: Pick<Context, 'programs' | 'interrupts'>,
+  stop: AbortSignal,
+): Context['programs'] & { running(): number } {
+  let running = 0
+  return {
+    ...programs,
+    running: () => running,
+    async run(request) {
+      stop.throwIfAborted()
+      running += 1
+      try {
+        return await programs.run({ ...request, signal: interrupts.signal })
+      } finally {
+        running -= 1
+      }
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { goneError } from '../../../src/claims/lifecycle.ts'
 import { type ManyOptions, type ManyWork, runMany } from '../../../src/claims/many/run-many.ts'
 import type { SubjectReading } from '../../../src/claims/many/subjects.ts'
@@ -140,6 +140,77 @@ test('what is interrupted says how many claims are open, and what was found so f
   expect(context.stderr.text).toContain(`1 domain: completed 1; in progress 3: starting 1, waiting for DNS 2
   2 domains: quotation marks in the value (so far) (0, 1)
     fix: Enter it without quotation marks: VALUE`)
+})
+
+describe('a run that ends early', () => {
+  test.each<[string, CliError]>([
+    ['--fail-fast', new CliError('odd', Exit.refused, 'no')],
+    ['a lost credential', new CliError('not_signed_in', Exit.notSignedIn, 'the key was revoked')],
+  ])('waits for the programs that change DNS, and starts no other: %s', async (_why, failure) => {
+    const ran: string[] = []
+    const signals: (AbortSignal | undefined)[] = []
+    let finish = () => {}
+    const context = createFakeContext({
+      programs: {
+        check: async () => undefined,
+        async run({ command: [name], signal }) {
+          signals.push(signal)
+          await new Promise<void>((resolve) => (finish = resolve))
+          ran.push(name)
+          return { kind: 'exited', code: 0 }
+        },
+      },
+    })
+    const settings = await fakeSettings(context)
+    const program = (name: string) => ({
+      command: [name] as const,
+      variables: {},
+      timeoutMs: 1,
+      onLine: async () => {},
+    })
+    const work: ManyWork = {
+      ...WORK,
+      async perform({ domain }, { context: { programs } }) {
+        if (domain === '1') {
+          await new Promise(setImmediate)
+          throw failure
+        }
+        await programs.run(program(domain))
+        await programs.run(program('another'))
+        return { label: 'completed', item: { name: domain } }
+      },
+    }
+    const all = { jobs: 2, failFast: true, total: 2 }
+    const ended = runMany(work, subjectsOf(2), all, context, settings).catch((error: CliError) => error)
+    await vi.waitFor(() => expect(context.stderr.text).toContain('stopping: waiting for 1 program to end\n'))
+    expect(signals.map((signal) => signal?.aborted)).toEqual([false])
+    finish()
+    expect(await ended).toMatchObject({ exit: failure.exit })
+    expect(ran).toEqual(['0'])
+  })
+
+  test('is a complete JSON document that says so, and an interrupted one is none', async () => {
+    const refused = new CliError('refused', Exit.refused, 'no')
+    await run([undefined, refused, undefined], { failFast: true }, { format: 'json' })
+    expect(JSON.parse(lastOutput.text)).toMatchObject({
+      has_more: true,
+      data: [{ name: '0' }, { name: '1' }],
+    })
+    await run([undefined, refused], {}, { format: 'json' })
+    expect(JSON.parse(lastOutput.text)).toMatchObject({ has_more: false, data: [{}, {}] })
+    const context = createFakeContext()
+    const settings = { ...(await fakeSettings(context)), format: 'json' as const }
+    const work: ManyWork = {
+      ...WORK,
+      async perform({ domain }) {
+        if (domain === '1') context.interrupt()
+        return { label: 'completed', item: { name: domain } }
+      },
+    }
+    const all = { jobs: 1, failFast: false, total: 3 }
+    await expect(runMany(work, subjectsOf(3), all, context, settings)).rejects.toMatchObject({ exit: 130 })
+    expect(() => JSON.parse(context.stdout.text)).toThrow()
+  })
 })
 
 test('while nobody watches, a line a minute says how far it is, with each cause that is new', async () => {
