@@ -21,6 +21,7 @@ import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../settings/settings.ts'
 import { isShared } from '../settings/shared-store.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
+import { untilClosed } from '../terminal/derived-output.ts'
 import { noFieldsError, unknownFieldError, unlistedFields } from '../terminal/fields.ts'
 import { warn } from '../terminal/notices.ts'
 import {
@@ -234,6 +235,7 @@ async function runCommand(
   }
   if (definition.account === 'sometimes') await warnOfUnknownProfile(settings, context)
   const run = (...where: [Context, Settings]) => definition.run({ arguments: words, options }, ...where)
+  if (definition.changes) return run({ ...context, stdout: untilClosed(context, settings) }, settings)
   if (!output.paged || !context.stdout.isTTY) return run(context, settings)
   const { withPager } = await import('../terminal/pager.ts')
   await withPager(run, context, settings)

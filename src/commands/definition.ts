@@ -96,6 +96,8 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly exits: readonly ExitCode[]
   /** What it needs besides this machine; nothing if absent. */
   readonly account?: AccountNeed
+  /** Whether it goes on when the reader of its output goes away: what it changes would be left half done. */
+  readonly changes?: true
   /**
    * Runs even if the configuration can't be read, with what can be read of it. `silently`: the command repairs, reports or
    * doesn't need it. `with a warning`: it works without it, but perhaps otherwise than the person meant.

@@ -1,4 +1,5 @@
-import type { Output } from '../context.ts'
+import { type Context, type Output, OutputClosedError } from '../context.ts'
+import { type NoticeSettings, warn } from './notices.ts'
 
 /** An output that differs only in what becomes of a text. What it says of the terminal stays up to date. */
 export function withWrite(output: Output, write: Output['write']): Output {
@@ -11,4 +12,24 @@ export function withWrite(output: Output, write: Output['write']): Output {
     },
     write,
   }
+}
+
+/** Standard output for work that goes on, with a warning, when nobody reads it anymore. */
+export function untilClosed(
+  context: Pick<Context, 'stdout' | 'stderr' | 'environment'>,
+  settings: NoticeSettings,
+): Output {
+  const { stdout } = context
+  let isOpen = true
+  return withWrite(stdout, async (text) => {
+    try {
+      if (isOpen) await stdout.write(text)
+    } catch (error) {
+      if (!(error instanceof OutputClosedError)) throw error
+      const isNews = isOpen
+      isOpen = false
+      if (isNews)
+        await warn('nobody reads the output anymore; the work goes on without it', context, settings)
+    }
+  })
 }

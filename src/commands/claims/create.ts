@@ -33,6 +33,7 @@ domains, those with an open claim known on this machine are left as they are, an
   output: { schema: 'claim-result', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
   exits: [...SERVICE_EXITS, Exit.negativeEnd],
   account: 'signed_in',
+  changes: true,
   async run({ arguments: domains, options }, context, settings) {
     if (isMany(domains, options)) return createMany(domains, options, context, settings)
     const [domain] = domains

@@ -54,6 +54,7 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
     columns: COLUMNS,
   },
   account: 'sometimes',
+  changes: true,
   examples: {
     'mailclaim claims publish example.com --with ./publish.sh': 'with a script in this directory',
     "mailclaim claims publish example.com --with './publish.sh --view external'": 'with an argument',

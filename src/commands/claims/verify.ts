@@ -79,6 +79,7 @@ in the record stops it before the service is asked (exit 8, or 9 if the claim is
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
+  changes: true,
   async run({ arguments: domains, options }, context, settings) {
     const watch = watchOptions(options, context)
     if (isMany(domains, options)) {
