@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -118,6 +119,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
   const home = options.home ?? mkdtempSync(join(tmpdir(), 'mailclaim-test-'))
   if (options.home === undefined) onTestFinished(() => rmSync(home, { recursive: true, force: true }))
   const interrupts = new AbortController()
+  setMaxListeners(0, interrupts.signal)
   const requests: HttpRequest[] = []
   const opened: string[] = []
   const unexpected = (what: string) => async (): Promise<never> => {

@@ -98,7 +98,7 @@ type ChangeDns = (record: TxtRecord) => Promise<Publication>
 /** The claim at the end of the workflow. */
 export interface WorkflowResult {
   readonly claim: DomainClaim
-  /** Why the claim isn't completed: exit 8 when the time is up, exit 9 if it ended unsuccessfully. */
+  /** Why the claim isn't completed: exit 8 when the time is up, exit 9 if it ended unsuccessfully, or why `publish` failed. */
   readonly error?: CliError | undefined
   /** Whether the record is no longer in DNS. */
   readonly unpublished?: boolean
@@ -150,8 +150,9 @@ export async function* runWorkflow(
   let needsDns = needsRecord(claim)
   if (needsDns) {
     if (options.publish !== undefined) {
-      const { message } = await options.publish(record)
-      yield eventOf('published', message, claim, context)
+      const published = await options.publish(record).catch(expectedFailure)
+      if (published instanceof CliError) return { claim, error: published }
+      yield eventOf('published', published.message, claim, context)
     }
     if (options.check) {
       const left = { ...options, timeoutMs: Math.max(1, since + timeoutMs - context.clock.monotonic()) }
@@ -231,21 +232,26 @@ async function* unpublish(
 ): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished'>, void> {
   if (options.unpublish === undefined) return {}
   const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
-  try {
-    const { inDns, message } = await options.unpublish(recordOf(claim))
-    if (inDns) {
-      const next = 'it may take a while to disappear; to try again, run the same command again'
-      yield eventOf('warning', `${message} ${place}; ${next}`, claim, context)
-      return {}
-    }
-    yield eventOf('unpublished', message, claim, context)
-    return { unpublished: inDns === false }
-  } catch (error) {
-    if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
-    const message = `the record wasn't removed: ${error.message}; remove it by hand, or run the same command again (the TXT value ${place})`
+  const removed = await options.unpublish(recordOf(claim)).catch(expectedFailure)
+  if (removed instanceof CliError) {
+    const message = `the record wasn't removed: ${removed.message}; remove it by hand, or run the same command again (the TXT value ${place})`
     yield eventOf('warning', message, claim, context)
     return {}
   }
+  const { inDns, message } = removed
+  if (inDns) {
+    const next = 'it may take a while to disappear; to try again, run the same command again'
+    yield eventOf('warning', `${message} ${place}; ${next}`, claim, context)
+    return {}
+  }
+  yield eventOf('unpublished', message, claim, context)
+  return { unpublished: inDns === false }
+}
+
+/** A failure that the workflow goes on after, or ends with, in place of an answer. @throws anything else */
+function expectedFailure(error: unknown): CliError {
+  if (error instanceof CliError && !(error instanceof InterruptedError)) return error
+  throw error
 }
 
 /** The claim that the workflow is about, and where it came from. */

@@ -126,6 +126,7 @@ gone ends with exit 9 or 5. While it waits for DNS, it asks the service about th
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
+  changes: true,
   async run({ arguments: domains, options }, context, settings) {
     await requireProgram('--publish', options.publish, context)
     await requireProgram('--unpublish', options.unpublish, context)
@@ -231,24 +232,35 @@ async function claimMany(
         const request = claimRequest(domain, { ...options, ...own })
         const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
           const run = programFor(action, options, labeledOutput(domain, context), settings)
-          return run && ((record) => inTurn(() => run(record)))
+          return (
+            run &&
+            ((record) => {
+              progress({ step: `${action}ing` })
+              return inTurn(() => run(record))
+            })
+          )
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
-        const onCheck = (_nextInMs: number, report: CheckReport) => progress(dnsProgress(report))
-        reader ??= createHastyReader(context, settings, client)
-        const latest = reader.read
         let unseen: CheckReport | undefined
         const onUnseen = (report: CheckReport) => {
           unseen = report
         }
+        const onCheck = (_nextInMs: number, report: CheckReport) => {
+          onUnseen(report)
+          progress(dnsProgress(report))
+        }
+        reader ??= createHastyReader(context, settings, client)
+        const latest = reader.read
         const workflow = { ...timed, latest, onCheck, onUnseen, publish, unpublish }
         let step = WAITING_FOR_DNS
         const events = runWorkflow(request, workflow, client(), context, settings)
         // A record that the first check finds needs nobody to add it.
         let isSettled = publish !== undefined
         const result = await drain(events, ({ event, claim, report }) => {
+          if (event === 'dns') unseen = undefined
           if (event === 'dns' || event === 'verification') step = VERIFYING
-          if (event === 'created' || step === VERIFYING) progress(claimProgress(step, claim, unseen))
+          if (event === 'created' || event === 'published' || step === VERIFYING)
+            progress(claimProgress(step, claim, unseen))
           const isFirstLook = report !== undefined || event === 'warning' || options.check === false
           if (event === 'dns') isSettled = true
           if (isSettled || event === 'created' || !isFirstLook || !needsRecord(claim)) return undefined

@@ -20,6 +20,9 @@ function createWorld() {
     clock,
     status: 'pending',
     inDns: ['v=spf1 -all'],
+    /** The exit code of the program that is to add a record, and what happens meanwhile. */
+    programEnds: 0,
+    whileAdding: () => {},
     /** What GET does instead of answering. */
     trouble: undefined as (() => Promise<HttpResponse>) | undefined,
     /** What the request to verify does instead of being answered. */
@@ -76,7 +79,8 @@ function createWorld() {
       check: async () => undefined,
       run: async () => {
         clock.advance(8000)
-        return { kind: 'exited', code: 0 }
+        world.whileAdding()
+        return { kind: 'exited', code: world.programEnds }
       },
     },
     respond: (request) => {
@@ -287,6 +291,16 @@ describe('claim of several domains, while it waits for DNS', () => {
     expect(world.reads()).toHaveLength(DOMAINS.length)
   })
 
+  test('counts those that are blocked meanwhile with what was wrong in DNS, too', async () => {
+    const world = createWorld().at(300_000, () => {
+      world.status = 'blocked'
+    })
+    const { code, stderr } = await world.run(...DOMAINS, '--format', 'tsv')
+    expect(code).toBe(9)
+    expect(stderr).toMatch(/^ {2}3 domains at .*: record missing \(/m)
+    expect(stderr).toMatch(/^ {2}3 domains: claim blocked \(/m)
+  })
+
   test('leaves a service that is down alone for all of them', async () => {
     const world = createWorld()
     world.trouble = async () => jsonResponse(503, {})
@@ -325,6 +339,26 @@ describe('claim, when the time is up', () => {
     const { code, stderr } = await world.run('example.com', '--timeout', '60')
     expect(code).toBe(8)
     expect(stderr).toContain('in a job on another machine: mailclaim claims watch id-example.com\n')
+  })
+
+  test.each([[['example.com']], [DOMAINS]])(
+    'shows the claim whose record a program could not add: %s',
+    async (domains) => {
+      const world = createWorld()
+      world.programEnds = 3
+      const { code, stdout, stderr } = await world.run(...domains, '--publish', './add.sh', '--format', 'tsv')
+      expect(code).toBe(7)
+      for (const domain of domains)
+        expect(stdout).toMatch(new RegExp(`^${domain}\tpending\t.*id-${domain}`, 'm'))
+      expect(stderr).toContain('add.sh ended with exit code 3')
+    },
+  )
+
+  test('counts those whose record is being added', async () => {
+    const world = createWorld()
+    world.whileAdding = () => world.clock.ring()
+    const { stderr } = await world.run(...DOMAINS, '--publish', './add.sh', '--timeout', '60', '--jobs', '1')
+    expect(stderr).toMatch(/^so far: .*\bpublishing [123]\b/m)
   })
 
   test('says how long it took, of which a program may have needed more than its share', async () => {

@@ -51,38 +51,46 @@ function blockOf(claim: DomainClaim): readonly Cause[] {
 function claimCause(claim: DomainClaim, error: CliError): Cause {
   const reason = claim.blocked_reason ?? claim.failure_reason
   const particulars = { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value }
-  // While requests fail, why is what a person has to know.
-  const last = error.cause instanceof CliError ? error.cause : error
-  const cause = { ...causeOf(last, particulars), particulars }
-  return reason ? { ...cause, code: `${error.code}: ${reason}` } : cause
+  const own = { ...causeOf(error, particulars), particulars }
+  if (reason) return { ...own, code: `${error.code}: ${reason}` }
+  const { cause } = error
+  if (!(cause instanceof CliError)) return own
+  const last = causeOf(cause, particulars)
+  // While requests fail, why is what a person has to know. A claim that goes on isn't refused, whatever was.
+  return error.exit === Exit.notYet && cause.exit === Exit.refused
+    ? { ...own, message: last.message, isSaid: true }
+    : { ...last, particulars }
 }
 
 /** FOUND then stands for all of them. */
 const SEVERAL_FOUND = /"FOUND"(?:(?:, | and )"FOUND")+/
 
-/** What a check of DNS found that a person has to know: the first finding that says so, and beside it that the claim is blocked. */
+/** What a check of DNS found that a person has to know, in the order of the report. */
 export function causesIn(report: CheckReport | undefined): readonly Cause[] {
-  if (report === undefined) return []
-  const [first, ...others] = report.findings.filter(({ severity }) => severity !== 'info')
-  const block = others.find(({ code }) => code === 'claim_blocked')
-  return [first, block].flatMap((finding) => (finding === undefined ? [] : [causeIn(report, finding)]))
+  const findings = report?.findings.filter(({ severity }) => severity !== 'info') ?? []
+  return findings.map((finding) => causeIn(report as CheckReport, finding))
 }
 
 function causeIn(report: CheckReport, finding: Finding): Cause {
-  const { code, message, fix } = finding
+  const { code, fix } = finding
   const { error, blocked_reason: reason } = finding.details
   const particulars = particularsIn(report, finding)
+  const found: string[] = []
+  const message = generalize(finding.message, particulars, (value) => {
+    const word = wordInMessage(value, finding, report)
+    if (word === 'FOUND') found.push(value)
+    return word
+  })
+  const { FOUND } = particulars
+  const values = FOUND ? [FOUND] : (finding.seen ?? found)
   return {
-    particulars: { ...particulars, FOUND: particulars['FOUND'] ?? finding.seen?.join('" and "') },
+    particulars: { ...particulars, FOUND: values.map(visible).join('" and "') },
     // A claim can end in several ways, with another fix for each.
     code:
       code === 'claim_blocked' && reason
         ? `${code}: ${reason}`
         : (code === 'claim_ended' && textIn(error)) || code,
-    message: generalize(message, particulars, (value) => wordInMessage(value, finding, report)).replace(
-      SEVERAL_FOUND,
-      '"FOUND"',
-    ),
+    message: message.replace(SEVERAL_FOUND, '"FOUND"'),
     fix: generalize(fix, particulars),
     // Whoever hosts the DNS has nothing to do with the end of a claim, or a block.
     hosts: ['claim_ended', 'claim_blocked'].includes(code)
@@ -91,21 +99,37 @@ function causeIn(report: CheckReport, finding: Finding): Cause {
   }
 }
 
+/** A value whose spaces are visible where a person would miss them. */
+const visible = (value: string) =>
+  value.replaceAll(/^\s+|\s+$|[^\S ]/g, (spaces) =>
+    [...spaces].map((space) => `\\u{${space.codePointAt(0)?.toString(16)}}`).join(''),
+  )
+
 /** What is particular to a domain in the texts of a finding about it. */
 export function particularsIn({ name, expected, zone }: CheckReport, finding: Finding): Particulars {
-  const { found_at: place, target, chain, above } = finding.details
+  const { found_at: place, target, chain, above, domain, servers } = finding.details
   const [seen, ...others] = finding.seen ?? []
   const parent = textIn(above)
   return {
     DOMAIN: name,
     VALUE: expected,
-    ZONE: zone,
+    ZONE: textIn(domain) ?? zone,
     HOST: zone === null ? undefined : relativeName(name, parent ?? zone),
     PARENT: parent,
     FOUND: textIn(place) ?? (others.length === 0 ? seen : undefined),
     TARGET: textIn(target) ?? (Array.isArray(chain) ? textIn(chain.at(-1)) : undefined),
+    SERVER: serversIn(servers),
     TIME: finding.secondsLeft === undefined ? undefined : cacheTime(finding.secondsLeft),
   }
+}
+
+/** The servers in the details of a finding, as `listServers` has them in its message. */
+function serversIn(detail: unknown): string | undefined {
+  if (!Array.isArray(detail)) return undefined
+  const servers = detail as (string | { readonly host: string; readonly address: string | null })[]
+  const textOf = (server: (typeof servers)[number]) =>
+    typeof server === 'string' ? server : server.address ? `${server.host} (${server.address})` : server.host
+  return servers.map(textOf).join(', ')
 }
 
 const textIn = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)

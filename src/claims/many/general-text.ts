@@ -4,7 +4,7 @@ import { partsOf, quote, type Text, type Value } from '../../dns/diagnosis/text.
 export type Particulars = Readonly<Record<string, string | null | undefined>>
 
 /** The words that can stand for something, in the order of the columns that explain them. */
-const WORDS = ['DOMAIN', 'ZONE', 'PARENT', 'HOST', 'VALUE', 'FOUND', 'TARGET', 'TIME', 'ID']
+const WORDS = ['DOMAIN', 'ZONE', 'PARENT', 'HOST', 'VALUE', 'FOUND', 'TARGET', 'SERVER', 'TIME', 'ID']
 
 /** Which of these words a text has. */
 export function wordsIn(text: string): string[] {
@@ -44,7 +44,7 @@ const BEGIN = /(?<![\w-])$/
 /** Any other word of a text may be spelled like the host of a record. */
 const HOST_BEGIN = /\bhost (?:of the record to )?$/
 /** At the top of a zone, its name is also the domain's: that is meant after `instead of`. */
-const APEX_BEGIN = /(?:\b(?:zone|(?<!instead )of|for|below|adds|delegate|holds|without) |\w\.)$/
+const APEX_BEGIN = /(?:\b(?:zone|(?<!instead |claim )of|for|below|adds|delegate|holds|without) |\w\.)$/
 /** Characters that these look at. */
 const LONGEST_BEGIN = 30
 const END = /(?![\w-]|\.\w)/y

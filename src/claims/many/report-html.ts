@@ -1,9 +1,10 @@
+import { capitalize } from '../../dns/diagnosis/text.ts'
 import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import type { RunFacts } from './report-markdown.ts'
 import { domainsOf, formatCount, memberTable, ROWS_CAPTION, resultText } from './summary.ts'
-import type { CauseCount, CauseReport, Tally } from './tally.ts'
+import type { CauseCount, CauseReport, Tally, Unremarkable } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
 export function renderRunHtml(tally: Tally, { at, version, command }: RunFacts): string {
@@ -19,6 +20,7 @@ ${tally.problems === 0 ? '' : html`<p>${`${formatCount(tally.problems)} unusable
 ${causes.length === 0 ? '' : causeTable(causes)}
 </section>
 ${causes.map(causePanel)}
+${tally.unremarkable().map(unremarkablePanel)}
 </main>
 <footer><p>${`Made by mailclaim ${version}. This file loads nothing and runs nothing.`}</p></footer>`,
   )
@@ -43,13 +45,22 @@ ${memberList(cause, index)}
 `
 }
 
+function unremarkablePanel({ label, names }: Unremarkable, index: number) {
+  return html`<section class="panel" aria-labelledby="fine-${index}"><h2 id="fine-${index}">${`${capitalize(label)}: nothing to do`}</h2>
+${nameList(names)}
+</section>
+`
+}
+
+const nameList = (names: readonly string[]) =>
+  html`<ul>${names.map((name) => html`<li><code>${name}</code></li>`)}</ul>`
+
 /** Characters that a cell of a table has room for without a line break. */
 const SHORT = 30
 
 function memberList(cause: CauseReport, index: number) {
   const table = memberTable(cause)
-  if (table === undefined)
-    return html`<ul>${cause.names.map((name) => html`<li><code>${name}</code></li>`)}</ul>`
+  if (table === undefined) return nameList(cause.names)
   return html`<div class="scroll" role="region" aria-labelledby="cause-${index} rows-${index}" tabindex="0"><table><caption id="rows-${index}">${ROWS_CAPTION}</caption>
 <thead><tr>${table.titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
 <tbody>${table.rows.map(

@@ -1,4 +1,5 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
+import { capitalize } from '../../dns/diagnosis/text.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import { domainsOf, formatCount, memberTable, ROWS_CAPTION, resultText } from './summary.ts'
 import type { CauseReport, Tally } from './tally.ts'
@@ -50,6 +51,8 @@ export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFac
       ...memberLines(cause),
     )
   }
+  for (const { label, names } of tally.unremarkable())
+    lines.push('', `### ${prose(capitalize(label))}: nothing to do`, '', names.map(code).join(', '))
   return `${lines.join('\n')}\n`
 }
 

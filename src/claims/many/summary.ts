@@ -113,7 +113,7 @@ export const ROWS_CAPTION = 'What the words in capitals stand for'
  * The domains of a cause with what its words stand for, for a report: the titles of the columns and the rows; with what was
  * found if no message for all of them says it. Undefined if the names say it all.
  */
-export function memberTable({ message = 'FOUND', fix = '', members }: CauseReport) {
+export function memberTable({ message = 'FOUND SERVER', fix = '', members }: CauseReport) {
   const words = wordsIn(`${message}\n${fix}`).filter(
     (word) => isParticular(word) && members.some(({ particulars }) => particulars[word]),
   )

@@ -70,6 +70,13 @@ export interface CauseReport extends CauseCount {
   readonly members: readonly { readonly name: string; readonly particulars: Particulars }[]
 }
 
+/** Domains about which there is nothing to say. */
+export interface Unremarkable {
+  /** What they are counted as. */
+  readonly label: string
+  readonly names: readonly string[]
+}
+
 /** What is known of a run while it goes on; unless it's for a report, its size doesn't grow with the number of domains. */
 export interface Tally {
   readonly done: number
@@ -96,6 +103,8 @@ export interface Tally {
   causes(): readonly CauseCount[]
   /** For a report of all domains: in the order of the list, whichever ended first. */
   causesInOrder(): readonly CauseReport[]
+  /** For such a report: the others. */
+  unremarkable(): readonly Unremarkable[]
 }
 
 const MAX_CAUSES = 500
@@ -121,7 +130,9 @@ export class RunTally implements Tally {
   readonly counts = new Map<string, number>()
   readonly needy: { domain: string; title: string }[] = []
   readonly steps = new Map<string, number>()
-  readonly #members: Map<string, { readonly place: number; particulars: Particulars }> | undefined
+  /** By domain, for a report. */
+  readonly #places: Map<string, number> | undefined
+  readonly #unremarkable = new Map<string, string[]>()
   readonly #done: CauseGroups
   readonly #inProgress: CauseGroups
   readonly #progress = new Map<
@@ -131,15 +142,14 @@ export class RunTally implements Tally {
 
   /** @param isWhole whether all domains of each cause are kept, for a report */
   constructor({ isWhole = false } = {}) {
-    this.#members = isWhole ? new Map() : undefined
-    const maxNames = isWhole ? Number.POSITIVE_INFINITY : MAX_NAMES
-    this.#done = new CauseGroups(maxNames)
-    this.#inProgress = new CauseGroups(maxNames)
+    this.#places = isWhole ? new Map() : undefined
+    this.#done = new CauseGroups(isWhole)
+    this.#inProgress = new CauseGroups(isWhole)
   }
 
   /** The work on a domain begins, in the order of the list. */
   begin(domain: string): void {
-    this.#members?.set(domain, { place: this.#members.size, particulars: {} })
+    this.#places?.set(domain, this.#places.size)
   }
 
   /** What the work on a domain does now, and why it isn't done yet. */
@@ -173,10 +183,10 @@ export class RunTally implements Tally {
       this.#raise(error.exit)
     }
     const [first] = causes
-    if (first === undefined) return
-    const member = this.#members?.get(domain)
-    if (member !== undefined && first.particulars !== undefined)
-      member.particulars = { ...first.particulars, FOUND: shortened(first.particulars['FOUND']) }
+    if (first === undefined) {
+      if (this.#places !== undefined) pushTo(this.#unremarkable, label, domain)
+      return
+    }
     const remark = error === undefined ? ' (warning)' : ''
     for (const cause of causes) this.#done.add(domain, cause, needsPerson, remark)
     if (!needsPerson) return
@@ -200,17 +210,29 @@ export class RunTally implements Tally {
   }
 
   causesInOrder(): readonly CauseReport[] {
-    const placeOf = (name: string | undefined) => this.#members?.get(name ?? '')?.place ?? 0
-    return this.causes()
-      .map((cause) => {
-        const names = cause.names.toSorted((one, other) => placeOf(one) - placeOf(other))
-        const members = names.map((name) => ({
-          name,
-          particulars: this.#members?.get(name)?.particulars ?? {},
-        }))
-        return { ...cause, names, members }
+    return [...this.#done.all(), ...this.#inProgress.all()]
+      .map((group) => {
+        const names = this.#inOrder(group.names)
+        const members = names.map((name) => ({ name, particulars: group.particulars.get(name) ?? {} }))
+        return { ...group, names, members }
       })
-      .sort((one, other) => other.count - one.count || placeOf(one.names[0]) - placeOf(other.names[0]))
+      .sort(
+        (one, other) => other.count - one.count || this.#place(one.names[0]) - this.#place(other.names[0]),
+      )
+  }
+
+  unremarkable(): readonly Unremarkable[] {
+    return [...this.#unremarkable]
+      .map(([label, names]) => ({ label, names: this.#inOrder(names) }))
+      .sort((one, other) => this.#place(one.names[0]) - this.#place(other.names[0]))
+  }
+
+  #place(domain: string | undefined): number {
+    return this.#places?.get(domain ?? '') ?? 0
+  }
+
+  #inOrder(domains: readonly string[]): string[] {
+    return domains.toSorted((one, other) => this.#place(one) - this.#place(other))
   }
 
   #forget(domain: string): void {
@@ -237,22 +259,34 @@ export function problemText({ where, why }: UnusableLine): string {
   return where === undefined ? why : `${where}: ${why}`
 }
 
+function pushTo(lists: Map<string, string[]>, key: string, item: string): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [item])
+  else list.push(item)
+}
+
+/** Domains with the same cause, as they come. */
+type CauseGroup = { -readonly [Key in keyof CauseCount]: CauseCount[Key] } & {
+  names: string[]
+  /** Of each domain, for a report. */
+  readonly particulars: Map<string, Particulars>
+}
+
 /** Domains by what is wrong and what to do about it. */
 class CauseGroups {
-  readonly #groups = new Map<
-    string,
-    { -readonly [Key in keyof CauseCount]: CauseCount[Key] } & { names: string[] }
-  >()
+  readonly #groups = new Map<string, CauseGroup>()
+  readonly #isWhole: boolean
   readonly #maxNames: number
 
-  constructor(maxNames: number) {
-    this.#maxNames = maxNames
+  constructor(isWhole: boolean) {
+    this.#isWhole = isWhole
+    this.#maxNames = isWhole ? Number.POSITIVE_INFINITY : MAX_NAMES
   }
 
   /** @returns the key of the group that the domain is in now; undefined if there are too many groups for it */
   add(
     domain: string,
-    { code, message, isSaid = false, fix, hosts }: Cause,
+    { code, message, isSaid = false, fix, hosts, particulars = {} }: Cause,
     needsPerson: boolean,
     remark: string,
   ): string | undefined {
@@ -262,19 +296,20 @@ class CauseGroups {
     const exact = JSON.stringify([code, remark, host, said, firstLine(fix)])
     const isKept = this.#groups.has(exact) || this.#groups.size < MAX_CAUSES
     const key = isKept ? exact : JSON.stringify([code, remark])
-    const known = this.#groups.get(key)
-    if (known !== undefined) {
-      known.count += 1
-      if (known.names.length < this.#maxNames) known.names.push(domain)
-      if (known.message !== message) known.message = undefined
-      if (known.fix !== fix) known.fix = isKept ? firstLine(fix) : DIFFERENT_FIXES
-      known.needsPerson ||= needsPerson
-    } else if (isKept) {
-      this.#groups.set(key, { title, host, message, said, fix, needsPerson, names: [domain], count: 1 })
-    } else if (this.#groups.size < 2 * MAX_CAUSES) {
-      const texts = { host: undefined, message: undefined, said: undefined, fix: DIFFERENT_FIXES }
-      this.#groups.set(key, { title, ...texts, needsPerson, names: [domain], count: 1 })
-    } else return undefined
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      if (this.#groups.size >= 2 * MAX_CAUSES) return undefined
+      const own = isKept ? { host, said } : { host: undefined, said: undefined }
+      group = { title, ...own, message, fix, needsPerson, names: [], particulars: new Map(), count: 0 }
+      this.#groups.set(key, group)
+    }
+    group.count += 1
+    if (group.names.length < this.#maxNames) group.names.push(domain)
+    if (this.#isWhole)
+      group.particulars.set(domain, { ...particulars, FOUND: shortened(particulars['FOUND']) })
+    if (!isKept || group.message !== message) group.message = undefined
+    if (!isKept || group.fix !== fix) group.fix = isKept ? firstLine(fix) : DIFFERENT_FIXES
+    group.needsPerson ||= needsPerson
     return key
   }
 
@@ -283,10 +318,11 @@ class CauseGroups {
     if (group === undefined) return
     group.count -= 1
     group.names = group.names.filter((name) => name !== domain)
+    group.particulars.delete(domain)
     if (group.count === 0) this.#groups.delete(key)
   }
 
-  all(): Iterable<CauseCount> {
+  all(): Iterable<CauseGroup> {
     return this.#groups.values()
   }
 }
@@ -298,12 +334,19 @@ export function firstLine(text: string | undefined): string | undefined {
 const DIFFERENT_FIXES = 'They differ: --format jsonl has the one of each domain'
 
 /** An error as the cause of a domain that isn't done. */
-export function causeOf({ code, exit, message, hint }: CliError, particulars: Particulars): Cause {
+export function causeOf(
+  { code, exit, message, hint, status = 0 }: CliError,
+  particulars: Particulars,
+): Cause {
+  // What the service calls a refusal may be anything. The state of a claim is in the title, and each request fails in its
+  // own way while the service can't be reached.
+  const isSaid =
+    exit === Exit.refused ||
+    (exit === Exit.unavailable ? code.startsWith('publish_') : !code.startsWith('claim_'))
   return {
-    code,
+    code: exit === Exit.unavailable && status >= 500 ? `${code}: ${status}` : code,
     message: generalize(message, particulars),
-    // The state of a claim is in the title, and each request fails in its own way while the service can't be reached.
-    isSaid: exit !== Exit.unavailable && !code.startsWith('claim_'),
+    isSaid,
     fix: hint === undefined ? undefined : generalize(hint, particulars),
   }
 }
@@ -326,7 +369,7 @@ const TITLES: Readonly<Record<string, string>> = {
   stale_token: 'value of another claim',
   pasted_line: 'zone file line in the value',
   nameserver_unreachable: 'name server unreachable',
-  lame_nameserver: 'name server without the zone',
+  lame_nameserver: "name server doesn't serve the zone",
   partial_propagation: 'not at all name servers yet',
   claim_in_flight: 'still in progress',
   record_missing: 'claim without a record',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { causesIn, claimProgress, doneClaim } from '../../../src/claims/many/done-claim.ts'
+import { type Cause, causeOf } from '../../../src/claims/many/tally.ts'
 import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 import { quote, text } from '../../../src/dns/diagnosis/text.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
@@ -19,6 +20,17 @@ test('a claim whose last request failed is counted by that failure, with its hin
   const hint = 'wait for it or stop it, then run this command again'
   const busy = new CliError('session_busy', Exit.unavailable, 'another mailclaim was renewing it', { hint })
   expect(await causeAfter(busy)).toMatchObject({ code: 'session_busy', message: busy.message, fix: hint })
+})
+
+test('a claim that goes on although the service refused to verify it is in progress, with what was said', async () => {
+  const said = 'the service refused the request (409): it is under review: create a new one'
+  const refusal = new CliError('claim_not_pending', Exit.refused, said, { hint: 'start again' })
+  expect(await causeAfter(refusal)).toMatchObject({
+    code: 'claim_in_flight',
+    message: said,
+    isSaid: true,
+    fix: 'the claim continues; to keep watching: mailclaim claims watch DOMAIN',
+  })
 })
 
 test('a claim that takes its time is counted as in progress, with how to go on', async () => {
@@ -59,15 +71,15 @@ describe('a blocked claim whose record is missing', () => {
     }) as unknown as CheckReport
   const missing = finding('missing', 'error')
   const blocked = { ...CLAIM, status: 'blocked', blocked_reason: 'grace_period' } as DomainClaim
-  const BOTH = [{ code: 'missing', hosts: ['ns1.example.net'] }, { code: 'claim_blocked: grace_period' }]
+  const BOTH: Partial<Cause>[] = [
+    { code: 'missing', hosts: ['ns1.example.net'] },
+    { code: 'claim_blocked: grace_period' },
+  ]
 
-  test('has both as causes after a check, and no other finding', () => {
-    const seen = report(finding('odd', 'info'), missing, finding('swapped'), finding('claim_blocked'))
-    expect(causesIn(seen)).toMatchObject(BOTH)
-    expect(causesIn(seen)).toHaveLength(2)
-    expect(causesIn(seen)[1]?.hosts).toBeUndefined()
-    expect(causesIn(report(finding('claim_blocked'), missing))).toHaveLength(1)
-    expect(causesIn(undefined)).toEqual([])
+  test('has both as causes after a check', () => {
+    const causes = causesIn(report(missing, finding('claim_blocked')))
+    expect(causes).toMatchObject(BOTH)
+    expect(causes[1]?.hosts).toBeUndefined()
   })
 
   test('has both while the service works on it', () => {
@@ -110,26 +122,111 @@ test('of a claim that has ended, what a check had found in DNS is not a cause', 
   expect(doneClaim(completed, undefined, 'done', context, settings, seen).causes).toEqual([])
 })
 
-test('several values that were found are one FOUND, which tells them apart', () => {
-  const found = ['prefix=to', 'ken']
-  const report = {
+/** A report on a domain with these findings. */
+const reportOf = (...findings: readonly object[]) =>
+  ({
     name: 'a.example.com',
     expected: 'prefix=token',
     zone: 'example.com',
     nameservers: [],
-    findings: [
-      {
-        code: 'split_records',
-        severity: 'error',
-        message: text`found ${quote('prefix=to')} and ${quote('ken')}`,
-        fix: '',
-        seen: found,
-        details: {},
-      },
-    ],
-  } as unknown as CheckReport
-  expect(causesIn(report)[0]).toMatchObject({
+    findings: findings.map((finding) => ({
+      severity: 'error',
+      fix: '',
+      message: '',
+      details: {},
+      ...finding,
+    })),
+  }) as unknown as CheckReport
+
+test('all that a check found is a cause, except for remarks', () => {
+  const findings = [
+    { code: 'missing' },
+    { code: 'too_many_txt', severity: 'warning' },
+    { code: 'a', severity: 'info' },
+  ]
+  expect(causesIn(reportOf(...findings)).map(({ code }) => code)).toEqual(['missing', 'too_many_txt'])
+  expect(causesIn(undefined)).toEqual([])
+})
+
+test('several values that were found are one FOUND, which tells them apart', () => {
+  const found = ['prefix=to', 'ken']
+  const message = text`found ${quote('prefix=to')} and ${quote('ken')}`
+  expect(causesIn(reportOf({ code: 'split_records', message, seen: found }))[0]).toMatchObject({
     message: 'found "FOUND"',
     particulars: { FOUND: 'prefix=to" and "ken' },
   })
+})
+
+test('what a message alone quotes is FOUND as well', () => {
+  const message = text`expected ${quote('prefix=token')}, found another TXT record: ${quote('v=spf1 -all')}`
+  expect(causesIn(reportOf({ code: 'missing', message }))[0]).toMatchObject({
+    message: 'expected "VALUE", found another TXT record: "FOUND"',
+    particulars: { FOUND: 'v=spf1 -all' },
+  })
+})
+
+test.each([
+  ['prefix=token ', 'prefix=token\\u{20}'],
+  ['\u00a0prefix=token', '\\u{a0}prefix=token'],
+  ['prefix= \u2003token', 'prefix= \\u{2003}token'],
+  ['v=spf1 -all', 'v=spf1 -all'],
+])('spaces that nobody would see are visible: %j', (found, shown) => {
+  const message = text`found ${quote(found)}`
+  const [cause] = causesIn(reportOf({ code: 'whitespace', message, seen: [found] }))
+  expect(cause).toMatchObject({ message: 'found "FOUND"', particulars: { FOUND: shown } })
+})
+
+test('the name servers concerned are SERVER, in the message too', () => {
+  const servers = [
+    { host: 'ns1.example.net', address: '192.0.2.1' },
+    { host: 'ns2.example.net', address: null },
+  ]
+  const message = 'ns1.example.net (192.0.2.1), ns2.example.net are listed as name servers of example.com'
+  expect(causesIn(reportOf({ code: 'lame_nameserver', message, details: { servers } }))[0]).toMatchObject({
+    message: 'SERVER are listed as name servers of ZONE',
+    particulars: { SERVER: 'ns1.example.net (192.0.2.1), ns2.example.net' },
+  })
+})
+
+test('domains that nobody has registered are one group, whatever is below them', () => {
+  const report = (name: string, domain: string) =>
+    ({
+      ...reportOf({
+        code: 'domain_not_found',
+        message: `The domain ${domain} doesn't exist`,
+        fix: `Check the spelling of ${domain}. If it's right, the domain isn't registered`,
+        details: { domain },
+      }),
+      name,
+      zone: null,
+    }) as CheckReport
+  const [below] = causesIn(report('mail.one.com', 'one.com'))
+  const [itself] = causesIn(report('two.com', 'two.com'))
+  expect(below?.fix).toBe("Check the spelling of ZONE. If it's right, the domain isn't registered")
+  expect(itself?.fix).toBe(below?.fix)
+})
+
+test.each<[string, CliError, Partial<Cause>]>([
+  [
+    'a refusal has its own group, whatever the service calls it',
+    new CliError('claim_not_allowed', Exit.refused, 'suspended for abuse'),
+    { code: 'claim_not_allowed', isSaid: true },
+  ],
+  [
+    'the title of the end of a claim says all',
+    new CliError('claim_expired', Exit.negativeEnd, 'a.com: the claim expired'),
+    { code: 'claim_expired', isSaid: false },
+  ],
+  [
+    'an outage is told by its status',
+    new CliError('service_unavailable', Exit.unavailable, 'the service failed (503): busy', { status: 503 }),
+    { code: 'service_unavailable: 503', isSaid: false },
+  ],
+  [
+    'a program that failed says how',
+    new CliError('publish_failed', Exit.unavailable, 'add.sh ended with exit code 3'),
+    { code: 'publish_failed', isSaid: true },
+  ],
+])('%s', (_what, error, cause) => {
+  expect(causeOf(error, {})).toMatchObject(cause)
 })

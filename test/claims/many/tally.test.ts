@@ -302,8 +302,8 @@ test('a mistake and a warning of the same name are different groups', () => {
   tally.add('a.com', { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [cause] })
   tally.add('b.com', { label: 'ready_with_warning', item: {}, causes: [cause] })
   expect(tally.causes().map(({ title }) => title)).toEqual([
-    'name server without the zone',
-    'name server without the zone (warning)',
+    "name server doesn't serve the zone",
+    "name server doesn't serve the zone (warning)",
   ])
 })
 
@@ -531,6 +531,37 @@ describe('reports', () => {
     const order = [...markdown.matchAll(/^\| `(n\d)/gm)].map(([, name]) => name)
     expect(order).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8].map((place) => names[place]?.slice(0, 2)))
     expect(report(names.toReversed())).toEqual(report(names))
+  })
+
+  test('the domains about which there is nothing to say are named by what they are counted as', () => {
+    const tally = new RunTally({ isWhole: true })
+    const ends = { 'd0.com': 'ready', 'd1.com': 'completed', 'd2.com': 'fix', 'd3.com': 'ready' }
+    for (const domain of Object.keys(ends)) tally.begin(domain)
+    for (const [domain, label] of Object.entries(ends).toReversed()) {
+      const error = label === 'fix' ? failure(Exit.notYet) : undefined
+      tally.add(domain, { label, item: {}, error })
+    }
+    const [markdown, html] = filesOf(tally)
+    expect(markdown).toMatch(
+      /### Ready: nothing to do\n\n`d0\.com`, `d3\.com`\n\n### Completed: nothing to do\n\n`d1\.com`\n$/,
+    )
+    expect(html).toMatch(/<h2 id="fine-0">Ready: nothing to do<\/h2>\s*<ul><li><code>d0\.com<.*d3\.com</)
+  })
+
+  test('a domain is in each of its causes with what the words stand for there', () => {
+    const tally = new RunTally({ isWhole: true })
+    const cause = (code: string, FOUND: string) => ({
+      code,
+      message: '',
+      fix: 'Change FOUND',
+      particulars: { FOUND },
+    })
+    tally.begin('a.com')
+    const causes = [cause('quoted', '"p=1"'), cause('odd', 'p=2')]
+    tally.add('a.com', { label: 'fix', item: {}, error: failure(Exit.notYet), causes })
+    const [markdown] = filesOf(tally)
+    expect(markdown).toMatch(/### quotation marks in the value\n[^#]*`a\.com` \| `"p=1"`/)
+    expect(markdown).toMatch(/### odd\n[^#]*`a\.com` \| `p=2`/)
   })
 
   test('where the messages differ, what was found stays a column', () => {

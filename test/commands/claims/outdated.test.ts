@@ -312,9 +312,10 @@ describe('if the service cannot be asked', () => {
     async (_what, trouble) => {
       const world = await createWorld({ d1: 'superseded' })
       trouble(world)
-      const { code, stdout } = await world.run('claims check example.com --json')
+      const { code, stdout, stderr } = await world.run('claims check example.com --json')
       const [finding] = JSON.parse(stdout).findings
       expect({ code, finding: finding.code }).toEqual({ code: 8, finding: 'stale_token' })
+      expect(stderr).toMatch(/^warning: couldn't ask the service whether the claim of example\.com is still /)
       expect(finding.message).toMatch(
         /from an earlier claim, or belong to a newer one that was started elsewhere: .* last seen 2 minutes ago/,
       )
@@ -323,6 +324,15 @@ describe('if the service cannot be asked', () => {
       )
     },
   )
+
+  test.each(Object.entries(troubles))('%s: claims check of several says so once', async (_what, trouble) => {
+    const world = await createWorld({}, { d1: 'pending', d2: 'pending' })
+    trouble(world)
+    const { stderr } = await world.run('claims check d1 d2 --format tsv')
+    expect(
+      stderr.match(/^warning: couldn't ask the service about all of these claims \(.*\), so/gm),
+    ).toHaveLength(1)
+  })
 
   test('of several claims, one failure is enough for the next half minute', async () => {
     const world = await createWorld({}, { d1: 'pending' })
