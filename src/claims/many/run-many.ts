@@ -77,7 +77,7 @@ export async function runMany(
 ): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
   const tally = new RunTally({ isWhole: isReport(settings) })
-  const http = paceRequests(context.http, context.clock, { concurrent: jobs })
+  const http = paceRequests(answered(context), context.clock, { concurrent: jobs })
   const reporter = await createReporter(work, tally, { total, heldUp: http.heldUp }, context, settings)
   const stop = linkedAbort(context.interrupts.signal)
   let fatal: CliError | undefined
@@ -172,6 +172,19 @@ function shareContext(context: Context, jobs: number, signal: AbortSignal): Cont
     ...context,
     dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs, zoneOf: registeredDomainOf }), clock),
     interrupts: { ...interrupts, signal },
+  }
+}
+
+/** Requests of which those that change something get their answer although the run stops: otherwise nobody would know of it. */
+function answered({ http, interrupts }: Pick<Context, 'http' | 'interrupts'>): Context['http'] {
+  return {
+    close: () => http.close(),
+    send(request) {
+      const { method, signal } = request
+      return http.send(
+        method === 'GET' || signal === undefined ? request : { ...request, signal: interrupts.signal },
+      )
+    },
   }
 }
 

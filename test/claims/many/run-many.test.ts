@@ -189,6 +189,43 @@ describe('a run that ends early', () => {
     expect(ran).toEqual(['0'])
   })
 
+  test('gets the answer to what creates a claim, and sends nothing else', async () => {
+    const sent: string[] = []
+    let answer = () => {}
+    const context = createFakeContext({
+      environment: { settings: { base_url: 'https://api.example.com' }, apiKey: 'key' },
+      http: {
+        async send({ url, signal }) {
+          sent.push(url.pathname)
+          await new Promise<void>((resolve, reject) => {
+            answer = resolve
+            signal?.addEventListener('abort', () => reject(signal.reason))
+          })
+          return jsonResponse(201, { name: 'a.com', domain_id: 'd1', status: 'pending' })
+        },
+        close: async () => {},
+      },
+    })
+    const settings = await fakeSettings(context)
+    const answers: unknown[] = []
+    const work: ManyWork = {
+      ...WORK,
+      async perform({ domain }, { client }) {
+        if (domain === '1') throw new CliError('refused', Exit.refused, 'no')
+        answers.push((await client().post('/domains/claim', {})).body)
+        await client().post('/domains/d1/claim/verify')
+        return { label: 'completed', item: { name: domain } }
+      },
+    }
+    const all = { jobs: 2, failFast: true, total: 2 }
+    const ended = runMany(work, subjectsOf(2), all, context, settings).catch((error: CliError) => error)
+    await vi.waitFor(() => expect(sent).toHaveLength(1))
+    await new Promise(setImmediate)
+    answer()
+    expect(await ended).toMatchObject({ exit: 6 })
+    expect({ sent, answers }).toMatchObject({ sent: ['/domains/claim'], answers: [{ domain_id: 'd1' }] })
+  })
+
   test('is a complete JSON document that says so, and an interrupted one is none', async () => {
     const refused = new CliError('refused', Exit.refused, 'no')
     await run([undefined, refused, undefined], { failFast: true }, { format: 'json' })
