@@ -62,8 +62,8 @@ describe('auth token', () => {
 describe('auth status', () => {
   const state = async (world: SandboxSession) => {
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
-    const status = JSON.parse(stdout) as { state: string; message: string | null }
-    return { exit, state: status.state, message: status.message }
+    const { state, message, refresh_by } = JSON.parse(stdout)
+    return { exit, state, message, refresh_by }
   }
 
   it('auth status succeeds with a stored API key on a system without locks', async () => {
@@ -72,7 +72,7 @@ describe('auth status', () => {
     const { lock } = sessionPaths(world.context, 'default')
     rmSync(lock, { force: true })
     symlinkSync('nowhere', lock)
-    expect(await state(world)).toEqual({ exit: 0, state: 'fine', message: null })
+    expect(await state(world)).toMatchObject({ exit: 0, state: 'fine', message: null, refresh_by: null })
   })
 
   it('auth status shows a person who is signed in, until when, and where the secret is', async () => {
@@ -104,7 +104,12 @@ describe('auth status', () => {
     const world = await createSandboxSession()
     expect(await state(world)).toMatchObject({ state: 'none', exit: 4 })
     await world.signIn()
-    expect(await state(world)).toMatchObject({ state: 'fine', exit: 0, message: null })
+    expect(await state(world)).toMatchObject({
+      state: 'fine',
+      exit: 0,
+      message: null,
+      refresh_by: expect.any(String),
+    })
     world.expire()
     expect(await state(world)).toMatchObject({ state: 'needs_refresh', exit: 0, message: null })
     await interrupt(world)
@@ -118,6 +123,7 @@ describe('auth status', () => {
       state: 'ended',
       exit: 4,
       message: expect.stringContaining('whose answer was lost'),
+      refresh_by: null,
     })
     await world.signIn()
     world.expire()
@@ -144,9 +150,9 @@ describe('auth status', () => {
   it('auth status says only what is known while another command has the lock, for whatever reason', async () => {
     const world = await signedIn()
     const locked = () => withLock(world.paths.lock, world.context, { deadlineMs: 10 }, () => state(world))
-    expect(await locked()).toEqual({ exit: 0, state: 'fine', message: null })
+    expect(await locked()).toMatchObject({ exit: 0, state: 'fine', message: null })
     world.expire()
-    expect(await locked()).toEqual({ exit: 0, state: 'needs_refresh', message: null })
+    expect(await locked()).toMatchObject({ exit: 0, state: 'needs_refresh', message: null })
     await interrupt(world)
     expect(await locked()).toMatchObject({ exit: 4, state: 'interrupted' })
   })
@@ -174,7 +180,7 @@ describe('auth status', () => {
       },
     })
     await mailclaim({ ...world, context: sending }, 'auth', 'token')
-    expect(seen).toEqual([{ exit: 0, state: 'refreshing', message: null }])
+    expect(seen).toMatchObject([{ exit: 0, state: 'refreshing', message: null }])
   })
 
   it('auth status and the refresh say that the token is sent once more if on-interrupted is set to retry', async () => {

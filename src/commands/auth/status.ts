@@ -130,7 +130,8 @@ function statusOf(
     secret_at: location?.name ?? null,
     signed_in_at: time(record?.signedInAt),
     refreshed_at: time(description.renewedAt),
-    refresh_by: time(description.refreshTokenExpiresAt),
+    // Nothing renews a session that the service has ended.
+    refresh_by: description.state === 'ended' ? null : time(description.refreshTokenExpiresAt),
     interrupted_at: time(description.interruptedAt),
     access_token:
       accessToken === undefined
