@@ -34,6 +34,8 @@ const TROUBLES = {
   forbidden: { on: 'verify', status: 403, name: 'forbidden', message: 'Not on this plan' },
   'not claimable': { on: 'create', status: 422, name: 'validation_error', message: 'Nobody has verified it' },
   'already theirs': { on: 'create', status: 409, name: 'conflict', message: 'Your team has it' },
+  'creating fails': { on: 'create', status: 500, name: 'application_error', message: 'Something failed' },
+  'verifying fails': { on: 'verify', status: 503, name: 'unavailable', message: 'Come back later' },
   'reading fails': { on: 'read', status: 500, name: 'application_error', message: 'Something failed' },
 } as const
 
@@ -229,7 +231,8 @@ const patternOf = (line: string) =>
   )
 
 /** A domain alone is said to be gone on with by the same command. */
-const ONLY_TOGETHER = /^fix: (?:the claim continues; |try again in a moment)/
+const ONLY_TOGETHER =
+  /^fix: (?:the claim continues; |try again in a moment|the service may be verifying already)/
 
 const COMMANDS = [
   ['claims', 'check'],
