@@ -130,6 +130,8 @@ export interface HttpRequest {
    * left until then shortens `timeoutMs`.
    */
   readonly latest?: { readonly start: number; readonly end: number }
+  /** Where requests wait for their turn: whether it goes on with what an earlier one began. Then it comes before those that don't. */
+  readonly goesOn?: boolean
   readonly signal?: AbortSignal
   /**
    * Never use a kept-alive connection: if the service is just closing it, nobody knows whether it has read the request.
@@ -177,7 +179,7 @@ export interface HttpTransport {
  * No response came. `sent` says whether a byte of the request can have left this machine: `no` for whatever fails before
  * the connection is established (loading the HTTP client, the lookup, connecting, the proxy, TLS) or in `beforeSend`;
  * `maybe` for anything later, and then the service may have acted on it. `certificate`: one end doesn't accept the certificate
- * of the other; `tls`: any other failure of TLS.
+ * of the other; `tls`: any other failure of TLS; `limited`: the rate limit of the service left no time for it.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
@@ -188,6 +190,7 @@ export class TransportError extends Error {
     | 'certificate'
     | 'proxy'
     | 'timeout'
+    | 'limited'
     | 'reset'
     | 'aborted'
     | 'protocol'

@@ -185,7 +185,7 @@ export async function verifyOnce(
   } catch (refusal) {
     if (isGone(refusal)) throw goneError(before, refusal)
     if (!isRefusal(refusal)) throw refusal
-    const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
+    const claim = await getClaim(client, domainId, { ...options, goesOn: true }).catch((error: unknown) => {
       if (isGone(error)) throw goneError(before, error)
       throw error instanceof InterruptedError ? error : refusal
     })

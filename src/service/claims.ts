@@ -31,6 +31,7 @@ export async function verifyClaim(
 ): Promise<DomainClaim> {
   const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, {
     ...options,
+    goesOn: true,
     lostHint: 'the service may be verifying already, and nothing is lost: run the same command again',
   })
   return readClaim(body)

@@ -49,6 +49,8 @@ export interface RequestOptions {
   readonly deadline?: number
   /** A request that, once sent, is left its time even after the deadline: cut off, nobody would know what it did. */
   readonly isWhole?: true
+  /** Whether it goes on with what an earlier request began: if the service limits them, it comes first. */
+  readonly goesOn?: boolean
   /** What to do if the service may have acted on the request, although there is no response. */
   readonly lostHint?: string
   /** Whether the path or the query has an id in it, as most do: then a 404 may mean that the id is wrong. */
@@ -93,7 +95,8 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { interrupts, random, clock } = context
     const signal = options.signal ?? interrupts.signal
-    const { namesItem = true, notFoundHint, lostHint, deadline = Number.POSITIVE_INFINITY } = options
+    const { namesItem = true, notFoundHint, lostHint, goesOn = false } = options
+    const { deadline = Number.POSITIVE_INFINITY } = options
     const latest = { start: deadline, end: options.isWhole ? Number.POSITIVE_INFINITY : deadline }
     let end = clock.monotonic() + Math.max(DEADLINE_MS, settings.httpTimeoutMs)
     // The request has its own time, whatever a renewal of the session takes.
@@ -113,7 +116,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
       signal.throwIfAborted()
       const longest = Math.min(settings.httpTimeoutMs, options.timeoutMs ?? Number.POSITIVE_INFINITY)
       const timeoutMs = Math.min(longest, Math.min(end, latest.end) - clock.monotonic())
-      const prepared = { ...request, namesItem, notFoundHint, lostHint, timeoutMs, latest }
+      const prepared = { ...request, namesItem, notFoundHint, lostHint, timeoutMs, latest, goesOn }
       const outcome = await withWaitingNote(
         `Waiting for ${base.host} …`,
         context,
@@ -148,7 +151,18 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
   }
 
   async function attempt(
-    { method, path, query = {}, body, namesItem, notFoundHint, lostHint, timeoutMs, latest }: PreparedRequest,
+    {
+      method,
+      path,
+      query = {},
+      body,
+      namesItem,
+      notFoundHint,
+      lostHint,
+      timeoutMs,
+      latest,
+      goesOn,
+    }: PreparedRequest,
     credential: Credential,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
@@ -171,6 +185,7 @@ export function createServiceClient({ context, settings, authorizer }: ServiceCl
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         timeoutMs,
         latest,
+        goesOn,
         signal,
       })
       const { status } = response
@@ -243,6 +258,7 @@ interface PreparedRequest extends ServiceRequest {
   readonly lostHint: string | undefined
   readonly timeoutMs: number
   readonly latest: HttpRequest['latest'] & object
+  readonly goesOn: boolean
 }
 
 type AttemptResult =
@@ -307,18 +323,23 @@ export function transportFailure(
   lostHint = 'the service may have acted on the request: check before you send it again',
   hasDeadline = false,
 ): CliError {
-  const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
+  const codes: Partial<Record<TransportError['kind'], string>> = {
+    timeout: 'timeout',
+    limited: 'rate_limited',
+  }
   const hints: Partial<Record<TransportError['kind'], string>> = {
     lookup: 'check the base URL and the network',
     connect: 'check the base URL, and that the service is running',
     tls: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
     proxy: 'check HTTPS_PROXY, HTTP_PROXY and NO_PROXY',
     timeout: `try again, or allow more time with ${hasDeadline ? '--timeout and ' : ''}--http-timeout SECONDS`,
+    limited: 'allow more time with --timeout SECONDS',
   }
   const hint =
     method === 'POST' && error.sent === 'maybe'
       ? lostHint
       : (hints[error.kind] ?? 'check the network and any proxy in between')
-  const message = error.message === TOO_LATE ? TOO_LATE : `no response from ${url.origin}: ${error.message}`
-  return new CliError(code, Exit.unavailable, message, { hint, cause: error })
+  const isWaiting = error.message === TOO_LATE || error.kind === 'limited'
+  const message = isWaiting ? error.message : `no response from ${url.origin}: ${error.message}`
+  return new CliError(codes[error.kind] ?? 'unreachable', Exit.unavailable, message, { hint, cause: error })
 }

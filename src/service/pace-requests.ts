@@ -8,7 +8,7 @@ import {
 } from '../context.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { createTurns } from '../turns.ts'
-import { MAX_RETRY_AFTER_MS, parseRetryAfter, tooLate } from './retry.ts'
+import { MAX_RETRY_AFTER_MS, parseRetryAfter, tooLate, tooLimited } from './retry.ts'
 
 /** The first pause after a refusal that doesn't say for how long; each that leads to nothing doubles it … */
 const FIRST_PAUSE_MS = 1000
@@ -41,8 +41,8 @@ interface Refusal {
 
 export interface PacedTransport extends HttpTransport {
   /**
-   * What requests wait for if the service has refused them for two seconds: "too many requests (429), for 70 s"; or why none of
-   * them has got an answer for as long.
+   * What requests wait for if the service has refused or limited them for two seconds: "too many requests (429), for 70 s"; or
+   * why none of them has got an answer for as long.
    */
   heldUp(): string | undefined
 }
@@ -52,7 +52,8 @@ export interface PacedTransport extends HttpTransport {
  * heeds `RateLimit` headers (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/, old and new style) and
  * `Retry-After`, for all requests together, and sends a request that was refused for the rate limit again by itself. While
  * nothing gets through, it sends one at a time, and after five minutes of that all requests fail. One whose turn can't come
- * in time (`latest`) fails at once, with the service's refusal if there was one. A request with a step before it is sent
+ * in time (`latest`) fails at once, with the service's refusal if there was one. Requests that go on with what others began
+ * (`goesOn`) come first: otherwise, no work would get to its end while there is more to begin. A request with a step before it is sent
  * (`beforeSend`) doesn't wait here: whoever sends it holds a lock.
  *
  * @param http sends the requests
@@ -72,6 +73,8 @@ export function paceRequests(
   let inFlight = 0
   /** Wakes those who wait for what the next response says. */
   let onResponse: (() => void)[] = []
+  /** While requests wait for the next window: since when, and how many have been sent meanwhile. */
+  let limited: { readonly since: number; sent: number } | undefined
 
   /** Waits until another request may be sent, and takes its place. Without one in time, it returns false at once. */
   async function enter({ signal, latest }: HttpRequest): Promise<boolean> {
@@ -89,10 +92,14 @@ export function paceRequests(
       if (!isPaused && inFlight > 0) await new Promise<void>((resolve) => onResponse.push(resolve))
       // All responses were without a limit, such as a gateway's errors.
       else if (freeAt === undefined) window = { left: limit, until: undefined }
-      else if (freeAt >= end) return false
-      else await clock.sleep(Math.max(1, freeAt - now), signal)
+      else {
+        if (!isPaused) limited ??= { since: now, sent: 0 }
+        if (freeAt >= end) return false
+        await clock.sleep(Math.max(1, freeAt - now), signal)
+      }
     }
     if (window !== undefined) window.left -= 1
+    if (limited !== undefined) limited.sent += 1
     inFlight += 1
     return true
   }
@@ -167,7 +174,7 @@ export function paceRequests(
     const started = clock.monotonic()
     for (;;) {
       if (!(await enter(request))) {
-        if (refusal === undefined) throw tooLate()
+        if (refusal === undefined) throw limited === undefined ? tooLate() : tooLimited()
         return { ...refusal.response, body: Readable.from([]) }
       }
       const response = await sendNow(request)
@@ -185,15 +192,18 @@ export function paceRequests(
       if (request.beforeSend !== undefined) return http.send(request)
       waiting += 1
       try {
-        return await inTurn(() => sendInTurn(request))
+        return await inTurn(() => sendInTurn(request), request.goesOn)
       } finally {
         waiting -= 1
+        if (waiting === 0) limited = undefined
       }
     },
     close: () => http.close(),
     heldUp() {
-      const told = refusal !== undefined && waiting > 0 ? refusalText(refusal) : failure
-      const ms = clock.monotonic() - (told?.since ?? 0)
+      const now = clock.monotonic()
+      const told =
+        refusal !== undefined && waiting > 0 ? refusalText(refusal) : (failure ?? limitText(limited, now))
+      const ms = now - (told?.since ?? 0)
       return told === undefined || ms < MIN_TOLD_MS
         ? undefined
         : `${told.what}, for ${formatDuration(ms / 1000, 'short')}`
@@ -203,6 +213,15 @@ export function paceRequests(
 
 function refusalText({ response: { status }, since }: Refusal) {
   return { what: status === 429 ? 'too many requests (429)' : unavailable(status), since }
+}
+
+/** The limit as it was measured: what the service says of it doesn't always tell for how long. */
+function limitText(limited: { readonly since: number; readonly sent: number } | undefined, now: number) {
+  if (limited === undefined || now <= limited.since) return undefined
+  const { since, sent } = limited
+  const aSecond = (sent * 1000) / (now - since)
+  const rate = aSecond >= 1 ? `${Math.round(aSecond)} a second` : `${Math.round(aSecond * 60)} a minute`
+  return { what: `its rate limit (${rate})`, since }
 }
 
 const unavailable = (status: number) => `the service is unavailable (${status})`

@@ -109,6 +109,7 @@ export async function* poll<T>(
       const value = await fetch({
         maxAttempts: 1,
         deadline: deadlineOf({ timeoutMs, since: started }, clock),
+        goesOn: lastResponse !== undefined,
       })
       lastResponse = clock.monotonic()
       yield { kind: 'value', value }

@@ -55,6 +55,12 @@ export function tooLate(): TransportError {
   return new TransportError('timeout', 'no', TOO_LATE)
 }
 
+/** The same, if there was a rate limit to wait for. */
+export function tooLimited(): TransportError {
+  const why = 'the time was up before the rate limit of the service let the request through'
+  return new TransportError('limited', 'no', why)
+}
+
 /** The error of a command whose time went on its session. @param code `session_busy` if another process renews it */
 export function renewalTooLate(code: 'timeout' | 'session_busy' = 'timeout'): CliError {
   const [what, hint] =

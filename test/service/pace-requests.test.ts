@@ -152,6 +152,46 @@ test('a request with a step before it is sent, as one under a lock has, waits fo
   await Promise.all(others)
 })
 
+test('where the limit leaves no time for all, most of what has begun gets to its end', async () => {
+  const service = limitedService(2, classic)
+  const paced = paceRequests(service.http, service.clock, { concurrent: 16 })
+  const latest = { start: 60_000, end: 60_000 }
+  let ended = 0
+  const work = async () => {
+    for (const goesOn of [false, true, true, true]) await paced.send({ ...REQUEST, latest, goesOn })
+    ended += 1
+  }
+  const ends = await Promise.allSettled(Array.from({ length: 200 }, work))
+  // Of 120 requests.
+  expect(ended).toBeGreaterThan(15)
+  for (const end of ends)
+    if (end.status === 'rejected')
+      expect(end.reason).toMatchObject({
+        kind: 'limited',
+        message: 'the time was up before the rate limit of the service let the request through',
+      })
+})
+
+test('what has begun does not keep other work from beginning', async () => {
+  const service = limitedService(2, classic)
+  const paced = paceRequests(service.http, service.clock, { concurrent: 4 })
+  const endless = Promise.all(Array.from({ length: 200 }, () => paced.send({ ...REQUEST, goesOn: true })))
+  await Promise.all(Array.from({ length: 10 }, () => paced.send(REQUEST)))
+  expect(service.clock.monotonic()).toBeLessThan(30_000)
+  await endless
+})
+
+test('while the limit holds requests up, it is told how many get through', async () => {
+  const service = limitedService(2, classic)
+  const paced = paceRequests(service.http, service.clock, { concurrent: 16 })
+  expect(paced.heldUp()).toBeUndefined()
+  const all = Promise.all(Array.from({ length: 30 }, () => paced.send(REQUEST)))
+  await service.clock.sleep(10_500)
+  expect(paced.heldUp()).toMatch(/^its rate limit \(2 a second\), for \d+ s$/)
+  await all
+  expect(paced.heldUp()).toBeUndefined()
+})
+
 test('after a refusal for longer than anybody waits, the other requests fail without being sent', async () => {
   const clock = createVirtualClock()
   let sent = 0

@@ -4,7 +4,7 @@ import { recordClaim } from '../../claims/ledger.ts'
 import { endedError, nameOf, stateOf } from '../../claims/lifecycle.ts'
 import { doneClaim } from '../../claims/many/done-claim.ts'
 import type { OneRun } from '../../claims/many/run-many.ts'
-import { CHECKING_DNS, type Done, VERIFYING } from '../../claims/many/tally.ts'
+import { ASKING, CHECKING_DNS, type Done, VERIFYING } from '../../claims/many/tally.ts'
 import { checkRequest, withDnsHint } from '../../claims/precheck.ts'
 import { recordOf } from '../../claims/record.ts'
 import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
@@ -94,7 +94,7 @@ in the record stops it before the service is asked (exit 8, or 9 if the claim is
     const resolved = await resolveClaim(argument, context, settings)
     const client = connect(context, settings)
     const ask: Ask = (asking) => showWatch(asking, context, settings, 'mailclaim claims verify ID --wait')
-    const begun = await begin(resolved, options, watch, client, ask, context, settings)
+    const begun = await begin(resolved, options, watch, client, { ask }, context, settings)
     const { domainId, claim, event, message, error, refusal } = begun
     const isFollowed = event === 'verification' && options.wait
     const isShown = isFollowed
@@ -127,14 +127,15 @@ async function verifyOne(domain: string, options: Flags, watch: WatchOptions, ru
   const known = resolved.entry?.claim
   if (known !== undefined && stateOf(known).phase === 'completed')
     return doneClaim(known, undefined, 'done', context, settings)
-  progress({ step: CHECKING_DNS })
+  progress({ step: ASKING })
   const ask: Ask = async (asking) => {
     progress({ step: VERIFYING })
     const asked = await drain(asking, async () => {})
     await recordClaim(asked.claim, context, settings)
     return asked
   }
-  const begun = await begin(resolved, options, watch, client(), ask, context, settings)
+  const onCheck = () => progress({ step: CHECKING_DNS })
+  const begun = await begin(resolved, options, watch, client(), { ask, onCheck }, context, settings)
   const { domainId, claim, event, message, error, unseen, refusal } = begun
   if (event === 'verification' && options.wait)
     return followOne({ domainId, entry: undefined }, { ...watch, verifying: claim, refusal }, run, unseen)
@@ -159,13 +160,18 @@ interface Begun {
   readonly refusal?: CliError | undefined
 }
 
-/** Checks the claim and its record, and asks the service to verify. @param ask is used with `--wait`; without it, the service is asked once */
+/**
+ * Checks the claim and its record, and asks the service to verify.
+ *
+ * @param ask is used with `--wait`; without it, the service is asked once
+ * @param onCheck is called before DNS is checked
+ */
 async function begin(
   resolved: ResolvedClaim,
   options: Flags,
   watch: WatchOptions,
   client: ServiceClient,
-  ask: Ask,
+  { ask, onCheck }: { readonly ask: Ask; readonly onCheck?: () => void },
   context: Context,
   settings: Settings,
 ): Promise<Begun> {
@@ -175,6 +181,7 @@ async function begin(
   await recordClaim(before, context, settings)
   const known = { domainId, claim: before, ...eventOf(before) }
   if (before.status === 'verified' || ['completed', 'ended'].includes(stateOf(before).phase)) return known
+  if (options.check !== false) onCheck?.()
   const { mistake, unseen } =
     options.check === false ? {} : await precheck(before, options, context, settings)
   if (mistake !== undefined) {
