@@ -27,7 +27,7 @@ export async function startClaim(
     const completed = known.find((claim) => stateOf(claim).phase === 'completed')
     const hint = completed?.domain_id
       ? `its claim is completed, so nothing is left to do: mailclaim claims get ${idArgument(completed)}`
-      : 'if an earlier run on another machine claimed it, nothing is left to do; to see that claim, give the domain_id that it printed: mailclaim claims get DOMAIN_ID'
+      : 'if an earlier run on another machine claimed it, go on with that claim, by the domain_id that it printed: mailclaim claims get DOMAIN_ID'
     throw new CliError(code, exit, message, { status, hint, cause: error })
   }
 }

@@ -223,10 +223,14 @@ function valueUnusable({ value }: TxtRecord): CliError {
 
 type Unseen = Extract<TxtSet, { readonly kind: 'unseen' }>
 
-function valuesUnknown(name: string, { reason, zone }: Unseen): CliError {
-  const next = zone === undefined ? whyUnseen(name) : 'try again, or if it only adds a value, add --only-new'
-  return new CliError('values_unknown', Exit.notYet, `couldn't see which TXT values ${name} has: ${reason}`, {
-    hint: `a program that replaces them would delete those it does not know, so it was not run; ${next}`,
+function valuesUnknown(name: string, { reason, zone, isAlias }: Unseen): CliError {
+  const message = `couldn't see which TXT values ${name} has: ${reason}`
+  const next =
+    zone === undefined || isAlias ? whyUnseen(name) : 'try again, or if it only adds a value, add --only-new'
+  return new CliError('values_unknown', Exit.notYet, message, {
+    hint: isAlias
+      ? `no TXT record can be added beside an alias, so the program was not run; ${next}`
+      : `a program that replaces them would delete those it does not know, so it was not run; ${next}`,
   })
 }
 

@@ -102,6 +102,8 @@ export interface WorkflowResult {
   readonly error?: CliError | undefined
   /** Whether the record is no longer in DNS. */
   readonly unpublished?: boolean
+  /** Why it still is, although it was to be removed: the claim is completed all the same. */
+  readonly leftover?: string
   /** When the time is up: the step that is missing and, for DNS, the last check. */
   readonly missing?: { readonly step: 'dns' | 'verification' | 'completed'; readonly report?: CheckReport }
 }
@@ -229,20 +231,20 @@ async function* unpublish(
   claim: DomainClaim,
   options: Pick<WorkflowOptions, 'unpublish'>,
   context: Pick<Context, 'clock'>,
-): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished'>, void> {
+): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished' | 'leftover'>, void> {
   if (options.unpublish === undefined) return {}
   const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
   const removed = await options.unpublish(recordOf(claim)).catch(expectedFailure)
   if (removed instanceof CliError) {
     const message = `the record wasn't removed: ${removed.message}; remove it by hand, or run the same command again (the TXT value ${place})`
     yield eventOf('warning', message, claim, context)
-    return {}
+    return { leftover: removed.message }
   }
   const { inDns, message } = removed
   if (inDns) {
     const next = 'it may take a while to disappear; to try again, run the same command again'
     yield eventOf('warning', `${message} ${place}; ${next}`, claim, context)
-    return {}
+    return { leftover: message }
   }
   yield eventOf('unpublished', message, claim, context)
   return { unpublished: inDns === false }

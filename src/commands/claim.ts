@@ -1,7 +1,7 @@
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { createHastyReader, type HastyReader } from '../claims/current-claim.ts'
 import { asArgument, nameOf, needsRecord } from '../claims/lifecycle.ts'
-import { claimProgress, dnsProgress, doneClaim } from '../claims/many/done-claim.ts'
+import { claimProgress, dnsProgress, doneClaim, withLeftover } from '../claims/many/done-claim.ts'
 import { STARTING, VERIFYING, WAITING_FOR_DNS } from '../claims/many/tally.ts'
 import { writeNextSteps } from '../claims/next-steps.ts'
 import { laterJobHint } from '../claims/other-machines.ts'
@@ -232,13 +232,13 @@ async function claimMany(
         const request = claimRequest(domain, { ...options, ...own })
         const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
           const run = programFor(action, options, labeledOutput(domain, context), settings)
-          return (
-            run &&
-            ((record) => {
-              progress({ step: `${action}ing` })
-              return inTurn(() => run(record))
+          if (run === undefined) return undefined
+          const step = `${action}ing`
+          return (record) =>
+            inTurn(() => {
+              progress({ step })
+              return run(record)
             })
-          )
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
         let unseen: CheckReport | undefined
@@ -268,9 +268,9 @@ async function claimMany(
           const { name, value } = recordOf(claim)
           return say(`add to DNS: ${name} TXT ${value}`)
         })
-        const { claim, error, missing } = result
+        const { claim, error, missing, leftover } = result
         const event = error === undefined ? 'completed' : missing === undefined ? 'ended' : 'waiting'
-        return doneClaim(
+        const done = doneClaim(
           settings.format === 'jsonl' ? claim : documentOf(result),
           missing?.report || !error ? error : withDnsHint(error, unseen && exitErrorOf(unseen)),
           event,
@@ -278,6 +278,7 @@ async function claimMany(
           settings,
           missing?.report ?? unseen,
         )
+        return leftover === undefined ? done : withLeftover(done, claim, leftover)
       },
     },
     context,

@@ -25,11 +25,9 @@ export function untilClosed(
     try {
       if (isOpen) await stdout.write(text)
     } catch (error) {
-      if (!(error instanceof OutputClosedError)) throw error
-      const isNews = isOpen
       isOpen = false
-      if (isNews)
-        await warn('nobody reads the output anymore; the work goes on without it', context, settings)
+      if (!(error instanceof OutputClosedError)) throw error
+      await warn('nobody reads the output anymore; the work goes on without it', context, settings)
     }
   })
 }

@@ -354,6 +354,28 @@ describe('claim, when the time is up', () => {
     },
   )
 
+  test.each([
+    ['failed', 9, 'rm.sh ended with exit code 9'],
+    ['removed nothing', 0, 'rm.sh ended without an error, but DNS still has the TXT value'],
+  ])(
+    'says of each of several that its record is still in DNS: the program %s',
+    async (_what, programEnds, why) => {
+      const world = createWorld()
+      Object.assign(world, { status: 'completed', inDns: ['prefix=mine'], programEnds })
+      const line = ['example.com', 'one.example.com', '--unpublish', './rm.sh']
+      const { code, events } = await world.events(...line)
+      expect(code).toBe(0)
+      const [event] = events.filter(({ claim }) => claim.name === 'example.com')
+      expect(event).toMatchObject({ event: 'completed', message: `the record wasn't removed: ${why}` })
+      const { stderr } = await world.run(...line, '--format', 'tsv')
+      expect(stderr).toContain('2 domains: completed 2\n')
+      expect(stderr).toMatch(/^ {2}1 domain: record not removed \(warning\) \(example\.com\)$/m)
+      expect(stderr).toContain(
+        `    ${why}\n    fix: Remove the TXT record "VALUE" at DOMAIN by hand, or run the same`,
+      )
+    },
+  )
+
   test('counts those whose record is being added', async () => {
     const world = createWorld()
     world.whileAdding = () => world.clock.ring()

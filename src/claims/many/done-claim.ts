@@ -40,6 +40,20 @@ export function doneClaim(
   }
 }
 
+/** The end of a completed claim whose record couldn't be removed. @param why for people */
+export function withLeftover(done: Done, claim: DomainClaim, why: string): Done {
+  const particulars = { DOMAIN: nameOf(claim), VALUE: claim.record?.value }
+  const cause = {
+    code: 'record_not_removed',
+    message: generalize(why, particulars),
+    isSaid: true,
+    fix: 'Remove the TXT record "VALUE" at DOMAIN by hand, or run the same command again',
+    particulars,
+  }
+  const message = `the record wasn't removed: ${why}`
+  return { ...done, item: 'event' in done.item ? { ...done.item, message } : done.item, causes: [cause] }
+}
+
 const needsFix = (unseen: CheckReport | undefined) => unseen !== undefined && unseen.verdict !== 'wait'
 
 /** That the claim is blocked, if it is. */
@@ -84,13 +98,13 @@ function causeIn(report: CheckReport, finding: Finding): Cause {
   const { FOUND } = particulars
   const values = FOUND ? [FOUND] : (finding.seen ?? found)
   return {
-    particulars: { ...particulars, FOUND: values.map(visible).join('" and "') },
+    particulars: { ...particulars, FOUND: listed(values.map(visible)) },
     // A claim can end in several ways, with another fix for each.
     code:
       code === 'claim_blocked' && reason
         ? `${code}: ${reason}`
         : (code === 'claim_ended' && textIn(error)) || code,
-    message: message.replace(SEVERAL_FOUND, '"FOUND"'),
+    message: message.replace(SEVERAL_FOUND, 'FOUND'),
     fix: generalize(fix, particulars),
     // Whoever hosts the DNS has nothing to do with the end of a claim, or a block.
     hosts: ['claim_ended', 'claim_blocked'].includes(code)
@@ -98,6 +112,10 @@ function causeIn(report: CheckReport, finding: Finding): Cause {
       : report.nameservers.map((server) => server.host),
   }
 }
+
+/** Several values in quotation marks. */
+const listed = (values: readonly string[]) =>
+  values.length > 1 ? values.map((value) => `"${value}"`).join(', ') : (values[0] ?? '')
 
 /** A value whose spaces are visible where a person would miss them. */
 const visible = (value: string) =>

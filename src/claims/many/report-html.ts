@@ -3,11 +3,11 @@ import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import type { RunFacts } from './report-markdown.ts'
-import { domainsOf, formatCount, memberTable, ROWS_CAPTION, resultText } from './summary.ts'
+import { domainsOf, formatCount, memberTable, nextStepText, ROWS_CAPTION, resultText } from './summary.ts'
 import type { CauseCount, CauseReport, Tally, Unremarkable } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
-export function renderRunHtml(tally: Tally, { at, version, command }: RunFacts): string {
+export function renderRunHtml(tally: Tally, { at, version, command, incomplete }: RunFacts): string {
   const causes = tally.causesInOrder()
   const title = `${domainsOf(tally.done)}: ${resultText(tally)}`
   const tone = tally.failed > 0 ? 'bad' : 'good'
@@ -16,6 +16,7 @@ export function renderRunHtml(tally: Tally, { at, version, command }: RunFacts):
     html`<header><p><strong>mailclaim</strong> · ${command}</p><p><time datetime="${new Date(at).toISOString()}">${formatTime(at)}</time></p></header>
 <main>
 <section class="panel result ${tone}" aria-labelledby="result"><h1 id="result">${title}</h1>
+${incomplete === undefined ? '' : html`<p><strong>Incomplete.</strong> ${capitalize(incomplete)}</p>`}
 ${tally.problems === 0 ? '' : html`<p>${`${formatCount(tally.problems)} unusable, such as:`}</p><ul>${tally.firstProblems.map((problem) => html`<li><code>${problem}</code></li>`)}</ul>`}
 ${causes.length === 0 ? '' : causeTable(causes)}
 </section>
@@ -46,7 +47,9 @@ ${memberList(cause, index)}
 }
 
 function unremarkablePanel({ label, names }: Unremarkable, index: number) {
-  return html`<section class="panel" aria-labelledby="fine-${index}"><h2 id="fine-${index}">${`${capitalize(label)}: nothing to do`}</h2>
+  const next = nextStepText(label)
+  return html`<section class="panel" aria-labelledby="fine-${index}"><h2 id="fine-${index}">${capitalize(label)}</h2>
+${next === undefined ? '' : html`<p>${next}</p>`}
 ${nameList(names)}
 </section>
 `

@@ -1,7 +1,7 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
 import { capitalize } from '../../dns/diagnosis/text.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
-import { domainsOf, formatCount, memberTable, ROWS_CAPTION, resultText } from './summary.ts'
+import { domainsOf, formatCount, memberTable, nextStepText, ROWS_CAPTION, resultText } from './summary.ts'
 import type { CauseReport, Tally } from './tally.ts'
 
 /** How a report was made. */
@@ -11,15 +11,18 @@ export interface RunFacts {
   readonly version: string
   /** What was done: `claims check`. */
   readonly command: string
+  /** If the run left some domains out: how it ended, and how many. */
+  readonly incomplete?: string | undefined
 }
 
 /** The summary of a run for a support ticket: the counts, the causes with their fixes, and which domains they concern. */
-export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFacts): string {
+export function renderRunMarkdown(tally: Tally, { at, version, command, incomplete }: RunFacts): string {
   const causes = tally.causesInOrder()
   const lines = [
     `## ${domainsOf(tally.done)}: ${command}`,
     '',
     `- **Result:** ${resultText(tally)}`,
+    ...(incomplete === undefined ? [] : [`- **Incomplete:** ${prose(incomplete)}`]),
     ...(tally.problems > 0
       ? [
           `- **Unusable lines:** ${formatCount(tally.problems)}, such as ${tally.firstProblems.map(code).join(', ')}`,
@@ -52,7 +55,13 @@ export function renderRunMarkdown(tally: Tally, { at, version, command }: RunFac
     )
   }
   for (const { label, names } of tally.unremarkable())
-    lines.push('', `### ${prose(capitalize(label))}: nothing to do`, '', names.map(code).join(', '))
+    lines.push(
+      '',
+      `### ${prose(capitalize(label))}`,
+      '',
+      ...[nextStepText(label)].flatMap((text) => (text === undefined ? [] : [prose(text), ''])),
+      names.map(code).join(', '),
+    )
   return `${lines.join('\n')}\n`
 }
 

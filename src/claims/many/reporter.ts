@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import type { UnusableLine } from '../../errors.ts'
+import type { CliError, UnusableLine } from '../../errors.ts'
 import { isProgramFormat, type Settings } from '../../settings/settings.ts'
 import { withGivenOptions } from '../../settings/suggested-commands.ts'
 import { commandLine } from '../../shell-quote.ts'
@@ -10,7 +10,15 @@ import { renderContext } from '../../terminal/output.ts'
 import { sanitizeLine, sanitizeLines } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
-import { CAUSE_COLUMNS, causeBlocks, headline, legend, summaryLines, wrapCounts } from './summary.ts'
+import {
+  CAUSE_COLUMNS,
+  causeBlocks,
+  headline,
+  incompleteText,
+  legend,
+  summaryLines,
+  wrapCounts,
+} from './summary.ts'
 import { type Done, problemText, type RunTally } from './tally.ts'
 
 /** How the domains of a run are reported. */
@@ -25,7 +33,7 @@ export interface Report {
   /** Whether a second run skips what is done. */
   readonly resumes: boolean
   /** What programs get of a domain if there is nothing but an error; the name alone by default. */
-  readonly emptyItem?: (domain: string) => object
+  readonly emptyItem?: (domain: string, error: CliError) => object
   /** If a line of `--format jsonl` is an event, as it is for one domain: the last one of a domain without a claim. */
   readonly lastEvent?: string
   /** Whether something else than rows is printed: `Done.text`. */
@@ -34,6 +42,9 @@ export interface Report {
   readonly selection?: readonly string[]
 }
 
+/** How far a run got: one that was cut short or interrupted left some domains out. */
+export type RunEnd = 'whole' | 'cut short' | 'interrupted'
+
 export interface Reporter {
   done(domain: string, done: Done): Promise<void>
   problem(problem: UnusableLine): Promise<void>
@@ -41,8 +52,7 @@ export interface Reporter {
   say(text: string): Promise<void>
   /** Text on stderr as it is, even with `--quiet`. */
   print(text: string): Promise<void>
-  /** @param run how far it got: one that was cut short or interrupted left some domains out */
-  end(run: 'whole' | 'cut short' | 'interrupted'): Promise<void>
+  end(run: RunEnd): Promise<void>
   /** Removes what moves; nothing else is printed. */
   abandon(): void
 }
@@ -132,7 +142,7 @@ export async function createReporter(
       // An unfinished JSON document must not be taken for a complete one.
       if (hasRows && !(run === 'interrupted' && settings.format === 'json')) await rows.end(run !== 'whole')
       if (run === 'whole' || tally.done + tally.steps.size + tally.problems > 0)
-        await summarize(report, tally, context, settings)
+        await summarize(report, tally, { run, total }, context, settings)
     },
     abandon: stopMoving,
   }
@@ -141,11 +151,17 @@ export async function createReporter(
 async function summarize(
   { command, rowsForPeople, selection = [] }: Report,
   tally: RunTally,
+  { run, total }: { readonly run: RunEnd; readonly total: number | undefined },
   context: Context,
   settings: Settings,
 ): Promise<void> {
   const { stdout } = context
-  const facts = { at: context.clock.now(), version: context.program.version, command }
+  const facts = {
+    at: context.clock.now(),
+    version: context.program.version,
+    command,
+    incomplete: run === 'whole' ? undefined : incompleteText(tally, `the run was ${run}`, total),
+  }
   if (settings.format === 'html') {
     const { renderRunHtml } = await import('./report-html.ts')
     return stdout.write(renderRunHtml(tally, facts))
@@ -154,7 +170,14 @@ async function summarize(
     const { renderRunMarkdown } = await import('./report-markdown.ts')
     return stdout.write(renderRunMarkdown(tally, facts))
   }
-  if (!isForPeople(context, settings)) return note(summaryLines(tally).join('\n'), context, settings)
+  const check = commandLine(['claims', 'check', ...selection, '--format', 'markdown'], context.platform)
+  const more = legend(tally, sanitizeLine(withGivenOptions(check, settings.argv, context.platform)))
+  if (!isForPeople(context, settings)) {
+    // The rows that are there name each domain, and standard input can't be read again.
+    const isUseful = more?.includes('\n') && !selection.includes('-')
+    const lines = [...summaryLines(tally), ...(isUseful ? [`  ${more?.replace('\n', ' ')}`] : [])]
+    return note(lines.join('\n'), context, settings)
+  }
   const [{ TableRenderer }, rendering] = await Promise.all([
     import('../../terminal/table.ts'),
     renderContext(context, settings),
@@ -165,8 +188,6 @@ async function summarize(
       : new TableRenderer(CAUSE_COLUMNS, rendering).render(tally.causes()).trimEnd()
   const start = rowsForPeople && tally.done > 0 ? '\n' : ''
   const counts = wrapCounts(headline(tally), rendering.width).join('\n')
-  const check = commandLine(['claims', 'check', ...selection, '--format', 'markdown'], context.platform)
-  const more = legend(tally, sanitizeLine(withGivenOptions(check, settings.argv, context.platform)))
   // The terminal wraps a command without a line break, so that it can be copied.
   const table = [causes, more?.split('\n').map(rendering.palette.faint).join('\n')]
   await stdout.write([`${start}${counts}\n`, ...table.filter(Boolean).map((text) => `${text}\n`)].join('\n'))

@@ -9,6 +9,7 @@ import type { ServiceClient } from '../../service/client.ts'
 import { paceRequests } from '../../service/pace-requests.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
+import { commandLine } from '../../shell-quote.ts'
 import { createTurns, type Turns } from '../../turns.ts'
 import { runPool } from './pool.ts'
 import { createReporter, isReport, type Report } from './reporter.ts'
@@ -52,6 +53,8 @@ export interface ManyOptions {
   readonly total: number | undefined
 }
 
+/** Values of a list that are kept for a hint. */
+const MAX_GIVEN = 1000
 /** Domains in progress if their work is mostly waiting. */
 const MAX_WAITING = 2000
 /**
@@ -81,6 +84,7 @@ export async function runMany(
   const reporter = await createReporter(work, tally, { total, heldUp: http.heldUp }, context, settings)
   const stop = linkedAbort(context.interrupts.signal)
   let fatal: CliError | undefined
+  const given = new Map<string, string>()
   // What is printed in between must not break the view that is redrawn.
   const stderr: Output = { isTTY: false, columns: undefined, write: (text) => reporter.print(text) }
   const programs = keepPrograms(context, stop.signal)
@@ -105,12 +109,13 @@ export async function runMany(
       await reporter.problem({ where: reading.where, why: reading.why })
       if (failFast) throw new FirstFailure()
     } else {
-      const { domain } = reading.subject
+      const { domain, value } = reading.subject
       tally.begin(domain)
       const progress = (now: Progress) => tally.progress(domain, now)
       const done = await work.perform(reading.subject, { ...run, progress }).catch((error: unknown) => {
-        // What was begun and not finished is neither done nor failed.
-        if (stop.signal.aborted || error instanceof InterruptedError) throw error
+        // What was begun and not finished is neither done nor failed, unless a program ended, which is waited for.
+        const isEnd = error instanceof CliError && /^publish_/.test(error.code)
+        if ((stop.signal.aborted && !isEnd) || error instanceof InterruptedError) throw error
         return failed(domain, error, work, context, settings)
       })
       const reason = done.error && commonReason(done.error)
@@ -118,6 +123,7 @@ export async function runMany(
         fatal ??= reason
         throw fatal
       }
+      if (value !== undefined && done.error !== undefined && given.size < MAX_GIVEN) given.set(domain, value)
       await reporter.done(domain, done)
       if (failFast && done.error !== undefined) throw new FirstFailure()
     }
@@ -152,7 +158,7 @@ export async function runMany(
   await reporter.end(isCut ? 'cut short' : 'whole')
   if (fatal !== undefined) throw stoppedBy(fatal, standOf(tally, total), work)
   const cut = isCut ? { stand: standOf(tally, total), total } : undefined
-  if (tally.exit !== Exit.done) throw notAllDone(tally, cut, work, settings)
+  if (tally.exit !== Exit.done) throw notAllDone(tally, { ...work, cut, given }, context, settings)
 }
 
 /** The error, or its cause, if all domains have it in common. */
@@ -233,7 +239,7 @@ function failed(
   const item =
     lastEvent !== undefined && format === 'jsonl'
       ? { event: lastEvent, at, message: expected.message, claim }
-      : (emptyItem?.(domain) ?? claim)
+      : (emptyItem?.(domain, expected) ?? claim)
   return { label: labelOf(expected), item, error: expected }
 }
 
@@ -292,10 +298,17 @@ const SINGULAR: Readonly<Record<string, string>> = {
   have: 'has',
 }
 
+interface RunEnding {
+  /** Where it stood, if it ended early. */
+  readonly cut: { readonly stand: string; readonly total: number | undefined } | undefined
+  /** The values that the list had for domains that aren't done, by domain; the first ones. */
+  readonly given: ReadonlyMap<string, string>
+}
+
 function notAllDone(
   tally: RunTally,
-  cut: { readonly stand: string; readonly total: number | undefined } | undefined,
-  { notDone, resumes, restarts }: ManyWork,
+  { notDone, resumes, restarts, cut, given }: ManyWork & RunEnding,
+  { platform }: Pick<Context, 'platform'>,
   settings: Settings,
 ): CliError {
   const { failed, done, problems, ended } = tally
@@ -307,7 +320,9 @@ function notAllDone(
       : '',
     cut === undefined ? '' : `stopped early: ${cut.stand}`,
   ]
-  const [cause] = tally.causes()
+  const [name = ''] = tally.causes()[0]?.names ?? []
+  const value = given.get(name)
+  const check = ['claims', 'check', name, ...(value === undefined ? [] : ['--value', value])]
   const hasLines = ['tsv', 'csv', 'json', 'jsonl'].includes(settings.format)
   // Only with time does a second run get further than the first one did.
   const isStuck = cut !== undefined && tally.unfinished === 0
@@ -318,8 +333,8 @@ function notAllDone(
     restarts && ended > 0
       ? `${formatCount(ended)} ended or ${ended === 1 ? 'is' : 'are'} gone: running this again starts new claims with new records`
       : '',
-    failed > 0 && !resumes && cause
-      ? `more about one: mailclaim claims check ${cause.names[0]}${hasLines ? '' : '; a line for each: --format tsv'}`
+    failed > 0 && !resumes && name
+      ? `more about one: ${commandLine(check, platform)}${hasLines ? '' : '; a line for each: --format tsv'}`
       : '',
   ]
   return new CliError('domains_failed', tally.exit, parts.filter(Boolean).join('; '), {

@@ -53,6 +53,24 @@ export function headline(tally: Tally): string {
   return counts.filter(Boolean).join('; ')
 }
 
+/**
+ * What a report says of a run that left some domains out.
+ *
+ * @param total how many domains there are, if that is known
+ */
+export function incompleteText({ done, problems, repeated }: Tally, end: string, total: number | undefined) {
+  const left = total === undefined ? 0 : total - done - problems - repeated
+  return left > 0
+    ? `${end}: ${formatCount(left)} of ${domainsOf(total ?? 0)} ${left === 1 ? "isn't" : "aren't"} done`
+    : `${end}: not all domains are done`
+}
+
+/** What a report says of domains about which there is nothing else to say. */
+export const nextStepText = (label: string): string | undefined =>
+  label === 'ready'
+    ? 'The records are in DNS. Where the claim is not completed yet, it has to be verified next: mailclaim claims verify DOMAIN --wait'
+    : undefined
+
 const NO_BREAK_SPACE = '\u00a0'
 
 /** Counts as lines of at most `width` columns, with no count apart from its label. */

@@ -46,6 +46,7 @@ export interface Progress {
 /** The step before a claim is created, or known to be there. */
 export const STARTING = 'starting'
 export const WAITING_FOR_DNS = 'waiting for DNS'
+export const ASKING = 'asking the service'
 export const CHECKING_DNS = 'checking DNS'
 export const VERIFYING = 'verifying'
 
@@ -56,7 +57,7 @@ export interface CauseCount {
   readonly host: string | undefined
   /** Undefined if it differs from domain to domain. */
   readonly message: string | undefined
-  /** The first line of the message, where that says more than the title. */
+  /** The first line of the first message, where that says more than the title. */
   readonly said: string | undefined
   readonly fix: string | undefined
   readonly needsPerson: boolean
@@ -293,7 +294,7 @@ class CauseGroups {
     const title = `${titleOf(code)}${remark}`
     const host = hosts && hostOf(hosts)
     const said = isSaid ? firstLine(message) : undefined
-    const exact = JSON.stringify([code, remark, host, said, firstLine(fix)])
+    const exact = JSON.stringify([code, remark, host, said?.replaceAll(REQUEST_ID, 'ID'), firstLine(fix)])
     const isKept = this.#groups.has(exact) || this.#groups.size < MAX_CAUSES
     const key = isKept ? exact : JSON.stringify([code, remark])
     let group = this.#groups.get(key)
@@ -326,6 +327,10 @@ class CauseGroups {
     return this.#groups.values()
   }
 }
+
+/** What differs from answer to answer of a service: a UUID, or a long number or hexadecimal id. */
+const REQUEST_ID =
+  /(?<![\da-z])(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?=[a-f]*\d)[\da-f]{12,}|\d{8,})(?![\da-z])/gi
 
 export function firstLine(text: string | undefined): string | undefined {
   return text?.split('\n', 1)[0]

@@ -4,7 +4,7 @@ import { asArgument, completedText, stateOf } from '../../claims/lifecycle.ts'
 import type { ManyWork } from '../../claims/many/run-many.ts'
 import { recordOf } from '../../claims/record.ts'
 import type { Context } from '../../context.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { type CliError, Exit, usageError } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -109,7 +109,10 @@ const PUBLISH_MANY = {
   command: 'claims publish',
   columns: [...COLUMNS, { field: 'error.code', only: 'programs' }],
   rowsForPeople: false,
-  emptyItem: (name: string) => ({ name, zone: null, value: null, ran: false }),
+  emptyItem: (name: string, { code }: CliError) => {
+    const ran = ['publish_failed', 'publish_timeout'].includes(code)
+    return { name, zone: null, value: null, ran }
+  },
   resumes: true,
   waits: false,
   takesIds: true,

@@ -224,7 +224,7 @@ async function zoneWithValues(
 ): Promise<FoundZone> {
   const record = recordOf(claim)
   const seen = await queryTxtSet(record, context, settings)
-  if (seen.kind === 'unseen') throw valuesUnknown(claim, seen.reason, given ?? seen.zone)
+  if (seen.kind === 'unseen') throw valuesUnknown(claim, seen, given ?? seen.zone)
   // DNS shows the values of another zone than the one that the snippet changes.
   if (given !== undefined && given !== seen.zone)
     throw usageError(
@@ -244,13 +244,20 @@ function queryTxtSet({ name }: TxtRecord, context: Context, settings: Settings):
   )
 }
 
-function valuesUnknown(claim: DomainClaim, reason: string, zone: string | undefined): CliError {
+function valuesUnknown(
+  claim: DomainClaim,
+  { reason, isAlias }: Extract<TxtSet, { kind: 'unseen' }>,
+  zone: string | undefined,
+): CliError {
+  const check = `mailclaim claims check${asArgument(claim)}`
   return new CliError(
     'values_unknown',
     Exit.notYet,
     `couldn't see which TXT values ${recordOf(claim).name} has: ${reason}`,
     {
-      hint: `to see what each server answers: mailclaim claims check${asArgument(claim)}; to print the new value alone: add ${zone === undefined ? '--zone and ' : ''}--only-new`,
+      hint: isAlias
+        ? `no TXT record can be added beside an alias; to see what to do: ${check}`
+        : `to see what each server answers: ${check}; to print the new value alone: add ${zone === undefined ? '--zone and ' : ''}--only-new`,
     },
   )
 }

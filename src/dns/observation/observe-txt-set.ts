@@ -26,6 +26,8 @@ export type TxtSet =
       readonly reason: string
       /** Whether the domain doesn't exist. */
       readonly isAbsent?: boolean
+      /** Whether the name is an alias: no TXT record can stand beside a CNAME. */
+      readonly isAlias?: boolean
       /** What single servers have: perhaps not all, and perhaps no longer. */
       readonly partial: readonly TxtValue[]
     }
@@ -72,7 +74,7 @@ function whyNotFound(location: Location, { resolvers }: Pick<ResolutionContext, 
 
 function readSet(name: string, zone: string, servers: readonly Observation[]): TxtSet {
   const answers = servers.filter(({ outcome }) => isDnsData(outcome))
-  const unseen = (reason: string): TxtSet => ({
+  const unseen = (reason: string): Extract<TxtSet, { kind: 'unseen' }> => ({
     kind: 'unseen',
     zone,
     reason,
@@ -87,7 +89,8 @@ function readSet(name: string, zone: string, servers: readonly Observation[]): T
         : `no name server of ${zone} gave an authoritative answer`,
     )
   const alias = complete.find(({ aliases }) => aliases.length > 0)
-  if (alias !== undefined) return unseen(`${name} is an alias (CNAME) for ${alias.aliases[0]}`)
+  if (alias !== undefined)
+    return { ...unseen(`${name} is an alias (CNAME) for ${alias.aliases[0]}`), isAlias: true }
   const values = byStrings(first)
   const disagrees = complete.some((other) => {
     const others = byStrings(other)

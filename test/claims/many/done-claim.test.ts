@@ -152,8 +152,8 @@ test('several values that were found are one FOUND, which tells them apart', () 
   const found = ['prefix=to', 'ken']
   const message = text`found ${quote('prefix=to')} and ${quote('ken')}`
   expect(causesIn(reportOf({ code: 'split_records', message, seen: found }))[0]).toMatchObject({
-    message: 'found "FOUND"',
-    particulars: { FOUND: 'prefix=to" and "ken' },
+    message: 'found FOUND',
+    particulars: { FOUND: '"prefix=to", "ken"' },
   })
 })
 

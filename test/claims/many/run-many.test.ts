@@ -226,6 +226,34 @@ describe('a run that ends early', () => {
     expect({ sent, answers }).toMatchObject({ sent: ['/domains/claim'], answers: [{ domain_id: 'd1' }] })
   })
 
+  test('counts a program that it waited for, and that failed', async () => {
+    let fail = () => {}
+    const context = createFakeContext({
+      programs: {
+        check: async () => undefined,
+        async run() {
+          await new Promise<void>((resolve) => (fail = resolve))
+          return { kind: 'exited', code: 1 }
+        },
+      },
+    })
+    const settings = { ...(await fakeSettings(context)), format: 'jsonl' as const }
+    const work: ManyWork = {
+      ...WORK,
+      async perform({ domain }, { context: { programs } }) {
+        if (domain === '1') throw new CliError('refused', Exit.refused, 'no')
+        await programs.run({ command: ['add'], variables: {}, timeoutMs: 1, onLine: async () => {} })
+        throw new CliError('publish_failed', Exit.unavailable, 'add ended with exit code 1')
+      },
+    }
+    const all = { jobs: 2, failFast: true, total: 2 }
+    const ended = runMany(work, subjectsOf(2), all, context, settings).catch((error: CliError) => error)
+    await vi.waitFor(() => expect(context.stderr.text).toContain('stopping: '))
+    fail()
+    expect(await ended).toMatchObject({ message: expect.stringContaining('0 done, 2 failed') })
+    expect(context.stdout.text).toContain('publish_failed')
+  })
+
   test('is a complete JSON document that says so, and an interrupted one is none', async () => {
     const refused = new CliError('refused', Exit.refused, 'no')
     await run([undefined, refused, undefined], { failFast: true }, { format: 'json' })
@@ -248,6 +276,43 @@ describe('a run that ends early', () => {
     await expect(runMany(work, subjectsOf(3), all, context, settings)).rejects.toMatchObject({ exit: 130 })
     expect(() => JSON.parse(context.stdout.text)).toThrow()
   })
+})
+
+test('the hint about one domain has the value that the list gave for it', async () => {
+  const context = createFakeContext({})
+  const settings = await fakeSettings(context)
+  const perform = async () => ({
+    label: 'fix',
+    item: {},
+    error: new CliError('record_not_visible', Exit.notYet, 'missing'),
+  })
+  async function* listed(): AsyncGenerator<SubjectReading, void, void> {
+    yield { kind: 'subject', subject: { domain: 'a.com', value: "p='1", options: {} } }
+  }
+  const all = { jobs: 1, failFast: false, total: 1 }
+  await expect(
+    runMany({ ...WORK, resumes: false, perform }, listed(), all, context, settings),
+  ).rejects.toMatchObject({
+    hint: expect.stringContaining(`more about one: mailclaim claims check a.com --value 'p='\\''1'`),
+  })
+})
+
+test('in a log, the summary says where the words of a fix are explained', async () => {
+  const summary = async (selection: readonly string[]) => {
+    const context = createFakeContext({})
+    const settings = { ...(await fakeSettings(context)), format: 'tsv' as const }
+    const cause = { code: 'missing', message: '', fix: 'Add it: host HOST, value VALUE' }
+    const error = new CliError('missing', Exit.notYet, '')
+    const perform = async () => ({ label: 'fix', item: {}, error, causes: [cause] })
+    const all = { jobs: 1, failFast: false, total: 1 }
+    await runMany({ ...WORK, selection, perform }, subjectsOf(1), all, context, settings).catch(() => {})
+    return context.stderr.text
+  }
+  expect(await summary(['--all'])).toContain(
+    '  Each domain with its HOST and VALUE: mailclaim claims check --all --format markdown\n',
+  )
+  // Standard input can't be read again.
+  expect(await summary(['--from', '-'])).not.toContain('Each domain')
 })
 
 test('while nobody watches, a line a minute says how far it is, with each cause that is new', async () => {

@@ -8,6 +8,7 @@ import { renderRunMarkdown } from '../../../src/claims/many/report-markdown.ts'
 import {
   CAUSE_COLUMNS,
   causeBlocks,
+  incompleteText,
   legend,
   summaryLines,
   wrapCounts,
@@ -296,6 +297,32 @@ test('refusals for different reasons are different causes, and each shows its re
   ])
 })
 
+test.each([
+  [
+    '(request_id: req_20e32e9c-9c1a-4b3e-8f49-0123456789ab)',
+    '(request_id: req_d147674a-6f0e-4a53-9d2b-5c0a1de5c001)',
+  ],
+  ['Ray ID: 8f1c2d3e4f5a6b7c', 'Ray ID: 0a9b8c7d6e5f4a3b'],
+  ['invoice #10029384', 'invoice #10029385'],
+])('refusals that only a number tells apart are one group: %s', (one, other) => {
+  const tally = new RunTally()
+  for (const [index, id] of [one, other].entries())
+    tally.add(`d${index}.com`, {
+      label: 'refused',
+      item: {},
+      error: new CliError('no', Exit.refused, `blocked ${id}`),
+    })
+  tally.add('d2.com', {
+    label: 'refused',
+    item: {},
+    error: new CliError('no', Exit.refused, 'blocked for 12 days'),
+  })
+  expect(tally.causes().map(({ count, said }) => [count, said])).toEqual([
+    [2, `blocked ${one}`],
+    [1, 'blocked for 12 days'],
+  ])
+})
+
 test('a mistake and a warning of the same name are different groups', () => {
   const tally = new RunTally()
   const cause = { code: 'lame_nameserver', message: 'odd', fix: 'Set the name servers', hosts: [] }
@@ -543,9 +570,23 @@ describe('reports', () => {
     }
     const [markdown, html] = filesOf(tally)
     expect(markdown).toMatch(
-      /### Ready: nothing to do\n\n`d0\.com`, `d3\.com`\n\n### Completed: nothing to do\n\n`d1\.com`\n$/,
+      /### Ready\n\n.*mailclaim claims verify DOMAIN --wait`\n\n`d0\.com`, `d3\.com`\n\n### Completed\n\n`d1\.com`\n$/,
     )
-    expect(html).toMatch(/<h2 id="fine-0">Ready: nothing to do<\/h2>\s*<ul><li><code>d0\.com<.*d3\.com</)
+    expect(html).toMatch(/<h2 id="fine-0">Ready<\/h2>\s*<p>.*<\/p>\s*<ul><li><code>d0\.com<.*d3\.com</)
+  })
+
+  test('a run that ended early says how many domains it left out', () => {
+    const tally = new RunTally({ isWhole: true })
+    tally.begin('a.com')
+    tally.add('a.com', { label: 'ready', item: {} })
+    tally.repeated = 1
+    const incomplete = incompleteText(tally, 'the run was interrupted', 12)
+    expect(incomplete).toBe("the run was interrupted: 10 of 12 domains aren't done")
+    expect(renderRunMarkdown(tally, { ...facts, incomplete })).toContain(
+      `\n- **Incomplete:** ${incomplete}\n`,
+    )
+    expect(renderRunHtml(tally, { ...facts, incomplete })).toContain('The run was interrupted: 10 of 12')
+    expect(incompleteText(tally, 'the run was cut short', undefined)).toMatch(/: not all domains are done$/)
   })
 
   test('a domain is in each of its causes with what the words stand for there', () => {

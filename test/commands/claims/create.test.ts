@@ -65,7 +65,7 @@ test.each([
     expect(await run(words, context)).toBe(6)
     expect(context.stderr.text).toContain('error: the service refused the request (409): It belongs to your')
     expect(context.stderr.text).toContain(
-      'hint: if an earlier run on another machine claimed it, nothing is left to do; to see that claim, give the domain_id that it printed: mailclaim claims get DOMAIN_ID\n',
+      'hint: if an earlier run on another machine claimed it, go on with that claim, by the domain_id that it printed: mailclaim claims get DOMAIN_ID\n',
     )
   },
 )

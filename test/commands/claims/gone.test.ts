@@ -205,6 +205,27 @@ describe('in the list of claims, one that the service no longer has', () => {
     }
   })
 
+  test('ends a run with --fail-fast, whose document says that domains are missing', async () => {
+    const world = await createWorld('one.example', 'two.example')
+    world.statuses['one'] = undefined
+    const schemas = readSchemas(SCHEMAS)
+    const lists = {
+      check: 'check-report-list',
+      record: 'record-result-list',
+      watch: 'claim-result-list',
+      publish: 'published-record-list',
+    }
+    for (const [command, schema] of Object.entries(lists)) {
+      const options = command === 'publish' ? ' --with ./add.sh' : ''
+      const cut = await world.run(
+        `claims ${command} one.example unknown.example --fail-fast --jobs 1 --json${options}`,
+      )
+      const document = JSON.parse(cut.stdout)
+      expect({ command, has_more: document.has_more }).toEqual({ command, has_more: true })
+      expect(schemas.problems(`${schema}.json`, document)).toEqual([])
+    }
+  })
+
   test('is as before once the service has it again', async () => {
     const world = await createGone('one.example')
     expect((await world.listed()).data[0]).toHaveProperty('gone_at')

@@ -205,6 +205,9 @@ describe('--provider', () => {
       await run(['claims', 'record', 'd1', '--resolver', '192.0.2.53', '--provider', 'route53'], context),
     ).toBe(8)
     expect(context.stderr.text).toContain('example.com is an alias (CNAME) for ')
+    expect(context.stderr.text).toContain(
+      'no TXT record can be added beside an alias; to see what to do: mailclaim claims check ',
+    )
     expect(harmfulIn(context.stderr.text)).toEqual([])
   })
 
