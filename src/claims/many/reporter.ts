@@ -30,8 +30,6 @@ export interface Report {
   readonly rowsForPeople: boolean
   /** Whether a domain mostly waits: then far more of them than `jobs` can be in progress. */
   readonly waits: boolean
-  /** Whether a second run skips what is done. */
-  readonly resumes: boolean
   /** What programs get of a domain if there is nothing but an error; the name alone by default. */
   readonly emptyItem?: (domain: string, error: CliError) => object
   /** If a line of `--format jsonl` is an event, as it is for one domain: the last one of a domain without a claim. */

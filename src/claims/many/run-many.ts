@@ -1,34 +1,27 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Context, Output } from '../../context.ts'
-import { registeredDomainOf } from '../../dns/resolution/registry.ts'
-import { rememberAnswers } from '../../dns/resolution/remember-answers.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
-import { shareNetwork } from '../../dns/wire/shared-network.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
 import type { ServiceClient } from '../../service/client.ts'
 import { paceRequests } from '../../service/pace-requests.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { commandLine } from '../../shell-quote.ts'
 import { createTurns, type Turns } from '../../turns.ts'
 import { runPool } from './pool.ts'
 import { createReporter, isReport, type Report } from './reporter.ts'
+import { interrupted, notAllDone, type Remainder, standOf, stoppedBy } from './run-errors.ts'
+import { answered, keepPrograms, shareContext } from './shared-effects.ts'
 import type { Subject, SubjectReading } from './subjects.ts'
-import { domainsOf, formatCount } from './summary.ts'
-import { type Done, type Progress, RunTally, STARTING } from './tally.ts'
+import { type Done, type Progress, RunTally } from './tally.ts'
 
 /** The work on each domain of a run. */
-export interface ManyWork extends Report {
+export interface ManyWork extends Report, Remainder {
   /**
    * Does for one domain what the command does, without printing anything.
    *
    * @throws CliError if there is nothing to show beside the error
    */
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
-  /** What of a domain that isn't done: `aren't ready`. */
-  readonly notDone: string
-  /** Whether a second run starts new claims of domains whose claim has ended. */
-  readonly restarts?: boolean
 }
 
 /** What the work on one domain uses, most of it shared with the others. */
@@ -157,8 +150,7 @@ export async function runMany(
   }
   await reporter.end(isCut ? 'cut short' : 'whole')
   if (fatal !== undefined) throw stoppedBy(fatal, standOf(tally, total), work)
-  const cut = isCut ? { stand: standOf(tally, total), total } : undefined
-  if (tally.exit !== Exit.done) throw notAllDone(tally, { ...work, cut, given }, context, settings)
+  if (tally.exit !== Exit.done) throw notAllDone(tally, { ...work, isCut, total, given }, context, settings)
 }
 
 /** The error, or its cause, if all domains have it in common. */
@@ -171,52 +163,6 @@ function commonReason(error: CliError): CliError | undefined {
 
 /** Ends a run at its first failure. */
 class FirstFailure extends Error {}
-
-function shareContext(context: Context, jobs: number, signal: AbortSignal): Context {
-  const { clock, dns, interrupts } = context
-  return {
-    ...context,
-    dns: rememberAnswers(shareNetwork(dns, clock, { checks: jobs, zoneOf: registeredDomainOf }), clock),
-    interrupts: { ...interrupts, signal },
-  }
-}
-
-/** Requests of which those that change something get their answer although the run stops: otherwise nobody would know of it. */
-function answered({ http, interrupts }: Pick<Context, 'http' | 'interrupts'>): Context['http'] {
-  return {
-    close: () => http.close(),
-    send(request) {
-      const { method, signal } = request
-      return http.send(
-        method === 'GET' || signal === undefined ? request : { ...request, signal: interrupts.signal },
-      )
-    },
-  }
-}
-
-/**
- * Programs that change DNS, of which none begins once the run stops. Those that run then are waited for, unless a person
- * interrupts them: a change that is stopped halfway is worse than a late one.
- */
-function keepPrograms(
-  { programs, interrupts }: Pick<Context, 'programs' | 'interrupts'>,
-  stop: AbortSignal,
-): Context['programs'] & { running(): number } {
-  let running = 0
-  return {
-    ...programs,
-    running: () => running,
-    async run(request) {
-      stop.throwIfAborted()
-      running += 1
-      try {
-        return await programs.run({ ...request, signal: interrupts.signal })
-      } finally {
-        running -= 1
-      }
-    },
-  }
-}
 
 /** A failure that leaves nothing else to show. */
 function failed(
@@ -247,98 +193,4 @@ function failed(
 function labelOf({ code, exit }: CliError): string {
   if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
   return exit === Exit.refused ? 'refused' : 'error'
-}
-
-function interrupted(reason: unknown, tally: RunTally, work: ManyWork): unknown {
-  if (!(reason instanceof CliError)) return reason
-  const hint = `to continue, run the same command again`
-  if (!work.resumes)
-    return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}`, {
-      hint: `nothing is lost; ${hint}`,
-    })
-  let open = 0
-  for (const [step, count] of tally.steps) if (step !== STARTING) open += count
-  const claims = open === 0 ? '' : `, with ${formatCount(open)} ${open === 1 ? 'claim' : 'claims'} still open`
-  return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}${claims}`, {
-    hint: `nothing is lost; ${hint}: what is done is not done again`,
-  })
-}
-
-const AGAIN = 'run the same command again for the rest: what is done is not done again'
-
-/** Where a run stood that ended early: "150 done, 2 failed, 48 not finished". */
-function standOf(tally: RunTally, total: number | undefined): string {
-  const left = total === undefined ? undefined : total - tally.done - tally.problems - tally.repeated
-  return [
-    `${formatCount(tally.done - tally.failed)} done`,
-    tally.failed > 0 ? `${formatCount(tally.failed)} failed` : '',
-    left === undefined ? 'the rest not finished' : left > 0 ? `${formatCount(left)} not finished` : '',
-  ]
-    .filter(Boolean)
-    .join(', ')
-}
-
-/** A reason that holds for all domains. */
-function stoppedBy(
-  { code, exit, message, hint, status }: CliError,
-  stand: string,
-  { resumes }: ManyWork,
-): CliError {
-  const hints = [hint, resumes ? `then ${AGAIN}` : undefined]
-  return new CliError(code, exit, `${message} (${stand})`, {
-    hint: hints.filter(Boolean).join('\n') || undefined,
-    status,
-  })
-}
-
-const SINGULAR: Readonly<Record<string, string>> = {
-  "aren't": "isn't",
-  "don't": "doesn't",
-  "weren't": "wasn't",
-  have: 'has',
-}
-
-interface RunEnding {
-  /** Where it stood, if it ended early. */
-  readonly cut: { readonly stand: string; readonly total: number | undefined } | undefined
-  /** The values that the list had for domains that aren't done, by domain; the first ones. */
-  readonly given: ReadonlyMap<string, string>
-}
-
-function notAllDone(
-  tally: RunTally,
-  { notDone, resumes, restarts, cut, given }: ManyWork & RunEnding,
-  { platform }: Pick<Context, 'platform'>,
-  settings: Settings,
-): CliError {
-  const { failed, done, problems, ended } = tally
-  const predicate = failed === 1 ? notDone.replace(/^\S+/, (verb) => SINGULAR[verb] ?? verb) : notDone
-  const parts = [
-    failed > 0 ? `${formatCount(failed)} of ${domainsOf(cut?.total ?? done)} ${predicate}` : '',
-    problems > 0
-      ? `${formatCount(problems)} ${problems === 1 ? 'line' : 'lines'} of the list can't be used`
-      : '',
-    cut === undefined ? '' : `stopped early: ${cut.stand}`,
-  ]
-  const [name = ''] = tally.causes()[0]?.names ?? []
-  const value = given.get(name)
-  const check = ['claims', 'check', name, ...(value === undefined ? [] : ['--value', value])]
-  const hasLines = ['tsv', 'csv', 'json', 'jsonl'].includes(settings.format)
-  // Only with time does a second run get further than the first one did.
-  const isStuck = cut !== undefined && tally.unfinished === 0
-  const hints = [
-    settings.quiet === true ? tally.firstProblems.join('\n') : '',
-    isStuck ? `to go on with the rest: the same command without --fail-fast` : '',
-    resumes && tally.unfinished > 0 ? AGAIN : '',
-    restarts && ended > 0
-      ? `${formatCount(ended)} ended or ${ended === 1 ? 'is' : 'are'} gone: running this again starts new claims with new records`
-      : '',
-    failed > 0 && !resumes && name
-      ? `more about one: ${commandLine(check, platform)}${hasLines ? '' : '; a line for each: --format tsv'}`
-      : '',
-  ]
-  return new CliError('domains_failed', tally.exit, parts.filter(Boolean).join('; '), {
-    hint: hints.filter(Boolean).join('\n') || undefined,
-    unusable: problems > 0 ? tally.unusable : undefined,
-  })
 }

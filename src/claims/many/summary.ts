@@ -58,11 +58,16 @@ export function headline(tally: Tally): string {
  *
  * @param total how many domains there are, if that is known
  */
-export function incompleteText({ done, problems, repeated }: Tally, end: string, total: number | undefined) {
-  const left = total === undefined ? 0 : total - done - problems - repeated
-  return left > 0
-    ? `${end}: ${formatCount(left)} of ${domainsOf(total ?? 0)} ${left === 1 ? "isn't" : "aren't"} done`
-    : `${end}: not all domains are done`
+export function incompleteText(tally: Tally, end: string, total: number | undefined): string {
+  const left = leftOut(tally, total)
+  return total === undefined || !left
+    ? `${end}: not all domains are done`
+    : `${end}: ${formatCount(left)} of ${domainsOf(total)} ${left === 1 ? "isn't" : "aren't"} done`
+}
+
+/** How many domains a run that ended early left out, if it's known how many there are. */
+export function leftOut({ done, problems, repeated }: Tally, total: number | undefined): number | undefined {
+  return total === undefined ? undefined : total - done - problems - repeated
 }
 
 /** What a report says of domains about which there is nothing else to say. */
