@@ -40,6 +40,8 @@ export interface CliErrorOptions {
   silent?: boolean
   /** What of a list couldn't be used. */
   unusable?: readonly UnusableLine[] | undefined
+  /** What in the message and the hint is particular to one domain, by the word that a summary of several has for it. */
+  particulars?: Readonly<Record<string, string | undefined>> | undefined
   cause?: unknown
 }
 
@@ -64,6 +66,7 @@ export class CliError extends Error {
   readonly retryAfterMs: number | undefined
   readonly silent: boolean
   readonly unusable: readonly UnusableLine[] | undefined
+  readonly particulars: Readonly<Record<string, string | undefined>> | undefined
 
   constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -74,6 +77,7 @@ export class CliError extends Error {
     this.retryAfterMs = options.retryAfterMs
     this.silent = options.silent === true
     this.unusable = options.unusable
+    this.particulars = options.particulars
   }
 
   /**

@@ -101,11 +101,23 @@ export function withDnsHint(error: CliError, failure: CliError | undefined): Cli
 }
 
 /**
- * The report on the record of a claim about which the service couldn't be asked: another token in DNS may be the right one.
+ * The report on the record of a claim about which the service couldn't be asked: it may have ended, and another token in DNS
+ * may be the right one.
  *
  * @param now milliseconds since 1970
  */
-export function outdatedReport(report: CheckReport, { claim, seenAt }: SeenClaim, now: number): CheckReport {
+export function outdatedReport(
+  report: CheckReport,
+  { claim, seenAt, unasked }: SeenClaim & { readonly unasked: CliError },
+  now: number,
+): CheckReport {
+  const doubt = {
+    code: 'claim_not_asked',
+    severity: 'warning',
+    message: `The service couldn't be asked about the claim of ${nameOf(claim)} now (${unasked.message}). It was last seen ${lastSeen(seenAt, now)}, and may have ended since`,
+    fix: `Make sure that the claim is still open: mailclaim claims get${asArgument(claim)}`,
+    details: { last_seen_at: new Date(seenAt).toISOString() },
+  } as const
   const findings = report.findings.map((finding) =>
     finding.code === 'stale_token'
       ? {
@@ -115,7 +127,7 @@ export function outdatedReport(report: CheckReport, { claim, seenAt }: SeenClaim
         }
       : finding,
   )
-  return { ...report, findings }
+  return { ...report, findings: report.ready ? [doubt, ...findings] : [...findings, doubt] }
 }
 
 /**

@@ -223,23 +223,26 @@ function valueUnusable({ value }: TxtRecord): CliError {
 
 type Unseen = Extract<TxtSet, { readonly kind: 'unseen' }>
 
-function valuesUnknown(name: string, { reason, zone, isAlias }: Unseen): CliError {
+function valuesUnknown(name: string, { reason, zone, isAlias, particulars }: Unseen): CliError {
   const message = `couldn't see which TXT values ${name} has: ${reason}`
-  const next =
-    zone === undefined || isAlias ? whyUnseen(name) : 'try again, or if it only adds a value, add --only-new'
+  const onlyNew = zone === undefined || isAlias ? '' : '; or if it only adds a value, add --only-new'
+  const why = isAlias
+    ? 'no TXT record can be added beside an alias'
+    : 'a program that replaces them would delete those it does not know'
   return new CliError('values_unknown', Exit.notYet, message, {
-    hint: isAlias
-      ? `no TXT record can be added beside an alias, so the program was not run; ${next}`
-      : `a program that replaces them would delete those it does not know, so it was not run; ${next}`,
+    hint: `${why}, so it was not run; ${whyUnseen(name)}${onlyNew}`,
+    particulars,
   })
 }
 
 function zoneUnknown(name: string, set: TxtSet): CliError {
-  const { reason, isAbsent } = set.kind === 'unseen' ? set : { reason: 'its zone has no name' }
+  const { reason, isAbsent, particulars } =
+    set.kind === 'unseen' ? set : ({ reason: 'its zone has no name' } as Partial<Unseen>)
   return new CliError('zone_unknown', Exit.unavailable, `couldn't find the zone of ${name}: ${reason}`, {
     hint: isAbsent
       ? 'no program can add a record to a zone that does not exist; check the name servers at the registrar'
       : `the program needs to know the zone, so it was not run; ${whyUnseen(name)}`,
+    particulars,
   })
 }
 

@@ -113,7 +113,14 @@ gone ends with exit 9 or 5. While it waits for DNS, it asks the service about th
   output: {
     schema: 'claim-workflow',
     lineSchema: 'claim-workflow-event',
-    fields: [...CLAIM_FIELDS, 'missing.step', 'missing.message', 'missing.report', ...ERROR_FIELDS],
+    fields: [
+      ...CLAIM_FIELDS,
+      'missing.step',
+      'missing.message',
+      'missing.report',
+      'leftover',
+      ...ERROR_FIELDS,
+    ],
     columns: CLAIM_COLUMNS,
     events: [
       ...eventFields({
@@ -233,12 +240,14 @@ async function claimMany(
         const changeDns = (action: 'publish' | 'unpublish'): Publish | undefined => {
           const run = programFor(action, options, labeledOutput(domain, context), settings)
           if (run === undefined) return undefined
-          const step = `${action}ing`
-          return (record) =>
-            inTurn(() => {
-              progress({ step })
+          return (record) => {
+            progress({ step: `waiting to ${action}` })
+            return inTurn(() => {
+              context.interrupts.signal.throwIfAborted()
+              progress({ step: `${action}ing` })
               return run(record)
             })
+          }
         }
         const [publish, unpublish] = [changeDns('publish'), changeDns('unpublish')]
         let unseen: CheckReport | undefined
@@ -288,8 +297,9 @@ async function claimMany(
 
 type TimedOut = Required<Pick<WorkflowResult, 'claim' | 'missing'>> & { readonly error: CliError }
 
-/** The claim, and if the time is up, what is missing. */
-function documentOf({ claim, error, missing }: WorkflowResult): DomainClaim {
+/** The claim, and if the time is up, what is missing; or why its record is still in DNS. */
+function documentOf({ claim, error, missing, leftover }: WorkflowResult): DomainClaim {
+  if (leftover !== undefined) return { ...claim, leftover } as DomainClaim
   if (missing === undefined) return claim
   const { step, report } = missing
   const details = { step, message: error?.message, ...(report && { report: reportJson(report) }) }

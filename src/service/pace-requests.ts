@@ -16,6 +16,8 @@ const FIRST_PAUSE_MS = 1000
 const MAX_PAUSE_MS = 30_000
 /** After this long of refusals the last one is the answer, for all requests. */
 const MAX_WAIT_MS = 5 * 60_000
+/** A longer pause is worth a word of its own to those who have no time for it. */
+const LONG_PAUSE_MS = 10_000
 /** A shorter wait is part of a normal rate limit. */
 const MIN_TOLD_MS = 2000
 
@@ -67,6 +69,7 @@ export function paceRequests(
   let window: Window | undefined
   let limit = 1
   let refusal: Refusal | undefined
+  let hasAccepted = false
   /** Why requests fail, since when, until one gets an answer. */
   let failure: { readonly what: string; readonly since: number } | undefined
   let waiting = 0
@@ -112,6 +115,7 @@ export function paceRequests(
     // What was sent before the pause says nothing about the time after it.
     if (wasOnItsWay && (pauseMs === undefined || refusal?.isFinal)) return
     if (pauseMs === undefined) {
+      hasAccepted = true
       refusal = undefined
       return
     }
@@ -169,11 +173,19 @@ export function paceRequests(
     }
   }
 
+  /** Whether requests get through between short pauses: then it's their number that leaves no time. */
+  const areLimited = () =>
+    hasAccepted &&
+    refusal !== undefined &&
+    !refusal.isFinal &&
+    refusal.until - clock.monotonic() < LONG_PAUSE_MS
+
   async function sendInTurn(request: HttpRequest): Promise<HttpResponse> {
     const end = request.latest?.start ?? Number.POSITIVE_INFINITY
     const started = clock.monotonic()
     for (;;) {
       if (!(await enter(request))) {
+        if (areLimited()) throw tooLimited()
         if (refusal === undefined) throw limited === undefined ? tooLate() : tooLimited()
         return { ...refusal.response, body: Readable.from([]) }
       }
@@ -182,7 +194,9 @@ export function paceRequests(
       // Others may get through, if only requests of this kind are refused.
       const isLast = clock.monotonic() - started > MAX_WAIT_MS
       if (refusal?.isFinal) return { ...refusal.response, body: response.body }
-      if (isLast || (refusal?.until ?? 0) >= end) return response
+      const isOver = (refusal?.until ?? 0) >= end
+      if (isOver && areLimited()) throw tooLimited()
+      if (isLast || isOver) return response
       for await (const _piece of response.body);
     }
   }

@@ -3,6 +3,7 @@ import { run } from '../../src/cli.ts'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+import { readSchemas, SCHEMAS } from '../schemas.ts'
 
 const DOMAINS = ['example.com', 'one.example.com', 'two.example.com']
 
@@ -367,11 +368,18 @@ describe('claim, when the time is up', () => {
       expect(code).toBe(0)
       const [event] = events.filter(({ claim }) => claim.name === 'example.com')
       expect(event).toMatchObject({ event: 'completed', message: `the record wasn't removed: ${why}` })
+      const json = await world.run(...line, '--json')
+      expect(json.stderr).toBe(`warning: example.com: the record wasn't removed: ${why}\n`)
+      const { data } = JSON.parse(json.stdout)
+      expect(data.map(({ leftover }: { leftover?: string }) => leftover).sort()).toEqual([why, undefined])
+      const alone = await world.run('example.com', '--unpublish', './rm.sh', '--json')
+      expect(JSON.parse(alone.stdout)).toMatchObject({ status: 'completed', leftover: why })
+      expect(readSchemas(SCHEMAS).problems('claim-workflow.json', JSON.parse(alone.stdout))).toEqual([])
       const { stderr } = await world.run(...line, '--format', 'tsv')
       expect(stderr).toContain('2 domains: completed 2\n')
       expect(stderr).toMatch(/^ {2}1 domain: record not removed \(warning\) \(example\.com\)$/m)
       expect(stderr).toContain(
-        `    ${why}\n    fix: Remove the TXT record "VALUE" at DOMAIN by hand, or run the same`,
+        `    ${why}\n    fix: Remove the record by hand (mailclaim claims record DOMAIN shows it), or run the same`,
       )
     },
   )

@@ -172,6 +172,16 @@ test('where the limit leaves no time for all, most of what has begun gets to its
       })
 })
 
+test('where the limit shows in refusals alone, it is the limit that leaves no time', async () => {
+  const service = limitedService(2, () => ({}))
+  const paced = paceRequests(service.http, service.clock, { concurrent: 4 })
+  const latest = { start: 5000, end: 5000 }
+  const ends = await Promise.allSettled(Array.from({ length: 50 }, () => paced.send({ ...REQUEST, latest })))
+  const late = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason.kind] : []))
+  expect(late.length).toBeGreaterThan(30)
+  expect(new Set(late)).toEqual(new Set(['limited']))
+})
+
 test('what has begun does not keep other work from beginning', async () => {
   const service = limitedService(2, classic)
   const paced = paceRequests(service.http, service.clock, { concurrent: 4 })

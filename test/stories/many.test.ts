@@ -343,7 +343,7 @@ describe('several domains', () => {
     expect(code).toBe(130)
     expect(stderr).toContain('0 domains; in progress 3: waiting for DNS 3\n')
     expect(stderr).toMatch(/^ {2}3 domains at \S+: quotation marks in the value \(so far\) \(/m)
-    expect(stderr).toContain('interrupted after 0 domains, with 3 claims still open')
+    expect(stderr).toContain('interrupted after 0 domains, with 3 not done')
   })
 
   test.each([

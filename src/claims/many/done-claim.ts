@@ -6,6 +6,7 @@ import { relativeName } from '../../dns/wire/name.ts'
 import { CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
+import type { SeenClaim } from '../current-claim.ts'
 import { endedError, nameOf, stateOf } from '../lifecycle.ts'
 import { mayComplete } from '../precheck.ts'
 import { generalize, type Particulars } from './general-text.ts'
@@ -40,6 +41,21 @@ export function doneClaim(
   }
 }
 
+/** What there is to say beside the work on a claim if the service couldn't be asked about it. */
+export function doubtOf({ claim, unasked }: SeenClaim): Pick<Done, 'warning' | 'causes'> | undefined {
+  if (unasked === undefined) return undefined
+  const particulars = { DOMAIN: nameOf(claim) }
+  const cause = {
+    code: 'claim_not_asked',
+    message: `the service couldn't be asked about the claim (${unasked.message})`,
+    fix: 'Make sure that the claim is still open: mailclaim claims get DOMAIN',
+    particulars,
+  }
+  // For programs, which get no summary.
+  const warning = `couldn't ask the service about all of these claims (${unasked.message}), so some are as this machine last saw them; to ask: mailclaim claims list --refresh`
+  return { warning, causes: [cause] }
+}
+
 /** The end of a completed claim whose record couldn't be removed. @param why for people */
 export function withLeftover(done: Done, claim: DomainClaim, why: string): Done {
   const particulars = { DOMAIN: nameOf(claim), VALUE: claim.record?.value }
@@ -47,11 +63,12 @@ export function withLeftover(done: Done, claim: DomainClaim, why: string): Done 
     code: 'record_not_removed',
     message: generalize(why, particulars),
     isSaid: true,
-    fix: 'Remove the TXT record "VALUE" at DOMAIN by hand, or run the same command again',
+    fix: 'Remove the record by hand (mailclaim claims record DOMAIN shows it), or run the same command again',
     particulars,
   }
   const message = `the record wasn't removed: ${why}`
-  return { ...done, item: 'event' in done.item ? { ...done.item, message } : done.item, causes: [cause] }
+  const item = 'event' in done.item ? { ...done.item, message } : done.item
+  return { ...done, item, causes: [cause], warning: `${nameOf(claim)}: ${message}` }
 }
 
 const needsFix = (unseen: CheckReport | undefined) => unseen !== undefined && unseen.verdict !== 'wait'
@@ -64,7 +81,12 @@ function blockOf(claim: DomainClaim): readonly Cause[] {
 
 function claimCause(claim: DomainClaim, error: CliError): Cause {
   const reason = claim.blocked_reason ?? claim.failure_reason
-  const particulars = { DOMAIN: nameOf(claim), ID: claim.domain_id, VALUE: claim.record?.value }
+  const particulars = {
+    DOMAIN: nameOf(claim),
+    ID: claim.domain_id,
+    VALUE: claim.record?.value,
+    ...error.particulars,
+  }
   const own = { ...causeOf(error, particulars), particulars }
   if (reason) return { ...own, code: `${error.code}: ${reason}` }
   const { cause } = error
@@ -106,10 +128,8 @@ function causeIn(report: CheckReport, finding: Finding): Cause {
         : (code === 'claim_ended' && textIn(error)) || code,
     message: message.replace(SEVERAL_FOUND, 'FOUND'),
     fix: generalize(fix, particulars),
-    // Whoever hosts the DNS has nothing to do with the end of a claim, or a block.
-    hosts: ['claim_ended', 'claim_blocked'].includes(code)
-      ? undefined
-      : report.nameservers.map((server) => server.host),
+    // Whoever hosts the DNS has nothing to do with the claim.
+    hosts: code.startsWith('claim_') ? undefined : report.nameservers.map((server) => server.host),
   }
 }
 

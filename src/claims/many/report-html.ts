@@ -3,8 +3,17 @@ import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import type { RunFacts } from './report-markdown.ts'
-import { domainsOf, formatCount, memberTable, nextStepText, ROWS_CAPTION, resultText } from './summary.ts'
-import type { CauseCount, CauseReport, Tally, Unremarkable } from './tally.ts'
+import {
+  domainsOf,
+  formatCount,
+  memberTable,
+  nextStepText,
+  ROWS_CAPTION,
+  readable,
+  resultText,
+  WARNING_NOTE,
+} from './summary.ts'
+import { type CauseCount, type CauseReport, type DoneReport, type Tally, WARNING } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
 export function renderRunHtml(tally: Tally, { at, version, command, incomplete }: RunFacts): string {
@@ -19,9 +28,10 @@ export function renderRunHtml(tally: Tally, { at, version, command, incomplete }
 ${incomplete === undefined ? '' : html`<p><strong>Incomplete.</strong> ${capitalize(incomplete)}</p>`}
 ${tally.problems === 0 ? '' : html`<p>${`${formatCount(tally.problems)} unusable, such as:`}</p><ul>${tally.firstProblems.map((problem) => html`<li><code>${problem}</code></li>`)}</ul>`}
 ${causes.length === 0 ? '' : causeTable(causes)}
+${causes.some((cause) => cause.title.endsWith(WARNING)) ? html`<p>${WARNING_NOTE}</p>` : ''}
 </section>
 ${causes.map(causePanel)}
-${tally.unremarkable().map(unremarkablePanel)}
+${tally.doneInOrder().map(donePanel)}
 </main>
 <footer><p>${`Made by mailclaim ${version}. This file loads nothing and runs nothing.`}</p></footer>`,
   )
@@ -46,9 +56,9 @@ ${memberList(cause, index)}
 `
 }
 
-function unremarkablePanel({ label, names }: Unremarkable, index: number) {
+function donePanel({ label, names }: DoneReport, index: number) {
   const next = nextStepText(label)
-  return html`<section class="panel" aria-labelledby="fine-${index}"><h2 id="fine-${index}">${capitalize(label)}</h2>
+  return html`<section class="panel" aria-labelledby="done-${index}"><h2 id="done-${index}">${capitalize(readable(label))}</h2>
 ${next === undefined ? '' : html`<p>${next}</p>`}
 ${nameList(names)}
 </section>

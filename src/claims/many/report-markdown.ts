@@ -1,8 +1,17 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
 import { capitalize } from '../../dns/diagnosis/text.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
-import { domainsOf, formatCount, memberTable, nextStepText, ROWS_CAPTION, resultText } from './summary.ts'
-import type { CauseReport, Tally } from './tally.ts'
+import {
+  domainsOf,
+  formatCount,
+  memberTable,
+  nextStepText,
+  ROWS_CAPTION,
+  readable,
+  resultText,
+  WARNING_NOTE,
+} from './summary.ts'
+import { type CauseReport, type Tally, WARNING } from './tally.ts'
 
 /** How a report was made. */
 export interface RunFacts {
@@ -44,6 +53,7 @@ export function renderRunMarkdown(tally: Tally, { at, version, command, incomple
         ),
       ),
     )
+  if (causes.some(({ title }) => title.endsWith(WARNING))) lines.push('', prose(WARNING_NOTE))
   for (const cause of causes) {
     const { title, host, message } = cause
     lines.push(
@@ -54,10 +64,10 @@ export function renderRunMarkdown(tally: Tally, { at, version, command, incomple
       ...memberLines(cause),
     )
   }
-  for (const { label, names } of tally.unremarkable())
+  for (const { label, names } of tally.doneInOrder())
     lines.push(
       '',
-      `### ${prose(capitalize(label))}`,
+      `### ${prose(capitalize(readable(label)))}`,
       '',
       ...[nextStepText(label)].flatMap((text) => (text === undefined ? [] : [prose(text), ''])),
       names.map(code).join(', '),

@@ -119,9 +119,10 @@ export async function createReporter(
           rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: undefined }),
         )
       }
-      if (warning === undefined || warnings.size >= MAX_WARNINGS || warnings.has(warning)) return
+      if (warning === undefined || warnings.size > MAX_WARNINGS || warnings.has(warning)) return
       warnings.add(warning)
-      await write(() => warn(warning, context, settings))
+      const isRest = warnings.size > MAX_WARNINGS
+      await write(() => warn(isRest ? 'there are more such warnings' : warning, context, settings))
     },
     async problem(problem) {
       tally.problem(problem)

@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import { domainsOf, formatCount, leftOut } from './summary.ts'
-import { type RunTally, STARTING } from './tally.ts'
+import type { RunTally } from './tally.ts'
 
 /** What of a run is not done, and what a second run does about it. */
 export interface Remainder {
@@ -15,19 +15,23 @@ export interface Remainder {
   readonly restarts?: boolean
 }
 
-/** The error of a run that a person has interrupted. @param reason why, as the signal says */
-export function interrupted(reason: unknown, tally: RunTally, work: Remainder): unknown {
+/**
+ * The error of a run that a person has interrupted.
+ *
+ * @param reason why, as the signal says
+ * @param total how many domains there are, if that is known
+ */
+export function interrupted(
+  reason: unknown,
+  tally: RunTally,
+  { resumes }: Remainder,
+  total: number | undefined,
+): unknown {
   if (!(reason instanceof CliError)) return reason
-  const hint = `to continue, run the same command again`
-  if (!work.resumes)
-    return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}`, {
-      hint: `nothing is lost; ${hint}`,
-    })
-  let open = 0
-  for (const [step, count] of tally.steps) if (step !== STARTING) open += count
-  const claims = open === 0 ? '' : `, with ${formatCount(open)} ${open === 1 ? 'claim' : 'claims'} still open`
-  return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}${claims}`, {
-    hint: `nothing is lost; ${hint}: what is done is not done again`,
+  const left = leftOut(tally, total)
+  const rest = left ? `, with ${formatCount(left)} not done` : ''
+  return new CliError(reason.code, reason.exit, `${reason.message} after ${domainsOf(tally.done)}${rest}`, {
+    hint: `nothing is lost; to continue, run the same command again${resumes ? ': what is done is not done again' : ''}`,
   })
 }
 

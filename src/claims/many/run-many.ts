@@ -139,7 +139,7 @@ export async function runMany(
     isCut = true
     if (context.interrupts.signal.aborted) {
       await reporter.end('interrupted')
-      throw interrupted(context.interrupts.signal.reason, tally, work)
+      throw interrupted(context.interrupts.signal.reason, tally, work, total)
     }
     if (!(error instanceof FirstFailure) && error !== fatal) {
       reporter.abandon()

@@ -30,9 +30,24 @@ export function progressText({ steps }: Tally): string | undefined {
 
 /** The counts of a run, which may have been cut short, in an order that doesn't depend on which domain ended first. */
 export function resultText(tally: Tally): string {
-  const counts = new Map([...tally.counts].sort(([one], [other]) => (one < other ? -1 : 1)))
+  const sorted = [...tally.counts].sort(([one], [other]) => (one < other ? -1 : 1))
+  const counts = new Map(sorted.map(([label, count]) => [readable(label), count]))
   return [countsText({ counts }), progressText(tally)].filter(Boolean).join('; ') || 'nothing was done'
 }
+
+/** For somebody who has never used the program. */
+const READABLE: Readonly<Record<string, string>> = {
+  ready_with_warning: 'ready with a warning',
+  fix: 'to be fixed',
+  wait: 'only to wait for',
+  unknown: "couldn't be checked",
+}
+
+/** What domains are counted as, in the words of a report. */
+export const readable = (label: string): string => READABLE[label] ?? label
+
+/** What a report says below its causes if some are warnings. */
+export const WARNING_NOTE = '(warning): a problem beside a record that is in DNS, or was only looked at'
 
 /** "41 domains at ns*.example-dns.net: record missing" */
 export function causeLine({ count, host, title }: CauseCount): string {
@@ -70,9 +85,9 @@ export function leftOut({ done, problems, repeated }: Tally, total: number | und
   return total === undefined ? undefined : total - done - problems - repeated
 }
 
-/** What a report says of domains about which there is nothing else to say. */
+/** What a report says of domains that are done. */
 export const nextStepText = (label: string): string | undefined =>
-  label === 'ready'
+  label === 'ready' || label === 'ready_with_warning'
     ? 'The records are in DNS. Where the claim is not completed yet, it has to be verified next: mailclaim claims verify DOMAIN --wait'
     : undefined
 

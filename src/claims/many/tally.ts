@@ -71,8 +71,8 @@ export interface CauseReport extends CauseCount {
   readonly members: readonly { readonly name: string; readonly particulars: Particulars }[]
 }
 
-/** Domains about which there is nothing to say. */
-export interface Unremarkable {
+/** Domains that are done. */
+export interface DoneReport {
   /** What they are counted as. */
   readonly label: string
   readonly names: readonly string[]
@@ -104,10 +104,12 @@ export interface Tally {
   causes(): readonly CauseCount[]
   /** For a report of all domains: in the order of the list, whichever ended first. */
   causesInOrder(): readonly CauseReport[]
-  /** For such a report: the others. */
-  unremarkable(): readonly Unremarkable[]
+  /** For such a report: the domains that are done, whether or not there is a warning. */
+  doneInOrder(): readonly DoneReport[]
 }
 
+/** Ends the title of a cause that doesn't keep its domains from being done. */
+export const WARNING = ' (warning)'
 const MAX_CAUSES = 500
 const MAX_NAMES = 100
 /** Characters of what was found instead of a value; anybody may have written it. */
@@ -133,7 +135,7 @@ export class RunTally implements Tally {
   readonly steps = new Map<string, number>()
   /** By domain, for a report. */
   readonly #places: Map<string, number> | undefined
-  readonly #unremarkable = new Map<string, string[]>()
+  readonly #doneNames = new Map<string, string[]>()
   readonly #done: CauseGroups
   readonly #inProgress: CauseGroups
   readonly #progress = new Map<
@@ -167,7 +169,7 @@ export class RunTally implements Tally {
     {
       label,
       error,
-      causes = error ? [causeOf(error, { DOMAIN: domain })] : [],
+      causes = error ? [causeOf(error, { DOMAIN: domain, ...error.particulars })] : [],
       needsPerson = error !== undefined,
     }: Done,
   ): void {
@@ -183,12 +185,10 @@ export class RunTally implements Tally {
       if (isOver && !['claim_blocked', 'claim_superseded'].includes(error.code)) this.ended += 1
       this.#raise(error.exit)
     }
+    if (error === undefined && this.#places !== undefined) pushTo(this.#doneNames, label, domain)
     const [first] = causes
-    if (first === undefined) {
-      if (this.#places !== undefined) pushTo(this.#unremarkable, label, domain)
-      return
-    }
-    const remark = error === undefined ? ' (warning)' : ''
+    if (first === undefined) return
+    const remark = error === undefined ? WARNING : ''
     for (const cause of causes) this.#done.add(domain, cause, needsPerson, remark)
     if (!needsPerson) return
     this.needing += 1
@@ -222,8 +222,8 @@ export class RunTally implements Tally {
       )
   }
 
-  unremarkable(): readonly Unremarkable[] {
-    return [...this.#unremarkable]
+  doneInOrder(): readonly DoneReport[] {
+    return [...this.#doneNames]
       .map(([label, names]) => ({ label, names: this.#inOrder(names) }))
       .sort((one, other) => this.#place(one.names[0]) - this.#place(other.names[0]))
   }
@@ -377,6 +377,7 @@ const TITLES: Readonly<Record<string, string>> = {
   lame_nameserver: "name server doesn't serve the zone",
   partial_propagation: 'not at all name servers yet',
   claim_in_flight: 'still in progress',
+  not_found: 'claim not found',
   record_missing: 'claim without a record',
 }
 

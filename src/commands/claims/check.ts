@@ -1,4 +1,4 @@
-import type { ClaimReader, SeenClaim } from '../../claims/current-claim.ts'
+import type { ClaimReader } from '../../claims/current-claim.ts'
 import { causesIn, dnsProgress } from '../../claims/many/done-claim.ts'
 import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
 import {
@@ -27,7 +27,7 @@ import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
 import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
-import { hint, note, warn } from '../../terminal/notices.ts'
+import { hint, note } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress, withProgress } from '../../terminal/progress.ts'
 import {
@@ -140,11 +140,7 @@ export const command = defineCommand<Options>({
     // Without a claim, the code of the requests isn't needed.
     const reader =
       target.seen && (await import('../../claims/current-claim.ts')).createHastyReader(context, settings)
-    const { report, end, outdated } = await checkTarget(target, reader?.read, options, context, settings)
-    if (outdated !== undefined) {
-      const { outdatedWarning } = await import('../../claims/known-claim.ts')
-      await warn(outdatedWarning(outdated, context) ?? '', context, settings)
-    }
+    const { report, end } = await checkTarget(target, reader?.read, options, context, settings)
     await writeReport(report, context, settings)
     await reader?.settled()
     if (end !== undefined) throw end
@@ -224,12 +220,8 @@ async function checkMany(
         const onCheck = (seen: CheckReport) => progress(dnsProgress(seen))
         const left = Math.max(0, timeout - (context.clock.monotonic() - started) / 1000)
         const own = { ...options, timeout: left }
-        const { report, end, outdated } = await checkTarget(target, latest, own, context, settings, onCheck)
-        const why = outdated?.unasked?.message
-        const warning =
-          why &&
-          `couldn't ask the service about all of these claims (${why}), so some are as this machine last saw them; to ask: mailclaim claims list --refresh`
-        return { ...doneCheck(report, end ?? exitErrorOf(report)), warning }
+        const { report, end } = await checkTarget(target, latest, own, context, settings, onCheck)
+        return doneCheck(report, end ?? exitErrorOf(report))
       },
     },
     context,
@@ -277,8 +269,6 @@ interface Checked {
   readonly report: CheckReport
   /** How the claim of the record ended. */
   readonly end?: CliError | undefined
-  /** The claim, if the service couldn't be asked about it. */
-  readonly outdated?: SeenClaim
 }
 
 /**
@@ -322,8 +312,11 @@ async function checkTarget(
   const conclusion = conclusionOn(now, context)
   if (conclusion !== undefined) return { report: concludedReport(seen, conclusion), end: conclusion.error }
   const report = openReport(seen, now.seen.claim)
-  if (now.seen.unasked === undefined) return { report }
-  return { report: outdatedReport(report, now.seen, context.clock.now()), outdated: now.seen }
+  const { unasked } = now.seen
+  return {
+    report:
+      unasked === undefined ? report : outdatedReport(report, { ...now.seen, unasked }, context.clock.now()),
+  }
 }
 
 function conclusionOn({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>) {

@@ -65,7 +65,7 @@ ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, ar
     const { prune } = options
     const forgotten: ClaimKey[] = []
     let isEmpty = true
-    const refresh = options.refresh ? createRefresh(context, settings) : undefined
+    const { refresh, failures = [] } = options.refresh ? createRefresh(context, settings) : {}
     async function* claims() {
       let newest: number | undefined
       for await (const page of ledgerPages(context, settings, (error) =>
@@ -94,6 +94,9 @@ ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, ar
       await hint(elsewhere.hint ?? 'start one with: mailclaim claims create <domain>', context, settings)
     }
     await forget(forgotten, prune, context, settings)
+    // The list is whole, but not up to date.
+    const [failure] = failures
+    if (failure !== undefined) throw failure
   },
 })
 
@@ -117,10 +120,15 @@ async function forget(
   await note(`Forgot ${claims} that ${when}.`, context, settings)
 }
 
-/** @returns requests each of the claims from the service */
+/** After so many failures of the service one after another, it isn't asked about the others. */
+const MAX_FAILURES = 3
+
+/** Requests claims from the service, and notes its failures. */
 function createRefresh(context: Context, settings: Settings) {
   const client = connect(context, settings)
-  return async (known: readonly LedgerEntry[]): Promise<readonly ListedClaim[]> => {
+  const failures: CliError[] = []
+  let inRow = 0
+  const refresh = async (known: readonly LedgerEntry[]): Promise<readonly ListedClaim[]> => {
     const claims = known.map(listedClaim)
     let next = 0
     const worker = async () => {
@@ -133,10 +141,15 @@ function createRefresh(context: Context, settings: Settings) {
           const latest = await currentClaim(asked, client, context, settings)
           await recordClaim(latest.claim, context, settings)
           claims[at] = latest.claim
+          inRow = 0
         } catch (error) {
-          // A claim that is gone or belongs to another team must not hide the others.
-          if (!(error instanceof CliError) || (error.exit !== Exit.notFound && error.exit !== Exit.refused))
-            throw error
+          // A claim that is gone, belongs to another team, or has broken something must not hide the others.
+          if (!(error instanceof CliError)) throw error
+          const isFailure = error.exit === Exit.unavailable && (error.status ?? 0) >= 500
+          if (isFailure) failures.push(error)
+          inRow = isFailure ? inRow + 1 : 0
+          const isAboutThis = isFailure || error.exit === Exit.notFound || error.exit === Exit.refused
+          if (!isAboutThis || inRow >= MAX_FAILURES) throw error
           const isGone = error.exit === Exit.notFound
           if (isGone) claims[at] = listedClaim(asGone(entry, context.clock.now()))
           const problem = isGone
@@ -149,4 +162,5 @@ function createRefresh(context: Context, settings: Settings) {
     await Promise.all(Array.from({ length: Math.min(PARALLEL, known.length) }, worker))
     return claims
   }
+  return { refresh, failures }
 }

@@ -1,6 +1,7 @@
 import { type ClaimReader, createClaimReader } from '../../claims/current-claim.ts'
 import { claimToUse, outdatedWarning } from '../../claims/known-claim.ts'
 import { asArgument, completedText, stateOf } from '../../claims/lifecycle.ts'
+import { doubtOf } from '../../claims/many/done-claim.ts'
 import type { ManyWork } from '../../claims/many/run-many.ts'
 import { recordOf } from '../../claims/record.ts'
 import type { Context } from '../../context.ts'
@@ -84,8 +85,7 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
           context,
           settings,
         )
-        const warning = outdatedWarning(seen, context)
-        return { label: item.ran ? 'published' : 'nothing to do', item, warning }
+        return { label: item.ran ? 'published' : 'nothing to do', item, ...doubtOf(seen) }
       }
       return runForAll(domains, options, { ...PUBLISH_MANY, perform: work }, context, settings)
     }

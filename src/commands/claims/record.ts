@@ -1,6 +1,7 @@
 import { type ClaimReader, createClaimReader } from '../../claims/current-claim.ts'
 import { claimToUse, outdatedWarning } from '../../claims/known-claim.ts'
 import { asArgument, completedText, stateOf } from '../../claims/lifecycle.ts'
+import { doubtOf } from '../../claims/many/done-claim.ts'
 import { quoteValue, RECORD_FORMATS, recordOf, type TxtRecord, zoneLine } from '../../claims/record.ts'
 import { findPlace, hostText } from '../../claims/record-place.ts'
 import {
@@ -145,13 +146,15 @@ async function recordMany(
         latest ??= createClaimReader(context, settings)
         const seen = await claimToUse(domain, latest, context, settings)
         const { claim } = seen
+        const doubt = doubtOf(seen)
         const deletes =
           options.onlyNew && options.provider !== undefined && replacesRecordSet(options.provider)
         const done = {
           label: claim.status ?? 'no status',
           item: { ...claim.record },
+          ...doubt,
           warning:
-            outdatedWarning(seen, context) ??
+            doubt?.warning ??
             (stateOf(claim).phase === 'completed'
               ? 'completed claims are among them, which no longer need their records'
               : undefined) ??
@@ -246,7 +249,7 @@ function queryTxtSet({ name }: TxtRecord, context: Context, settings: Settings):
 
 function valuesUnknown(
   claim: DomainClaim,
-  { reason, isAlias }: Extract<TxtSet, { kind: 'unseen' }>,
+  { reason, isAlias, particulars }: Extract<TxtSet, { kind: 'unseen' }>,
   zone: string | undefined,
 ): CliError {
   const check = `mailclaim claims check${asArgument(claim)}`
@@ -258,6 +261,7 @@ function valuesUnknown(
       hint: isAlias
         ? `no TXT record can be added beside an alias; to see what to do: ${check}`
         : `to see what each server answers: ${check}; to print the new value alone: add ${zone === undefined ? '--zone and ' : ''}--only-new`,
+      particulars,
     },
   )
 }

@@ -32,6 +32,7 @@ export type FindingCode =
   | 'claim_verified'
   | 'claim_ended'
   | 'claim_blocked'
+  | 'claim_not_asked'
   | 'doubtful_value'
   | 'domain_not_found'
   | 'missing'

@@ -63,6 +63,11 @@ export function isBlocked({ findings }: CheckReport): boolean {
   return findings.some(({ code }) => code === 'claim_blocked')
 }
 
+/** Whether the service couldn't be asked about the claim. */
+function isUnasked({ findings }: CheckReport): boolean {
+  return findings.some(({ code }) => code === 'claim_not_asked')
+}
+
 /** The value that has to be in DNS; null if none was expected, or it no longer matters. */
 export function valueNeeded(report: CheckReport): string | null {
   return isOver(report) ? null : report.expected
@@ -74,7 +79,9 @@ export function resultOf(report: CheckReport): string {
   if (isCompleted(report)) return 'done: the claim is completed'
   if (isVerified(report)) return 'ready: the service has accepted the record'
   if (isEnded(report)) return 'the claim has ended'
-  return `${VERDICT_LABELS[report.verdict]}${isBlocked(report) ? '; the claim is blocked' : ''}`
+  const block = isBlocked(report) ? '; the claim is blocked' : ''
+  const doubt = isUnasked(report) ? "; the service couldn't be asked about the claim" : ''
+  return `${VERDICT_LABELS[report.verdict]}${block}${doubt}`
 }
 
 /** The TXT values of all name servers, each once. */

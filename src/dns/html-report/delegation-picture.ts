@@ -23,6 +23,7 @@ const PLACES: Partial<Record<FindingCode, 'path' | 'resolvers'>> = {
   invalid_name: 'path',
   claim_ended: 'path',
   claim_blocked: 'path',
+  claim_not_asked: 'path',
   dnssec_bogus: 'path',
   parent_child_mismatch: 'path',
   zone_not_delegated: 'path',

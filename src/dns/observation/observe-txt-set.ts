@@ -28,6 +28,8 @@ export type TxtSet =
       readonly isAbsent?: boolean
       /** Whether the name is an alias: no TXT record can stand beside a CNAME. */
       readonly isAlias?: boolean
+      /** What is particular to the name in the reason, for a summary about several. */
+      readonly particulars?: Readonly<Record<string, string | undefined>>
       /** What single servers have: perhaps not all, and perhaps no longer. */
       readonly partial: readonly TxtValue[]
     }
@@ -58,6 +60,7 @@ export async function observeTxtSet(
         zone: undefined,
         reason: whyNotFound(location, context),
         isAbsent: location.kind === 'no-domain',
+        particulars: { ZONE: location.kind === 'no-domain' ? location.domain : undefined },
         partial: [],
       }
     const survey = surveyNameServers(location, { name, expected: null, serverMs: SERVER_MS }, context)
@@ -78,6 +81,7 @@ function readSet(name: string, zone: string, servers: readonly Observation[]): T
     kind: 'unseen',
     zone,
     reason,
+    particulars: { ZONE: zone },
     partial: answers.flatMap(({ values }) => values),
   })
   const complete = answers.filter(({ truncated }) => truncated !== true)
@@ -90,7 +94,11 @@ function readSet(name: string, zone: string, servers: readonly Observation[]): T
     )
   const alias = complete.find(({ aliases }) => aliases.length > 0)
   if (alias !== undefined)
-    return { ...unseen(`${name} is an alias (CNAME) for ${alias.aliases[0]}`), isAlias: true }
+    return {
+      ...unseen(`${name} is an alias (CNAME) for ${alias.aliases[0]}`),
+      isAlias: true,
+      particulars: { ZONE: zone, TARGET: alias.aliases[0] },
+    }
   const values = byStrings(first)
   const disagrees = complete.some((other) => {
     const others = byStrings(other)

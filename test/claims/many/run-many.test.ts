@@ -108,7 +108,7 @@ test.each<['GET' | 'POST', string]>([
   },
 )
 
-test('what is interrupted says how many claims are open, and what was found so far', async () => {
+test('what is interrupted says how many domains are not done, and what was found so far', async () => {
   const context = createFakeContext({})
   const settings = await fakeSettings(context)
   const work: ManyWork = {
@@ -134,7 +134,7 @@ test('what is interrupted says how many claims are open, and what was found so f
   const error = await runMany(work, subjectsOf(4), all, context, settings).catch((caught: CliError) => caught)
   expect(error).toMatchObject({
     exit: 130,
-    message: 'interrupted after 1 domain, with 2 claims still open',
+    message: 'interrupted after 1 domain, with 3 not done',
     hint: 'nothing is lost; to continue, run the same command again: what is done is not done again',
   })
   expect(context.stderr.text).toContain(`1 domain: completed 1; in progress 3: starting 1, waiting for DNS 2

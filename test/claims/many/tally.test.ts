@@ -572,7 +572,7 @@ describe('reports', () => {
     expect(markdown).toMatch(
       /### Ready\n\n.*mailclaim claims verify DOMAIN --wait`\n\n`d0\.com`, `d3\.com`\n\n### Completed\n\n`d1\.com`\n$/,
     )
-    expect(html).toMatch(/<h2 id="fine-0">Ready<\/h2>\s*<p>.*<\/p>\s*<ul><li><code>d0\.com<.*d3\.com</)
+    expect(html).toMatch(/<h2 id="done-0">Ready<\/h2>\s*<p>.*<\/p>\s*<ul><li><code>d0\.com<.*d3\.com</)
   })
 
   test('a run that ended early says how many domains it left out', () => {

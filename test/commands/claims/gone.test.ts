@@ -43,6 +43,7 @@ async function createWorld(...names: string[]) {
         return jsonResponse(201, claim(JSON.parse(String(body)).name, id, 'pending'))
       }
       const id = url.pathname.split('/')[2] ?? ''
+      if (world.broken.includes(id)) return jsonResponse(500, {})
       const status = statuses[id]
       if (status === undefined) return jsonResponse(404, { name: 'not_found', message: 'Not found' })
       return jsonResponse(200, claim(`${id}.example`, id, status))
@@ -52,6 +53,8 @@ async function createWorld(...names: string[]) {
     clock,
     asked,
     statuses,
+    /** The ids of claims about which the service fails to answer. */
+    broken: [] as string[],
     region: 'us-east-1',
     ledger: join(context.directories.state, 'claims', 'default'),
     down() {
@@ -332,5 +335,28 @@ test.each([
     message:
       'a new claim: the service no longer has the earlier one, so nobody checks its TXT value anymore: replace or remove "prefix=one"',
     earlier: { domain_id: 'one' },
+  })
+})
+
+describe('claims list --refresh', () => {
+  test('shows a claim as it was last seen if the service fails to answer about it, and ends with exit 7', async () => {
+    const world = await createWorld('one.example', 'two.example', 'three.example', 'four.example')
+    world.broken.push('two')
+    world.statuses['three'] = 'verified'
+    const { code, stdout, stderr } = await world.run(
+      'claims list --refresh --format tsv --fields name,status',
+    )
+    expect(code).toBe(7)
+    expect(stdout).toMatch(/^two\.example\tpending$/m)
+    expect(stdout).toMatch(/^three\.example\tverified$/m)
+    expect(stderr).toMatch(/^warning: two\.example is shown as it was last seen: the service failed \(500\)/m)
+  })
+
+  test('gives up if the service fails for several claims in a row', async () => {
+    const world = await createWorld(...Array.from({ length: 30 }, (_, index) => `d${index}.example`))
+    world.down()
+    const { code, stdout } = await world.run('claims list --refresh --format tsv')
+    expect({ code, stdout }).toEqual({ code: 7, stdout: '' })
+    expect(world.asked.length).toBeLessThan(60)
   })
 })

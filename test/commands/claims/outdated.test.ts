@@ -312,10 +312,11 @@ describe('if the service cannot be asked', () => {
     async (_what, trouble) => {
       const world = await createWorld({ d1: 'superseded' })
       trouble(world)
-      const { code, stdout, stderr } = await world.run('claims check example.com --json')
-      const [finding] = JSON.parse(stdout).findings
+      const { code, stdout } = await world.run('claims check example.com --json')
+      const { findings } = JSON.parse(stdout)
+      const [finding] = findings
       expect({ code, finding: finding.code }).toEqual({ code: 8, finding: 'stale_token' })
-      expect(stderr).toMatch(/^warning: couldn't ask the service whether the claim of example\.com is still /)
+      expect(findings.at(-1)).toMatchObject({ code: 'claim_not_asked', severity: 'warning' })
       expect(finding.message).toMatch(
         /from an earlier claim, or belong to a newer one that was started elsewhere: .* last seen 2 minutes ago/,
       )
@@ -325,13 +326,35 @@ describe('if the service cannot be asked', () => {
     },
   )
 
-  test.each(Object.entries(troubles))('%s: claims check of several says so once', async (_what, trouble) => {
-    const world = await createWorld({}, { d1: 'pending', d2: 'pending' })
+  test.each(Object.entries(troubles))(
+    '%s: claims check says so, whatever DNS has',
+    async (_what, trouble) => {
+      const world = await createWorld({}, { colleague: 'pending' })
+      trouble(world)
+      const { code, stdout } = await world.run('claims check example.com --json')
+      expect({ code, ready: JSON.parse(stdout).ready }).toEqual({ code: 0, ready: true })
+      expect(JSON.parse(stdout).findings[0]).toMatchObject({
+        code: 'claim_not_asked',
+        message: expect.stringContaining('It was last seen 2 minutes ago, and may have ended since'),
+        fix: 'Make sure that the claim is still open: mailclaim claims get example.com',
+      })
+      const people = await world.run('claims check example.com --format table')
+      expect(people.stdout).toMatch(/^Ready: .*; the service couldn't be asked about the claim$/m)
+      const report = await world.run('claims check --all --format markdown')
+      expect(report.stdout).toContain('| 1 | claim not asked (warning) |')
+    },
+  )
+
+  test.each(Object.entries(troubles))('%s: of several, each is counted', async (_what, trouble) => {
+    const seen = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`d${index + 10}`, 'pending']))
+    const world = await createWorld({}, seen)
     trouble(world)
-    const { stderr } = await world.run('claims check d1 d2 --format tsv')
-    expect(
-      stderr.match(/^warning: couldn't ask the service about all of these claims \(.*\), so/gm),
-    ).toHaveLength(1)
+    for (const command of ['record', 'publish --with ./add.sh --only-new']) {
+      const line = `claims ${command} ${Object.keys(seen).join(' ')}`
+      const { stderr } = await world.run(`${line} --format tsv`)
+      expect(stderr).toMatch(/^ {2}12 domains: claim not asked \(warning\) \(/m)
+      expect(stderr.match(/^warning: couldn't ask the service about all of these claims /gm)).toHaveLength(1)
+    }
   })
 
   test('of several claims, one failure is enough for the next half minute', async () => {

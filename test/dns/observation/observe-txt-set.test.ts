@@ -147,6 +147,7 @@ describe('the TXT set of a name is not known', () => {
       zone: undefined,
       reason: "shoop.com doesn't exist in DNS",
       isAbsent: true,
+      particulars: { ZONE: 'shoop.com' },
       partial: [],
     })
   })
