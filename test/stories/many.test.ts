@@ -281,7 +281,7 @@ describe('several domains', () => {
     await world.control('POST', 'claims/publish', { domains: domains.slice(0, 4) })
     const { code, stdout } = await world.run(['claims', 'check', '--all', '--format', 'markdown'])
     expect(code).toBe(8)
-    expect(stdout).toContain('## 6 domains: claims check\n\n- **Result:** fix 2, ready 4\n')
+    expect(stdout).toContain('## 6 domains: claims check\n\n- **Result:** to be fixed 2, ready 4\n')
     expect(stdout).toMatch(
       /^\| 2 \| record missing \| `ns\*\.sandbox-dns\.test` \| Add a TXT record in the zone ZONE: host HOST, value VALUE \|$/m,
     )
