@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
+import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
@@ -333,7 +334,13 @@ export async function otherProfilesWith(
 /** When a claim was seen last says nothing about its age, but it's all there is if the service doesn't say. */
 function lineOf(file: string, { issuer, seen_at, claim }: LedgerEntry): NewLine {
   const createdAt = parseTimestamp(claim.created_at) ?? Date.parse(seen_at)
-  return { file, createdAt, issuer, name: claim.name ?? '' }
+  return { file, createdAt, issuer, name: lookupName(claim) }
+}
+
+/** What a claim is found by: people and the service may each have their own spelling of the domain. */
+function lookupName({ name }: DomainClaim): string {
+  const checked = checkName(name ?? '')
+  return checked.ok ? checked.ascii : (name ?? '').toLowerCase()
 }
 
 const byCreation = (one: IndexedClaim, other: IndexedClaim) => other.createdAt - one.createdAt
@@ -347,7 +354,7 @@ const byCreation = (one: IndexedClaim, other: IndexedClaim) => other.createdAt -
  * @param now milliseconds since 1970
  */
 export function claimsOf(entries: readonly LedgerEntry[], name: string, now: number): LedgerEntry[] {
-  const own = entries.filter(({ claim }) => claim.name?.toLowerCase() === name)
+  const own = entries.filter(({ claim }) => lookupName(claim) === name)
   return [
     ...own.filter((entry) => isOpenEntry(entry, now)),
     ...own.filter((entry) => !isOpenEntry(entry, now)),

@@ -48,13 +48,13 @@ export function conclusionOf(claim: DomainClaim, now: number): Conclusion | unde
     return { finding: { code: 'claim_verified', severity: 'info', message, fix, details: {} } }
   }
   const error = endOf(claim, now)
-  return error && endOfClaim(error)
+  return error && endOfClaim(error, claim.failure_reason)
 }
 
-/** How a claim has ended without success: as this error says. */
-export function endOfClaim(error: CliError): Conclusion {
+/** How a claim has ended without success: as this error says. @param reason the service's, if it gave one */
+export function endOfClaim(error: CliError, reason?: string | null): Conclusion {
   const { code, message, hint = '' } = error
-  const details = { error: code }
+  const details = { error: code, ...(reason && { failure_reason: reason }) }
   const finding = { code: 'claim_ended', severity: 'error', message, fix: capitalize(hint), details } as const
   return { finding, error }
 }

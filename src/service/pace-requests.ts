@@ -16,6 +16,8 @@ const FIRST_PAUSE_MS = 1000
 const MAX_PAUSE_MS = 30_000
 /** After this long of refusals the last one is the answer, for all requests. */
 const MAX_WAIT_MS = 5 * 60_000
+/** After so many refusals in a row for longer than anybody waits, no request is sent anymore. */
+const MAX_LONG_REFUSALS = 5
 /** A longer pause is worth a word of its own to those who have no time for it. */
 const LONG_PAUSE_MS = 10_000
 /** A shorter wait is part of a normal rate limit. */
@@ -70,6 +72,7 @@ export function paceRequests(
   let limit = 1
   let refusal: Refusal | undefined
   let hasAccepted = false
+  let longRefusals = 0
   /** Why requests fail, since when, until one gets an answer. */
   let failure: { readonly what: string; readonly since: number } | undefined
   let waiting = 0
@@ -112,6 +115,7 @@ export function paceRequests(
     const wasOnItsWay = refusal !== undefined && sentAt < refusal.until
     const pauses = (refusal?.pauses ?? 0) + (wasOnItsWay ? 0 : 1)
     const pauseMs = pauseOf(response, pauses, clock.now())
+    if (pauseMs === undefined) longRefusals = 0
     // What was sent before the pause says nothing about the time after it.
     if (wasOnItsWay && (pauseMs === undefined || refusal?.isFinal)) return
     if (pauseMs === undefined) {
@@ -122,14 +126,17 @@ export function paceRequests(
     const now = clock.monotonic()
     const since = refusal?.since ?? sentAt
     const isLong = pauseMs > MAX_RETRY_AFTER_MS
+    if (isLong) longRefusals += 1
+    // It may be for this request alone: others are sent one at a time to find out.
+    const isInDoubt = isLong && longRefusals < MAX_LONG_REFUSALS
     const isGivenUp = !isLong && now - since > MAX_WAIT_MS
     const { 'retry-after': _disproved, ...headers } = response.headers
     refusal = {
       response: isGivenUp ? { ...response, headers } : response,
       since,
-      pauses,
-      until: Math.max(refusal?.until ?? 0, now + pauseMs),
-      isFinal: isGivenUp || isLong,
+      pauses: isInDoubt ? Math.max(2, pauses) : pauses,
+      until: isInDoubt ? now : Math.max(refusal?.until ?? 0, now + pauseMs),
+      isFinal: isGivenUp || (isLong && !isInDoubt),
     }
   }
 
@@ -194,6 +201,8 @@ export function paceRequests(
       // Others may get through, if only requests of this kind are refused.
       const isLast = clock.monotonic() - started > MAX_WAIT_MS
       if (refusal?.isFinal) return { ...refusal.response, body: response.body }
+      const { 'retry-after': retryAfter } = response.headers
+      if ((parseRetryAfter(retryAfter, clock.now()) ?? 0) > MAX_RETRY_AFTER_MS) return response
       const isOver = (refusal?.until ?? 0) >= end
       if (isOver && areLimited()) throw tooLimited()
       if (isLast || isOver) return response

@@ -53,6 +53,16 @@ describe('the ledger', () => {
     expect(entries[1]?.claim).toMatchObject({ status: 'completed', owner: 'Zoë' })
   })
 
+  it.each(['bücher.example', 'BÜCHER.example', 'xn--bcher-kva.example.', 'XN--BCHER-KVA.example'])(
+    'a claim is found by its domain, however the service spells that: %s',
+    async (spelling) => {
+      const { context, settings } = await world()
+      await remember(context, settings, claim('one.example', 'd0'), claim(spelling, 'd1'))
+      for (const typed of ['bücher.example', 'xn--bcher-kva.example', 'Bücher.example.'])
+        expect(await resolveClaim(typed, context, settings)).toMatchObject({ domainId: 'd1' })
+    },
+  )
+
   it('a claim too large to be read back is not saved, and that is said', async () => {
     const { context, settings, read } = await world()
     const large = claim('one.example', 'd1', { note: 'x'.repeat(1024 * 1024) })

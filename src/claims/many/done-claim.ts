@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import type { Finding } from '../../dns/diagnosis/finding.ts'
 import { cacheTime } from '../../dns/diagnosis/labels.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { plainText } from '../../dns/diagnosis/text.ts'
 import { relativeName } from '../../dns/wire/name.ts'
 import { CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
@@ -109,7 +110,7 @@ export function causesIn(report: CheckReport | undefined): readonly Cause[] {
 
 function causeIn(report: CheckReport, finding: Finding): Cause {
   const { code, fix } = finding
-  const { error, blocked_reason: reason } = finding.details
+  const { error, blocked_reason: block, failure_reason: failure } = finding.details
   const particulars = particularsIn(report, finding)
   const found: string[] = []
   const message = generalize(finding.message, particulars, (value) => {
@@ -122,11 +123,11 @@ function causeIn(report: CheckReport, finding: Finding): Cause {
   return {
     particulars: { ...particulars, FOUND: listed(values.map(visible)) },
     // A claim can end in several ways, with another fix for each.
-    code:
-      code === 'claim_blocked' && reason
-        ? `${code}: ${reason}`
-        : (code === 'claim_ended' && textIn(error)) || code,
+    code: code.startsWith('claim_')
+      ? [textIn(error) ?? code, textIn(block) ?? textIn(failure)].filter(Boolean).join(': ')
+      : code,
     message: message.replace(SEVERAL_FOUND, 'FOUND'),
+    own: plainText(finding.message),
     fix: generalize(fix, particulars),
     // Whoever hosts the DNS has nothing to do with the claim.
     hosts: code.startsWith('claim_') ? undefined : report.nameservers.map((server) => server.host),
@@ -135,7 +136,7 @@ function causeIn(report: CheckReport, finding: Finding): Cause {
 
 /** Several values in quotation marks. */
 const listed = (values: readonly string[]) =>
-  values.length > 1 ? values.map((value) => `"${value}"`).join(', ') : (values[0] ?? '')
+  values.length > 1 ? values.map((value) => `"${value}"`).join(', ') : values[0]
 
 /** A value whose spaces are visible where a person would miss them. */
 const visible = (value: string) =>

@@ -1,3 +1,4 @@
+import { readableName } from '../../dns/diagnosis/render.ts'
 import { capitalize } from '../../dns/diagnosis/text.ts'
 import { renderPage } from '../../dns/html-report/page.ts'
 import { html } from '../../terminal/html.ts'
@@ -13,7 +14,14 @@ import {
   resultText,
   WARNING_NOTE,
 } from './summary.ts'
-import { type CauseCount, type CauseReport, type DoneReport, type Tally, WARNING } from './tally.ts'
+import {
+  type CauseCount,
+  type CauseReport,
+  type DoneReport,
+  firstLine,
+  type Tally,
+  WARNING,
+} from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
 export function renderRunHtml(tally: Tally, { at, version, command, incomplete }: RunFacts): string {
@@ -39,10 +47,10 @@ ${tally.doneInOrder().map(donePanel)}
 
 function causeTable(causes: readonly CauseCount[]) {
   return html`<div class="scroll" role="region" aria-label="Causes" tabindex="0"><table>
-<thead><tr><th scope="col">Domains</th><th scope="col">Cause</th><th scope="col">DNS host</th></tr></thead>
+<thead><tr><th scope="col">Domains</th><th scope="col">Cause</th><th scope="col">DNS host</th><th scope="col">Fix</th></tr></thead>
 <tbody>${causes.map(
-    ({ count, title, host }) =>
-      html`<tr><td>${formatCount(count)}</td><td>${title}</td><td>${host ?? '–'}</td></tr>`,
+    ({ count, title, host, fix }) =>
+      html`<tr><td>${formatCount(count)}</td><td>${title}</td><td>${host ?? '–'}</td><td class="values">${firstLine(fix) ?? '–'}</td></tr>`,
   )}</tbody></table></div>`
 }
 
@@ -66,7 +74,7 @@ ${nameList(names)}
 }
 
 const nameList = (names: readonly string[]) =>
-  html`<ul>${names.map((name) => html`<li><code>${name}</code></li>`)}</ul>`
+  html`<ul>${names.map((name) => html`<li><code>${readableName(name)}</code></li>`)}</ul>`
 
 /** Characters that a cell of a table has room for without a line break. */
 const SHORT = 30
@@ -77,8 +85,11 @@ function memberList(cause: CauseReport, index: number) {
   return html`<div class="scroll" role="region" aria-labelledby="cause-${index} rows-${index}" tabindex="0"><table><caption id="rows-${index}">${ROWS_CAPTION}</caption>
 <thead><tr>${table.titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
 <tbody>${table.rows.map(
-    ([name, ...rest]) =>
-      html`<tr><th scope="row"><code>${name}</code></th>${rest.map((cell) => html`<td class="${(cell?.length ?? 0) > SHORT ? 'values' : 'text'}">${cell === undefined ? '–' : html`<code>${cell}</code>`}</td>`)}</tr>
+    ({ values: [name, ...rest], said }) =>
+      html`<tr><th scope="row"><code>${name}</code></th>${rest.map(valueCell)}${said === undefined ? '' : html`<td class="values">${said}</td>`}</tr>
 `,
   )}</tbody></table></div>`
 }
+
+const valueCell = (value: string | undefined) =>
+  html`<td class="${(value?.length ?? 0) > SHORT ? 'values' : 'text'}">${value === undefined ? '–' : html`<code>${value}</code>`}</td>`

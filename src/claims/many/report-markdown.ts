@@ -1,4 +1,5 @@
 import { cells, code, prose } from '../../dns/diagnosis/markdown.ts'
+import { readableName } from '../../dns/diagnosis/render.ts'
 import { capitalize } from '../../dns/diagnosis/text.ts'
 import { formatTime } from '../../terminal/relative-time.ts'
 import {
@@ -70,19 +71,24 @@ export function renderRunMarkdown(tally: Tally, { at, version, command, incomple
       `### ${prose(capitalize(readable(label)))}`,
       '',
       ...[nextStepText(label)].flatMap((text) => (text === undefined ? [] : [prose(text), ''])),
-      names.map(code).join(', '),
+      names.map(readableName).map(code).join(', '),
     )
   return `${lines.join('\n')}\n`
 }
 
 function memberLines(cause: CauseReport): string[] {
   const table = memberTable(cause)
-  if (table === undefined) return [cause.names.map(code).join(', ')]
+  if (table === undefined) return [cause.names.map(readableName).map(code).join(', ')]
   return [
     `${ROWS_CAPTION}:`,
     '',
     cells(...table.titles),
     cells(...table.titles.map(() => '---')),
-    ...table.rows.map((row) => cells(...row.map((cell) => (cell === undefined ? '–' : code(cell))))),
+    ...table.rows.map(({ values, said }) =>
+      cells(
+        ...values.map((value) => (value === undefined ? '–' : code(value))),
+        ...(said === undefined ? [] : [prose(said)]),
+      ),
+    ),
   ]
 }

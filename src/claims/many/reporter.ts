@@ -169,12 +169,13 @@ async function summarize(
     const { renderRunMarkdown } = await import('./report-markdown.ts')
     return stdout.write(renderRunMarkdown(tally, facts))
   }
-  const check = commandLine(['claims', 'check', ...selection, '--format', 'markdown'], context.platform)
+  // Standard input can't be read again.
+  const same = selection.map((word) => (word === '-' ? 'FILE' : word))
+  const check = commandLine(['claims', 'check', ...same, '--format', 'markdown'], context.platform)
   const more = legend(tally, sanitizeLine(withGivenOptions(check, settings.argv, context.platform)))
   if (!isForPeople(context, settings)) {
-    // The rows that are there name each domain, and standard input can't be read again.
-    const isUseful = more?.includes('\n') && !selection.includes('-')
-    const lines = [...summaryLines(tally), ...(isUseful ? [`  ${more?.replace('\n', ' ')}`] : [])]
+    // The rows that are there name each domain.
+    const lines = [...summaryLines(tally), ...(more?.includes('\n') ? [`  ${more.replace('\n', ' ')}`] : [])]
     return note(lines.join('\n'), context, settings)
   }
   const [{ TableRenderer }, rendering] = await Promise.all([

@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import { domainsOf, formatCount, leftOut } from './summary.ts'
-import type { RunTally } from './tally.ts'
+import { type RunTally, WARNING } from './tally.ts'
 
 /** What of a run is not done, and what a second run does about it. */
 export interface Remainder {
@@ -97,7 +97,7 @@ export function notAllDone(
       : '',
     isCut ? `stopped early: ${standOf(tally, total)}` : '',
   ]
-  const [name = ''] = tally.causes()[0]?.names ?? []
+  const [name = ''] = tally.causes().find(({ title }) => !title.endsWith(WARNING))?.names ?? []
   const value = given.get(name)
   const check = ['claims', 'check', name, ...(value === undefined ? [] : ['--value', value])]
   const hasLines = ['tsv', 'csv', 'json', 'jsonl'].includes(settings.format)

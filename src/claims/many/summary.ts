@@ -1,3 +1,4 @@
+import { readableName } from '../../dns/diagnosis/render.ts'
 import type { Column, RenderContext } from '../../terminal/columns.ts'
 import { wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'
@@ -106,7 +107,7 @@ export function wrapCounts(text: string, width: number): string[] {
  */
 export function legend(tally: Tally, check: string): string | undefined {
   const causes = tally.causes()
-  const words = wordsIn(causes.map((cause) => adviceOf(cause).join('\n')).join('\n')).filter(isParticular)
+  const words = wordsIn(causes.map(({ fix }) => firstLine(fix)).join('\n')).filter(isParticular)
   if (words.length === 0 && !causes.some((cause) => restText(cause, NAMED))) return undefined
   if (words.length === 0) return 'Each domain: --format tsv'
   return `Each domain with its ${LIST.format(words)}:\n${check}`
@@ -147,20 +148,27 @@ const isParticular = (word: string) => word !== 'DOMAIN'
 /** What a report says above the table of the domains of a cause. */
 export const ROWS_CAPTION = 'What the words in capitals stand for'
 
+/** The title of the column with what the message about each domain says, where these differ. */
+const MESSAGE_TITLE = 'What was found'
+
 /**
- * The domains of a cause with what its words stand for, for a report: the titles of the columns and the rows; with what was
- * found if no message for all of them says it. Undefined if the names say it all.
+ * The domains of a cause with what its words stand for, for a report: the titles of the columns and the rows; with the message
+ * about each if no message goes for all of them. Undefined if the names say it all.
  */
-export function memberTable({ message = 'FOUND SERVER', fix = '', members }: CauseReport) {
-  const words = wordsIn(`${message}\n${fix}`).filter(
+export function memberTable({ message, fix = '', members }: CauseReport) {
+  const words = wordsIn(`${message ?? ''}\n${fix}`).filter(
     (word) => isParticular(word) && members.some(({ particulars }) => particulars[word]),
   )
-  if (words.length === 0) return undefined
-  const rows = members.map(({ name, particulars }) => [
-    particulars['DOMAIN'] ?? name,
-    ...words.map((word) => particulars[word] ?? undefined),
-  ])
-  return { titles: ['DOMAIN', ...words], rows }
+  const hasMessages = message === undefined && members.some(({ said }) => said)
+  if (words.length === 0 && !hasMessages) return undefined
+  const rows = members.map(({ name, particulars, said }) => ({
+    values: [
+      readableName(particulars['DOMAIN'] ?? name),
+      ...words.map((word) => particulars[word] ?? undefined),
+    ],
+    said: hasMessages ? (said ?? '') : undefined,
+  }))
+  return { titles: ['DOMAIN', ...words, ...(hasMessages ? [MESSAGE_TITLE] : [])], rows }
 }
 
 function namesText(cause: CauseCount, most: number): string {

@@ -1,4 +1,5 @@
 import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
+import { shorten } from '../../dns/diagnosis/text.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, type UnusableLine } from '../../errors.ts'
 import { generalize, type Particulars } from './general-text.ts'
@@ -32,6 +33,8 @@ export interface Cause {
   readonly hosts?: readonly string[] | undefined
   /** What the words in these texts stand for. */
   readonly particulars?: Particulars
+  /** The message about this domain; the general one if absent. */
+  readonly own?: string
 }
 
 /** How far the work on a domain is that isn't done. */
@@ -68,7 +71,12 @@ export interface CauseCount {
 
 /** The same with what its words stand for, for each of its domains. */
 export interface CauseReport extends CauseCount {
-  readonly members: readonly { readonly name: string; readonly particulars: Particulars }[]
+  readonly members: readonly {
+    readonly name: string
+    readonly particulars: Particulars
+    /** The message about this domain. */
+    readonly said: string | undefined
+  }[]
 }
 
 /** Domains that are done. */
@@ -112,6 +120,8 @@ export interface Tally {
 export const WARNING = ' (warning)'
 const MAX_CAUSES = 500
 const MAX_NAMES = 100
+/** Characters of the message about a domain. */
+const LONGEST_SAID = 1000
 /** Characters of what was found instead of a value; anybody may have written it. */
 const LONGEST_FOUND = 300
 const MAX_NEEDY = 3
@@ -214,7 +224,10 @@ export class RunTally implements Tally {
     return [...this.#done.all(), ...this.#inProgress.all()]
       .map((group) => {
         const names = this.#inOrder(group.names)
-        const members = names.map((name) => ({ name, particulars: group.particulars.get(name) ?? {} }))
+        const members = names.map((name) => {
+          const { particulars = {}, said } = group.members.get(name) ?? {}
+          return { name, particulars, said }
+        })
         return { ...group, names, members }
       })
       .sort(
@@ -269,8 +282,8 @@ function pushTo(lists: Map<string, string[]>, key: string, item: string): void {
 /** Domains with the same cause, as they come. */
 type CauseGroup = { -readonly [Key in keyof CauseCount]: CauseCount[Key] } & {
   names: string[]
-  /** Of each domain, for a report. */
-  readonly particulars: Map<string, Particulars>
+  /** What is known of each domain, for a report. */
+  readonly members: Map<string, { readonly particulars: Particulars; readonly said: string }>
 }
 
 /** Domains by what is wrong and what to do about it. */
@@ -287,7 +300,7 @@ class CauseGroups {
   /** @returns the key of the group that the domain is in now; undefined if there are too many groups for it */
   add(
     domain: string,
-    { code, message, isSaid = false, fix, hosts, particulars = {} }: Cause,
+    { code, message, isSaid = false, fix, hosts, particulars = {}, own = message }: Cause,
     needsPerson: boolean,
     remark: string,
   ): string | undefined {
@@ -300,14 +313,16 @@ class CauseGroups {
     let group = this.#groups.get(key)
     if (group === undefined) {
       if (this.#groups.size >= 2 * MAX_CAUSES) return undefined
-      const own = isKept ? { host, said } : { host: undefined, said: undefined }
-      group = { title, ...own, message, fix, needsPerson, names: [], particulars: new Map(), count: 0 }
+      const kept = isKept ? { host, said } : { host: undefined, said: undefined }
+      group = { title, ...kept, message, fix, needsPerson, names: [], members: new Map(), count: 0 }
       this.#groups.set(key, group)
     }
     group.count += 1
     if (group.names.length < this.#maxNames) group.names.push(domain)
-    if (this.#isWhole)
-      group.particulars.set(domain, { ...particulars, FOUND: shortened(particulars['FOUND']) })
+    if (this.#isWhole) {
+      const FOUND = shortened(particulars['FOUND'])
+      group.members.set(domain, { particulars: { ...particulars, FOUND }, said: shorten(own, LONGEST_SAID) })
+    }
     if (!isKept || group.message !== message) group.message = undefined
     if (!isKept || group.fix !== fix) group.fix = isKept ? firstLine(fix) : DIFFERENT_FIXES
     group.needsPerson ||= needsPerson
@@ -319,7 +334,7 @@ class CauseGroups {
     if (group === undefined) return
     group.count -= 1
     group.names = group.names.filter((name) => name !== domain)
-    group.particulars.delete(domain)
+    group.members.delete(domain)
     if (group.count === 0) this.#groups.delete(key)
   }
 
@@ -330,7 +345,7 @@ class CauseGroups {
 
 /** What differs from answer to answer of a service: a UUID, or a long number or hexadecimal id. */
 const REQUEST_ID =
-  /(?<![\da-z])(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?=[a-f]*\d)[\da-f]{12,}|\d{8,})(?![\da-z])/gi
+  /(?<![\da-z])(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?=[a-f]*\d)[\da-f]{12,}|\d{8,}|(?<=_)(?=[a-z]*\d)[\da-z]{8,}|\d{4}-\d\d-\d\dT[\d:.]+Z?)(?![\da-z])/gi
 
 export function firstLine(text: string | undefined): string | undefined {
   return text?.split('\n', 1)[0]
@@ -345,9 +360,8 @@ export function causeOf(
 ): Cause {
   // What the service calls a refusal may be anything. The state of a claim is in the title, and each request fails in its
   // own way while the service can't be reached.
-  const isSaid =
-    exit === Exit.refused ||
-    (exit === Exit.unavailable ? code.startsWith('publish_') : !code.startsWith('claim_'))
+  const isAnswered = exit === Exit.refused || status > 0 || code.startsWith('publish_')
+  const isSaid = isAnswered || !(exit === Exit.unavailable || code.startsWith('claim_'))
   return {
     code: exit === Exit.unavailable && status >= 500 ? `${code}: ${status}` : code,
     message: generalize(message, particulars),
@@ -383,7 +397,13 @@ const TITLES: Readonly<Record<string, string>> = {
 
 /** A few words for a cause, from its code. */
 export function titleOf(code: string): string {
-  if (Object.hasOwn(TITLES, code)) return TITLES[code] ?? code
+  // Behind a colon is a reason.
+  const [base = '', ...reason] = code.split(': ')
+  if (Object.hasOwn(TITLES, base)) return [TITLES[base], ...reason.map(wordsOf)].join(': ')
+  return wordsOf(code)
+}
+
+function wordsOf(code: string): string {
   return code
     .replaceAll('_', ' ')
     .replaceAll(/\b(?:cname|txt|dns|dnssec|tcp|udp|edns)\b/g, (word) => word.toUpperCase())

@@ -188,6 +188,11 @@ test('the name servers concerned are SERVER, in the message too', () => {
   })
 })
 
+test('the end of a claim has its reason', () => {
+  const details = { error: 'claim_failed', failure_reason: 'domain_suspended' }
+  expect(causesIn(reportOf({ code: 'claim_ended', details }))[0]?.code).toBe('claim_failed: domain_suspended')
+})
+
 test('domains that nobody has registered are one group, whatever is below them', () => {
   const report = (name: string, domain: string) =>
     ({
@@ -220,7 +225,7 @@ test.each<[string, CliError, Partial<Cause>]>([
   [
     'an outage is told by its status',
     new CliError('service_unavailable', Exit.unavailable, 'the service failed (503): busy', { status: 503 }),
-    { code: 'service_unavailable: 503', isSaid: false },
+    { code: 'service_unavailable: 503', isSaid: true },
   ],
   [
     'a program that failed says how',

@@ -304,6 +304,8 @@ test.each([
   ],
   ['Ray ID: 8f1c2d3e4f5a6b7c', 'Ray ID: 0a9b8c7d6e5f4a3b'],
   ['invoice #10029384', 'invoice #10029385'],
+  ['Request id: req_84ca0dc986', 'Request id: req_0793582738'],
+  ['until 2026-11-23T10:00:00.123Z', 'until 2026-11-23T10:00:04Z'],
 ])('refusals that only a number tells apart are one group: %s', (one, other) => {
   const tally = new RunTally()
   for (const [index, id] of [one, other].entries())
@@ -605,21 +607,34 @@ describe('reports', () => {
     expect(markdown).toMatch(/### odd\n[^#]*`a\.com` \| `p=2`/)
   })
 
-  test('where the messages differ, what was found stays a column', () => {
+  test('where the messages differ, each domain has its own', () => {
     const tally = new RunTally({ isWhole: true })
-    for (const found of ['p=1', 'p=12']) {
-      const name = `d${found.length}.example.com`
-      const cause = { code: 'encoded', message: `${found.length} characters`, fix: 'Enter VALUE' }
+    for (const target of ['a', 'bb']) {
+      const name = `d${target.length}.example.com`
+      const own = `${name} is an alias for ${target} (${target.length})`
+      const cause = {
+        code: 'cname_dangling',
+        message: `an alias (${target.length})`,
+        own,
+        fix: 'Enter VALUE',
+      }
       tally.begin(name)
-      const particulars = { DOMAIN: name, VALUE: 'p=123', FOUND: found }
+      const particulars = { DOMAIN: name, VALUE: 'p=123' }
       const error = failure(Exit.notYet)
       tally.add(name, { label: 'fix', item: {}, error, causes: [{ ...cause, particulars }] })
     }
     const [markdown, html] = filesOf(tally)
-    expect(markdown).toContain(
-      '| `d3.example.com` | `p=123` | `p=1` |\n| `d4.example.com` | `p=123` | `p=12` |',
-    )
-    expect(html).toContain('<th scope="col">FOUND</th>')
+    expect(markdown).toContain('| DOMAIN | VALUE | What was found |')
+    expect(markdown).toContain('| `d1.example.com` | `p=123` | `d1.example.com` is an alias for a (1) |')
+    expect(html).toContain('<td class="values">d2.example.com is an alias for bb (2)</td>')
+  })
+
+  test('names of other scripts are readable', () => {
+    const tally = new RunTally({ isWhole: true })
+    const name = 'xn--bcher-kva.example'
+    tally.begin(name)
+    tally.add(name, { label: 'fix', item: {}, error: failure(Exit.notYet), causes: [missingAt(name, [])] })
+    for (const text of filesOf(tally)) expect(text).toContain('bücher.example (xn--bcher-kva.example)')
   })
 
   test('what stands in DNS for a value is inert in a table, and cut off if it is long', () => {
