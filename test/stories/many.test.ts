@@ -260,7 +260,7 @@ describe('several domains', () => {
     expect(code).toBe(6)
     expect(JSON.parse(linesOf(stderr).at(-1) ?? '')).toMatchObject({
       error: {
-        message: "21 of 21 domains don't have a claim; stopped early: 0 done, 1 failed, 20 not finished",
+        message: "1 of 21 domains doesn't have a claim; stopped early: 0 done, 1 failed, 20 not finished",
       },
     })
     expect(jsonLines(stdout)).toMatchObject([{ name: `own.${domains[0]}`, error: { exit: 6 } }])

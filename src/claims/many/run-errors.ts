@@ -88,10 +88,9 @@ export function notAllDone(
 ): CliError {
   const { failed, done, problems, ended } = tally
   const left = isCut ? (leftOut(tally, total) ?? 0) : 0
-  const open = failed + left
-  const predicate = open === 1 ? notDone.replace(/^\S+/, (verb) => SINGULAR[verb] ?? verb) : notDone
+  const predicate = failed === 1 ? notDone.replace(/^\S+/, (verb) => SINGULAR[verb] ?? verb) : notDone
   const parts = [
-    failed > 0 ? `${formatCount(open)} of ${domainsOf(done + left)} ${predicate}` : '',
+    failed > 0 ? `${formatCount(failed)} of ${domainsOf(done + left)} ${predicate}` : '',
     problems > 0
       ? `${formatCount(problems)} ${problems === 1 ? 'line' : 'lines'} of the list can't be used`
       : '',

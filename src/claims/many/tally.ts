@@ -392,6 +392,8 @@ const TITLES: Readonly<Record<string, string>> = {
   partial_propagation: 'not at all name servers yet',
   claim_in_flight: 'still in progress',
   not_found: 'claim not found',
+  usage: 'wrong usage',
+  unreachable: 'service unreachable',
   record_missing: 'claim without a record',
 }
 

