@@ -247,6 +247,16 @@ const COMMANDS = [
   ['claims', 'publish', '--with', './add.sh'],
 ] as const
 
+/** Few histories get that far by chance. */
+const GONE_LATER: Domain = {
+  isKnown: false,
+  claim: 'pending',
+  next: 'gone',
+  record: 'right',
+  trouble: 'none',
+  program: 0,
+}
+
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 10) }
 const list = fc.array(domain, { minLength: 2, maxLength: 3 })
 
@@ -326,7 +336,7 @@ describe.each(COMMANDS.map((words) => [words.join(' '), words] as const))('mailc
         // What is completed stays so.
         if (first.code === 0 && line.includes('--timeout')) expect(second.code, second.stderr).toBe(0)
       }),
-      RUNS,
+      { ...RUNS, examples: [[[GONE_LATER, GONE_LATER]]] },
     )
   }, 600_000)
 })
