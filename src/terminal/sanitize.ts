@@ -40,8 +40,13 @@ const unsafe = once(
 const PLAIN = /^[\x20-\x7e]*$/
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
+/** A character by its code point, as everywhere here: `\u{a0}`. */
+export function escapeCodePoint(character: string): string {
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+}
+
 function escapeCharacter(character: string): string {
-  return SHORT[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+  return SHORT[character] ?? escapeCodePoint(character)
 }
 
 function escapeUnsafe(text: string, keep: string): string {

@@ -2,11 +2,13 @@ import type { Context } from '../../context.ts'
 import type { Finding } from '../../dns/diagnosis/finding.ts'
 import { cacheTime } from '../../dns/diagnosis/labels.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
+import { serverText } from '../../dns/diagnosis/server-list.ts'
 import { plainText } from '../../dns/diagnosis/text.ts'
 import { relativeName } from '../../dns/wire/name.ts'
 import { CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
+import { escapeCodePoint } from '../../terminal/sanitize.ts'
 import type { SeenClaim } from '../current-claim.ts'
 import { endedError, nameOf, stateOf } from '../lifecycle.ts'
 import { mayComplete } from '../precheck.ts'
@@ -104,8 +106,9 @@ const SEVERAL_FOUND = /"FOUND"(?:(?:, | and )"FOUND")+/
 
 /** What a check of DNS found that a person has to know, in the order of the report. */
 export function causesIn(report: CheckReport | undefined): readonly Cause[] {
-  const findings = report?.findings.filter(({ severity }) => severity !== 'info') ?? []
-  return findings.map((finding) => causeIn(report as CheckReport, finding))
+  if (report === undefined) return []
+  const findings = report.findings.filter(({ severity }) => severity !== 'info')
+  return findings.map((finding) => causeIn(report, finding))
 }
 
 function causeIn(report: CheckReport, finding: Finding): Cause {
@@ -140,9 +143,7 @@ const listed = (values: readonly string[]) =>
 
 /** A value whose spaces are visible where a person would miss them. */
 const visible = (value: string) =>
-  value.replaceAll(/^\s+|\s+$|[^\S ]/g, (spaces) =>
-    [...spaces].map((space) => `\\u{${space.codePointAt(0)?.toString(16)}}`).join(''),
-  )
+  value.replaceAll(/^\s+|\s+$|[^\S ]/g, (spaces) => [...spaces].map(escapeCodePoint).join(''))
 
 /** What is particular to a domain in the texts of a finding about it. */
 export function particularsIn({ name, expected, zone }: CheckReport, finding: Finding): Particulars {
@@ -166,9 +167,9 @@ export function particularsIn({ name, expected, zone }: CheckReport, finding: Fi
 function serversIn(detail: unknown): string | undefined {
   if (!Array.isArray(detail)) return undefined
   const servers = detail as (string | { readonly host: string; readonly address: string | null })[]
-  const textOf = (server: (typeof servers)[number]) =>
-    typeof server === 'string' ? server : server.address ? `${server.host} (${server.address})` : server.host
-  return servers.map(textOf).join(', ')
+  return servers
+    .map((server) => (typeof server === 'string' ? server : serverText(server.host, server.address)))
+    .join(', ')
 }
 
 const textIn = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)

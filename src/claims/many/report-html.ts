@@ -19,8 +19,8 @@ import {
   type CauseReport,
   type DoneReport,
   firstLine,
+  isWarning,
   type Tally,
-  WARNING,
 } from './tally.ts'
 
 /** The summary of a run as one HTML file: the counts, the causes with their fixes, and which domains they concern. */
@@ -36,7 +36,7 @@ export function renderRunHtml(tally: Tally, { at, version, command, incomplete }
 ${incomplete === undefined ? '' : html`<p><strong>Incomplete.</strong> ${capitalize(incomplete)}</p>`}
 ${tally.problems === 0 ? '' : html`<p>${`${formatCount(tally.problems)} unusable, such as:`}</p><ul>${tally.firstProblems.map((problem) => html`<li><code>${problem}</code></li>`)}</ul>`}
 ${causes.length === 0 ? '' : causeTable(causes)}
-${causes.some((cause) => cause.title.endsWith(WARNING)) ? html`<p>${WARNING_NOTE}</p>` : ''}
+${causes.some(isWarning) ? html`<p>${WARNING_NOTE}</p>` : ''}
 </section>
 ${causes.map(causePanel)}
 ${tally.doneInOrder().map(donePanel)}

@@ -12,7 +12,7 @@ import {
   resultText,
   WARNING_NOTE,
 } from './summary.ts'
-import { type CauseReport, type Tally, WARNING } from './tally.ts'
+import { type CauseReport, isWarning, type Tally } from './tally.ts'
 
 /** How a report was made. */
 export interface RunFacts {
@@ -54,7 +54,7 @@ export function renderRunMarkdown(tally: Tally, { at, version, command, incomple
         ),
       ),
     )
-  if (causes.some(({ title }) => title.endsWith(WARNING))) lines.push('', prose(WARNING_NOTE))
+  if (causes.some(isWarning)) lines.push('', prose(WARNING_NOTE))
   for (const cause of causes) {
     const { title, host, message } = cause
     lines.push(

@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import { domainsOf, formatCount, leftOut } from './summary.ts'
-import { type RunTally, WARNING } from './tally.ts'
+import { isWarning, type RunTally } from './tally.ts'
 
 /** What of a run is not done, and what a second run does about it. */
 export interface Remainder {
@@ -38,7 +38,7 @@ export function interrupted(
 const AGAIN = 'run the same command again for the rest: what is done is not done again'
 
 /** Where a run stood that ended early: "150 done, 2 failed, 48 not finished". */
-export function standOf(tally: RunTally, total: number | undefined): string {
+function standOf(tally: RunTally, total: number | undefined): string {
   const left = leftOut(tally, total)
   return [
     `${formatCount(tally.done - tally.failed)} done`,
@@ -49,14 +49,15 @@ export function standOf(tally: RunTally, total: number | undefined): string {
     .join(', ')
 }
 
-/** A reason that holds for all domains. */
+/** A reason that holds for all domains. @param total how many there are, if that is known */
 export function stoppedBy(
   { code, exit, message, hint, status }: CliError,
-  stand: string,
+  tally: RunTally,
   { resumes }: Remainder,
+  total: number | undefined,
 ): CliError {
   const hints = [hint, resumes ? `then ${AGAIN}` : undefined]
-  return new CliError(code, exit, `${message} (${stand})`, {
+  return new CliError(code, exit, `${message} (${standOf(tally, total)})`, {
     hint: hints.filter(Boolean).join('\n') || undefined,
     status,
   })
@@ -96,7 +97,7 @@ export function notAllDone(
       : '',
     isCut ? `stopped early: ${standOf(tally, total)}` : '',
   ]
-  const [name = ''] = tally.causes().find(({ title }) => !title.endsWith(WARNING))?.names ?? []
+  const [name = ''] = tally.causes().find((cause) => !isWarning(cause))?.names ?? []
   const value = given.get(name)
   const check = ['claims', 'check', name, ...(value === undefined ? [] : ['--value', value])]
   const hasLines = ['tsv', 'csv', 'json', 'jsonl'].includes(settings.format)

@@ -9,7 +9,7 @@ import type { Settings } from '../../settings/settings.ts'
 import { createTurns, type Turns } from '../../turns.ts'
 import { runPool } from './pool.ts'
 import { createReporter, isReport, type Report } from './reporter.ts'
-import { interrupted, notAllDone, type Remainder, standOf, stoppedBy } from './run-errors.ts'
+import { interrupted, notAllDone, type Remainder, stoppedBy } from './run-errors.ts'
 import { answered, keepPrograms, shareContext } from './shared-effects.ts'
 import type { Subject, SubjectReading } from './subjects.ts'
 import { type Done, type Progress, RunTally } from './tally.ts'
@@ -107,7 +107,7 @@ export async function runMany(
       const progress = (now: Progress) => tally.progress(domain, now)
       const done = await work.perform(reading.subject, { ...run, progress }).catch((error: unknown) => {
         // What was begun and not finished is neither done nor failed, unless a program ended, which is waited for.
-        const isEnd = error instanceof CliError && /^publish_/.test(error.code)
+        const isEnd = error instanceof CliError && error.code.startsWith('publish_')
         if ((stop.signal.aborted && !isEnd) || error instanceof InterruptedError) throw error
         return failed(domain, error, work, context, settings)
       })
@@ -149,7 +149,7 @@ export async function runMany(
     stop.end()
   }
   await reporter.end(isCut ? 'cut short' : 'whole')
-  if (fatal !== undefined) throw stoppedBy(fatal, standOf(tally, total), work)
+  if (fatal !== undefined) throw stoppedBy(fatal, tally, work, total)
   if (tally.exit !== Exit.done) throw notAllDone(tally, { ...work, isCut, total, given }, context, settings)
 }
 

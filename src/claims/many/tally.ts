@@ -117,7 +117,9 @@ export interface Tally {
 }
 
 /** Ends the title of a cause that doesn't keep its domains from being done. */
-export const WARNING = ' (warning)'
+const WARNING = ' (warning)'
+export const isWarning = ({ title }: Pick<CauseCount, 'title'>): boolean => title.endsWith(WARNING)
+
 const MAX_CAUSES = 500
 const MAX_NAMES = 100
 /** Characters of the message about a domain. */

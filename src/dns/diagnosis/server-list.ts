@@ -2,7 +2,12 @@ import type { Observation } from '../observation/observations.ts'
 
 /** The servers in a message: `ns1.example.com (192.0.2.1), …`. */
 export function listServers(servers: readonly Observation[]): string {
-  return servers.map(({ host, server }) => (server ? `${host} (${server.address})` : host)).join(', ')
+  return servers.map(({ host, server }) => serverText(host, server?.address)).join(', ')
+}
+
+/** One of them: `ns1.example.com (192.0.2.1)`, or the host alone without an address. */
+export function serverText(host: string, address?: string | null): string {
+  return address ? `${host} (${address})` : host
 }
 
 /** The servers in the JSON report. */
