@@ -23,6 +23,7 @@ import { isShared } from '../settings/shared-store.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
 import { untilClosed } from '../terminal/derived-output.ts'
 import { noFieldsError, unknownFieldError, unlistedFields } from '../terminal/fields.ts'
+import { createIo } from '../terminal/io.ts'
 import { warn } from '../terminal/notices.ts'
 import {
   GLOBAL_OPTIONS_TITLE,
@@ -234,7 +235,8 @@ async function runCommand(
     await warn(`${settings.configProblem.message}; going on without it`, context, settings)
   }
   if (definition.account === 'sometimes') await warnOfUnknownProfile(settings, context)
-  const run = (...where: [Context, Settings]) => definition.run({ arguments: words, options }, ...where)
+  const run = (...where: [Context, Settings]) =>
+    definition.run({ arguments: words, options }, createIo(...where))
   if (definition.changes) return run({ ...context, stdout: untilClosed(context, settings) }, settings)
   if (!output.paged || !context.stdout.isTTY) return run(context, settings)
   const { withPager } = await import('../terminal/pager.ts')

@@ -134,7 +134,8 @@ gone ends with exit 9 or 5. While it waits for DNS, it asks the service about th
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   changes: true,
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     await requireProgram('--publish', options.publish, context)
     await requireProgram('--unpublish', options.unpublish, context)
     if (isMany(domains, options)) return claimMany(domains, options, context, settings)

@@ -74,7 +74,8 @@ directory of the schemas. The help of one command prints its entry alone with --
     output: { schema: 'command-list', lineSchema: 'command', fields: FIELDS, columns: COLUMNS },
     exits: [],
     toleratesDamagedConfig: 'silently',
-    async run(_input, context, settings) {
+    async run(_input, io) {
+      const [context, settings] = [io, io.settings]
       const { version, schemas } = context.program
       const items = await Promise.all(leavesOf(tree).map((leaf) => describeCommand(...leaf)))
       const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'no commands' })

@@ -21,7 +21,8 @@ script.`,
   output: ownOutput(COLUMNS, { schema: 'completion', ...VALUE }),
   exits: [],
   toleratesDamagedConfig: 'silently',
-  async run({ arguments: [shell = ''] }, context, settings) {
+  async run({ arguments: [shell = ''] }, io) {
+    const [context, settings] = [io, io.settings]
     if (!isShell(shell)) {
       throw usageError(
         `there is no completion for ${JSON.stringify(shell)}`,

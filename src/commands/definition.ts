@@ -1,8 +1,8 @@
-import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
 import { A_MONTH_SECONDS, type OtherNames, parseSeconds } from '../settings/parse-value.ts'
-import { FORMATS, type Settings } from '../settings/settings.ts'
+import { FORMATS } from '../settings/settings.ts'
 import type { Column } from '../terminal/columns.ts'
+import type { Io } from '../terminal/io.ts'
 
 /** What completes a value in a shell. */
 export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
@@ -105,7 +105,7 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly toleratesDamagedConfig?:
     | DamagedConfigTolerance
     | ((options: Options) => DamagedConfigTolerance | undefined)
-  run(input: CommandInput<Options>, context: Context, settings: Settings): Promise<void>
+  run(input: CommandInput<Options>, io: Io): Promise<void>
 }
 
 /** The exit codes of whatever asks the service. */

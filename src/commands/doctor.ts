@@ -29,7 +29,8 @@ long as nothing is set up, what only an account needs isn't a problem: "mailclai
   output: ownOutput(COLUMNS, { schema: 'doctor', lineSchema: 'doctor-result' }),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'silently',
-  async run(_input, context, settings) {
+  async run(_input, io) {
+    const [context, settings] = [io, io.settings]
     const diagnoses = (await examine(context, settings)).map((diagnosis) => ({
       ...diagnosis,
       remedy: diagnosis.remedy && withGivenOptions(diagnosis.remedy, settings.argv),

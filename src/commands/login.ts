@@ -100,7 +100,8 @@ An API key is tried with the service before it is stored; if the service refuses
   output: ownOutput(COLUMNS, { schema: 'login' }),
   exits: SERVICE_EXITS,
   account: 'configured',
-  async run({ options }, context, given) {
+  async run({ options }, io) {
+    const [context, given] = [io, io.settings]
     if (given.noInput && !options.withApiKey) throw needsPerson(given)
     const settings = await askForMissing(given, options.withApiKey === true, context)
     const store = settingValue('store', settings)

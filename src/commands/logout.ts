@@ -38,7 +38,8 @@ the service stays active until it is revoked there.`,
   },
   exits: [Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'with a warning',
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const isFleet = isShared(settings) && !options.all
     const wasShared = isFleet && (await signFleetOut(options.yes === true, context, settings))
     const profiles = options.all ? profilesWithSecrets(context) : [settings.profile.value]

@@ -93,7 +93,8 @@ export const command = defineCommand<Options>({
   exits: [],
   toleratesDamagedConfig: 'silently',
 
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const { exitWithStdin, ...rest } = options
     const { startSandbox } = await import('../sandbox/sandbox.ts')
     const sandbox = await startSandbox({ ...rest, runtime: sandboxRuntime(context) }).catch(

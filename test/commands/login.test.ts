@@ -8,6 +8,7 @@ import { sessionPaths } from '../../src/session/paths.ts'
 import { readRecord } from '../../src/session/record.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../../src/settings/settings.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
   type FakeContext,
@@ -54,7 +55,7 @@ function contextWith(
 /** Runs the command and plays the browser as soon as the address is printed. */
 async function signIn(context: FakeContext, options: Options = { store: 'file' }, given?: Settings) {
   const settings = given ?? (await fakeSettings(context, options))
-  const ended = command.run({ arguments: [], options }, context, settings)
+  const ended = command.run({ arguments: [], options }, createIo(context, settings))
   ended.catch(() => {})
   await expect.poll(() => context.stderr.text).toMatch(/oauth\/authorize\S+\s/)
   const asked = new URL(/http:\S+authorize\S+/.exec(context.stderr.text)?.[0] ?? '').searchParams
@@ -115,7 +116,9 @@ describe('login', () => {
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_service'
     const settings = await fakeSettings(context, { store: 'keychain' })
-    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+    await expect(
+      command.run({ arguments: [], options: {} }, createIo(context, settings)),
+    ).rejects.toMatchObject({
       exit: Exit.notSignedIn,
       hint: expect.stringContaining('--store file'),
     })
@@ -132,8 +135,7 @@ describe('login', () => {
     const context = contextWith()
     const run = command.run(
       { arguments: [], options },
-      context,
-      await fakeSettings(context, { store: 'file', ...options }),
+      createIo(context, await fakeSettings(context, { store: 'file', ...options })),
     )
     await expect(run).rejects.toMatchObject({ exit: Exit.usage, message: expect.stringMatching(says) })
     expect(context.requests).toEqual([])
@@ -168,7 +170,7 @@ describe('login', () => {
       },
     })
     const settings = await resolveSettings({ store: 'file' }, [], context)
-    const ended = command.run({ arguments: [], options: {} }, context, settings)
+    const ended = command.run({ arguments: [], options: {} }, createIo(context, settings))
     ended.catch(() => {})
     await expect.poll(() => context.stderr.text).toMatch(/client_id=client-9/)
     expect(asked).toHaveLength(2)
@@ -184,7 +186,9 @@ describe('login', () => {
     const input = async (): Promise<never> => expect.unreachable('asked')
     const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
     const settings = await resolveSettings({ store: 'file', ...given }, [], context)
-    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+    await expect(
+      command.run({ arguments: [], options: {} }, createIo(context, settings)),
+    ).rejects.toMatchObject({
       code,
     })
   })
@@ -199,7 +203,7 @@ describe('login', () => {
     async (_what, options, environment) => {
       const context = contextWith({ terminal: { columns: 80 }, environment: { settings: environment } })
       const given = await fakeSettings(context, { profile: 'work', store: 'file', ...options })
-      await expect(command.run({ arguments: [], options }, context, given)).rejects.toMatchObject({
+      await expect(command.run({ arguments: [], options }, createIo(context, given))).rejects.toMatchObject({
         exit: Exit.usage,
         hint: expect.stringMatching(
           /mailclaim login --profile work --store file .*--with-api-key < key\.txt, or set MAILCLAIM_API_KEY/,
@@ -214,7 +218,10 @@ describe('login', () => {
     const context = contextWith()
     context.stdin.stream.end('key_0123456789\n')
     const given = await fakeSettings(context, { store: 'file', input: false })
-    await command.run({ arguments: [], options: { withApiKey: true, check: false } }, context, given)
+    await command.run(
+      { arguments: [], options: { withApiKey: true, check: false } },
+      createIo(context, given),
+    )
     expect(context.stderr.text).toContain('API key stored')
   })
 
@@ -237,7 +244,10 @@ describe('login', () => {
   it('a program can answer login --json on stdin with the address of the last page', async () => {
     const context = contextWith()
     const options: Options = { store: 'file', json: true }
-    const ended = command.run({ arguments: [], options }, context, await fakeSettings(context, options))
+    const ended = command.run(
+      { arguments: [], options },
+      createIo(context, await fakeSettings(context, options)),
+    )
     await expect.poll(() => context.stdout.text).toContain('\n')
     const { url } = JSON.parse(context.stdout.text)
     const asked = new URL(url).searchParams
@@ -281,7 +291,7 @@ describe('login', () => {
 
     it('login ends with the alternatives if the person declines', async () => {
       const { context } = await without('no_bus', { terminal }, false)
-      const run = command.run({ arguments: [], options: {} }, context, await fakeSettings(context))
+      const run = command.run({ arguments: [], options: {} }, createIo(context, await fakeSettings(context)))
       await expect(run).rejects.toMatchObject({
         code: 'keychain_no_bus',
         exit: Exit.notSignedIn,
@@ -299,8 +309,7 @@ describe('login', () => {
       const { context } = await without(trouble, options)
       const run = command.run(
         { arguments: [], options: given },
-        context,
-        await fakeSettings(context, { profile: 'work', ...given }),
+        createIo(context, await fakeSettings(context, { profile: 'work', ...given })),
       )
       await expect(run).rejects.toMatchObject({
         exit: Exit.notSignedIn,
@@ -312,7 +321,9 @@ describe('login', () => {
   it('login asks nothing without a terminal: exit 3', async () => {
     const context = contextWith()
     const settings = await resolveSettings({}, [], context)
-    await expect(command.run({ arguments: [], options: {} }, context, settings)).rejects.toMatchObject({
+    await expect(
+      command.run({ arguments: [], options: {} }, createIo(context, settings)),
+    ).rejects.toMatchObject({
       code: 'base_url_missing',
       exit: Exit.notConfigured,
     })
@@ -416,7 +427,10 @@ describe('login', () => {
       })
       context.stdin.stream.end(key)
       const settings = await fakeSettings(context, { store: 'file' })
-      const run = command.run({ arguments: [], options: { withApiKey: true, ...options } }, context, settings)
+      const run = command.run(
+        { arguments: [], options: { withApiKey: true, ...options } },
+        createIo(context, settings),
+      )
       const error = await run.then(() => undefined).catch((caught: unknown) => caught)
       const stored = await readRecord(sessionPaths(context, 'default'))
       const profiles = (await readConfig(context)).profiles
@@ -475,7 +489,10 @@ describe('login', () => {
         const context = contextWith()
         context.stdin.stream.end('key_0123456789')
         const settings = await resolveSettings({ store: 'file' }, [], context)
-        return command.run({ arguments: [], options: { withApiKey: true, check } }, context, settings)
+        return command.run(
+          { arguments: [], options: { withApiKey: true, check } },
+          createIo(context, settings),
+        )
       }
       await expect(store(true)).rejects.toMatchObject({ exit: Exit.notConfigured })
       await store(false)
@@ -491,8 +508,7 @@ describe('login', () => {
       context.stdin.stream.end(text)
       const run = command.run(
         { arguments: [], options: { withApiKey: true } },
-        context,
-        await fakeSettings(context, { store: 'file' }),
+        createIo(context, await fakeSettings(context, { store: 'file' })),
       )
       await expect(run).rejects.toMatchObject({
         exit: Exit.usage,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { command } from '../../src/commands/sandbox.ts'
 import { CliError } from '../../src/errors.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
 
 type Options = Parameters<typeof command.run>[0]['options']
@@ -10,7 +11,7 @@ type Options = Parameters<typeof command.run>[0]['options']
 async function start(context: FakeContext, options: Options = {}, json = false) {
   const settings = await fakeSettings(context, json ? { json: true } : {})
   let failed: unknown
-  const ended = command.run({ arguments: [], options }, context, settings)
+  const ended = command.run({ arguments: [], options }, createIo(context, settings))
   ended.catch((error: unknown) => {
     failed = error
   })

@@ -28,7 +28,8 @@ export const command = defineCommand({
   },
   output: ownOutput(COLUMNS, { schema: 'profile-list', lineSchema: 'profile' }),
   exits: [],
-  async run(_input, context, settings) {
+  async run(_input, io) {
+    const [context, settings] = [io, io.settings]
     const names = new Set([
       settings.profile.value,
       ...Object.keys(settings.config.profiles),

@@ -45,7 +45,8 @@ than the session was granted; commands use it until it expires or is renewed, wh
   output: ownOutput(COLUMNS, { schema: 'refresh' }),
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const hasKey = context.environment.apiKey !== undefined
     const { token } = await renew(context, settings, {
       reason: 'asked',

@@ -22,7 +22,8 @@ once, and remove the old one.`,
   output: ownOutput(COLUMNS, { schema: 'rekey' }),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   account: 'signed_in',
-  async run(_input, context, settings) {
+  async run(_input, io) {
+    const [context, settings] = [io, io.settings]
     const profile = settings.profile.value
     if (!isShared(settings)) {
       throw new CliError(

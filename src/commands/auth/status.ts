@@ -60,7 +60,8 @@ tries the credential with the service. Exit code 0 means that commands have a cr
   },
   exits: SERVICE_EXITS,
   account: 'sometimes',
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const online = options.online ? await tryOnline(context, settings) : undefined
     const description = await describeSession(context, settings)
     const status = statusOf(description, online, settings)

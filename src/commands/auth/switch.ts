@@ -19,7 +19,8 @@ export const command = defineCommand({
   output: ownOutput(COLUMNS, { schema: 'profile-switch' }),
   exits: [Exit.notFound],
   toleratesDamagedConfig: 'silently',
-  async run({ arguments: [name = ''] }, context, settings) {
+  async run({ arguments: [name = ''] }, io) {
+    const [context, settings] = [io, io.settings]
     const profile = parseProfileName(name)
     if (settings.profile.source === 'flag' && settings.profile.value !== profile)
       throw usageError(

@@ -16,7 +16,8 @@ scripts: while the token is valid, this reads one file and uses neither keychain
   output: ownOutput(COLUMNS, { schema: 'token', ...VALUE }),
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run(_input, context, settings) {
+  async run(_input, io) {
+    const [context, settings] = [io, io.settings]
     const { kind, value } = await currentCredential(context, settings)
     if (settings.format === 'value') return writeValue(context, value)
     await writeObject(context, settings, { kind, token: value }, COLUMNS)

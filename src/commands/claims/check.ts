@@ -129,7 +129,8 @@ export const command = defineCommand<Options>({
   account: 'sometimes',
   // With a value, it needs no account.
   toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     if (isMany(domains, options)) return checkMany(domains, options, context, settings)
     const target = await typedTarget(domains[0], options, context, settings)
     if (options.wait && target.value === null && target.seen === undefined)

@@ -34,7 +34,8 @@ domains, those with an open claim known on this machine are left as they are, an
   exits: [...SERVICE_EXITS, Exit.negativeEnd],
   account: 'signed_in',
   changes: true,
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     if (isMany(domains, options)) return createMany(domains, options, context, settings)
     const [domain] = domains
     const request = claimRequest(domain ?? (await askForDomain(context, settings)), options)

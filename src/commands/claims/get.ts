@@ -19,7 +19,8 @@ export const command = defineCommand({
   output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS, open: true },
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run({ arguments: [argument] }, context, settings) {
+  async run({ arguments: [argument] }, io) {
+    const [context, settings] = [io, io.settings]
     const resolved = await resolveClaim(argument, context, settings)
     const { claim } = await currentClaim(resolved, connect(context, settings), context, settings)
     await recordClaim(claim, context, settings)

@@ -61,7 +61,8 @@ ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, ar
   },
   exits: SERVICE_EXITS,
   account: 'sometimes',
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const { prune } = options
     const forgotten: ClaimKey[] = []
     let isEmpty = true

@@ -62,7 +62,8 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
     'mailclaim claims publish --all --with ./publish.sh': 'for all open claims',
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     const { with: command } = options
     if (command === undefined)
       throw usageError(

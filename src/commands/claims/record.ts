@@ -91,7 +91,8 @@ without an account, the record is printed as last seen, with a warning.`,
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'sometimes',
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     if (isMany(domains, options)) return recordMany(domains, options, context, settings)
     const [argument] = domains
     const seen = await claimToUse(argument, createClaimReader(context, settings), context, settings)

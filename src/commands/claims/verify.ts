@@ -80,7 +80,8 @@ in the record stops it before the service is asked (exit 8, or 9 if the claim is
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   changes: true,
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     const watch = watchOptions(options, context)
     if (isMany(domains, options)) {
       const { wait: waits = false } = options

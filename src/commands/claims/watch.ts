@@ -64,7 +64,8 @@ renews an expired access token. --format jsonl prints a line for each change and
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
-  async run({ arguments: domains, options }, context, settings) {
+  async run({ arguments: domains, options }, io) {
+    const [context, settings] = [io, io.settings]
     const watch = watchOptions(options, context)
     if (isMany(domains, options)) {
       const work: ManyWork['perform'] = async ({ domain }, run) =>

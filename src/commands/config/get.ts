@@ -18,7 +18,8 @@ config list shows.`,
   },
   output: ownOutput(COLUMNS, { schema: 'setting-value', ...VALUE }),
   exits: [Exit.notFound],
-  async run({ arguments: [name = ''] }, context, settings) {
+  async run({ arguments: [name = ''] }, io) {
+    const [context, settings] = [io, io.settings]
     const key = settingKey(name)
     const value = settings.profileConfig[key]
     if (value === undefined) {

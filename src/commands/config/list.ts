@@ -20,7 +20,8 @@ shown.`,
   },
   output: ownOutput(COLUMNS, { schema: 'setting-list', lineSchema: 'setting' }),
   exits: [],
-  async run(_input, context, settings) {
+  async run(_input, io) {
+    const [context, settings] = [io, io.settings]
     const items = SETTING_KEYS.map((key) => {
       const { description, unset }: Setting<unknown> = SETTINGS[key]
       const { value = null, source = unset ? 'default' : null } = settings.chosen[key] ?? {}

@@ -18,7 +18,8 @@ the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCL
   output: ownOutput(COLUMNS, { schema: 'paths', ...VALUE }),
   exits: [],
   toleratesDamagedConfig: 'silently',
-  async run(_input, context, settings) {
+  async run(_input, io) {
+    const [context, settings] = [io, io.settings]
     const config = configPath(context)
     if (settings.format === 'value') return writeValue(context, config)
     await writeObject(context, settings, { config, state: context.directories.state }, COLUMNS)

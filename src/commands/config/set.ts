@@ -40,7 +40,8 @@ MAILCLAIM_API_KEY.`,
   output: ownOutput(COLUMNS, { schema: 'setting-change' }),
   exits: [],
   toleratesDamagedConfig: 'silently',
-  async run({ arguments: [name = '', text = ''] }, context, settings) {
+  async run({ arguments: [name = '', text = ''] }, io) {
+    const [context, settings] = [io, io.settings]
     const key = settingKey(name)
     const value = parse(key, text)
     const profile = settings.profile.value

@@ -23,7 +23,8 @@ error.`,
   output: ownOutput(COLUMNS, { schema: 'setting-removal' }),
   exits: [],
   toleratesDamagedConfig: 'silently',
-  async run({ arguments: [name = ''] }, context, settings) {
+  async run({ arguments: [name = ''] }, io) {
+    const [context, settings] = [io, io.settings]
     const key = settingKey(name)
     const profile = settings.profile.value
     let was = false

@@ -55,7 +55,8 @@ filter; --limit counts the grants that match.`,
   },
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const { state } = options
     await printList(
       {

@@ -20,7 +20,8 @@ export const command = defineCommand({
   output: { schema: 'import', fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS, open: true },
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run({ arguments: [id = ''] }, context, settings) {
+  async run({ arguments: [id = ''] }, io) {
+    const [context, settings] = [io, io.settings]
     const found = await getImport(connect(context, settings), id)
     await writeObject(context, settings, found, IMPORT_COLUMNS)
   },

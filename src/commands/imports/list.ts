@@ -33,7 +33,8 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
   },
   exits: SERVICE_EXITS,
   account: 'signed_in',
-  async run({ options }, context, settings) {
+  async run({ options }, io) {
+    const [context, settings] = [io, io.settings]
     const { status } = options
     await printList(
       {

@@ -35,7 +35,8 @@ failures and renews an expired access token. --format jsonl prints a line for ea
   },
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
-  async run({ arguments: [id = ''], options }, context, settings) {
+  async run({ arguments: [id = ''], options }, io) {
+    const [context, settings] = [io, io.settings]
     await followImport(id, options, connect(context, settings), context, settings)
   },
 })

@@ -8,6 +8,7 @@ import { run } from '../../../src/cli.ts'
 import { command } from '../../../src/commands/claims/check.ts'
 import { CliError } from '../../../src/errors.ts'
 import { type GlobalOptions, resolveSettings } from '../../../src/settings/settings.ts'
+import { createIo } from '../../../src/terminal/io.ts'
 import { createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
 import {
   createFakeClock,
@@ -39,7 +40,7 @@ async function check(
   })
   const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], ...more.global }, more.argv)
   const failure = await command
-    .run({ arguments: more.arguments ?? [], options }, context, settings)
+    .run({ arguments: more.arguments ?? [], options }, createIo(context, settings))
     .then(() => undefined)
     .catch((error: unknown) => error)
   if (failure !== undefined && !(failure instanceof CliError)) throw failure
@@ -115,7 +116,7 @@ describe('claims check --json', () => {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(() => 'silent', clock) })
     const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], json: true })
-    const run = command.run({ arguments: [], options: OPTIONS }, context, settings)
+    const run = command.run({ arguments: [], options: OPTIONS }, createIo(context, settings))
     await expect(run).rejects.toMatchObject({ exit: 7, code: 'dns_unavailable' })
     expect(JSON.parse(context.stdout.text)).toMatchObject({ verdict: 'unknown', zone: null })
     expect(clock.monotonic()).toBeLessThan(10_000)
@@ -365,7 +366,7 @@ describe('a domain without a claim on this machine', () => {
       authoritativePort: '5300',
       color: false,
     })
-    await command.run({ arguments: ['example.com'], options: {} }, context, settings)
+    await command.run({ arguments: ['example.com'], options: {} }, createIo(context, settings))
     expect(stripVTControlCharacters(context.stderr.text)).toContain(
       '--value prefix=token --resolver 192.0.2.53 --resolver 192.0.2.53:5353 --authoritative-port 5300\n',
     )
@@ -453,7 +454,7 @@ describe('a domain without a claim on this machine', () => {
     const run = async (options: Record<string, unknown>) => {
       const context = createFakeContext({ clock, dns: createFakeDns(smallWorld(right), clock) })
       const settings = await resolveSettings({ resolver: ['192.0.2.53'], json: true }, [], context)
-      await command.run({ arguments: ['example.com'], options }, context, settings)
+      await command.run({ arguments: ['example.com'], options }, createIo(context, settings))
       return JSON.parse(context.stdout.text)
     }
     expect(await run({})).toMatchObject({ expected: null, zone: 'example.com' })
@@ -464,7 +465,7 @@ describe('a domain without a claim on this machine', () => {
     const clock = createFakeClock()
     const context = createFakeContext({ clock, dns: createFakeDns(() => 'silent', clock) })
     const settings = await fakeSettings(context, { resolver: ['192.0.2.53'], json: true })
-    const run = command.run({ arguments: ['example.com'], options: {} }, context, settings)
+    const run = command.run({ arguments: ['example.com'], options: {} }, createIo(context, settings))
     await expect(run).rejects.toMatchObject({ exit: 7, code: 'dns_unavailable' })
     expect(JSON.parse(context.stdout.text)).toMatchObject({ expected: null, verdict: 'unknown', zone: null })
   })
@@ -517,7 +518,7 @@ describe('a domain with a claim on this machine', () => {
     const record = { type: 'TXT', name: 'example.com', value: 'prefix=token' }
     const claim = { name: 'example.com', domain_id: 'd1', status: 'pending', record }
     await recordClaim(claim, context, settings)
-    await command.run({ arguments: ['example.com'], options }, context, settings).catch(() => {})
+    await command.run({ arguments: ['example.com'], options }, createIo(context, settings)).catch(() => {})
     return JSON.parse(context.stdout.text)
   }
 
@@ -547,7 +548,7 @@ describe('a claim that is over', () => {
     const record = { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' }
     await recordClaim({ name: 'example.com', domain_id: 'd1', record, ...claim } as never, context, settings)
     const failure: unknown = await command
-      .run({ arguments: domains, options }, context, settings)
+      .run({ arguments: domains, options }, createIo(context, settings))
       .catch((error: unknown) => error)
     return {
       failure,

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { PROVIDER_NAMES, replacesRecordSet } from '../../../src/claims/record-providers.ts'
 import { run } from '../../../src/cli.ts'
 import { command } from '../../../src/commands/claims/record.ts'
+import { createIo } from '../../../src/terminal/io.ts'
 import { AA, createFakeDns, smallWorld } from '../../dns/fake-dns.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
 import { harmfulIn } from '../../hardening/in-process-client.ts'
@@ -197,7 +198,9 @@ describe('--provider', () => {
     })
     const settings = await fakeSettings(context, { resolver: ['192.0.2.53'] })
     const options = { provider: 'route53' as const }
-    await expect(command.run({ arguments: ['d1'], options }, context, settings)).rejects.toMatchObject({
+    await expect(
+      command.run({ arguments: ['d1'], options }, createIo(context, settings)),
+    ).rejects.toMatchObject({
       code: 'values_unknown',
       exit: 8,
     })
