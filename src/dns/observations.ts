@@ -1,0 +1,218 @@
+import type { DnsAddress } from '../context.ts'
+import type { TxtValue } from './wire/txt-answer.ts'
+
+/**
+ * What one server answered about the name:
+ *
+ * - `match`: the value is there, at the name or at the end of its alias; without an expected value never
+ * - `mismatch`: TXT records, but not the value; without an expected value any TXT records
+ * - `absent`, `nxdomain`: an authoritative answer that there is no TXT record, or no such name
+ * - `alias`: the name is an alias (CNAME, DNAME), and it is known that the value isn't at its end
+ * - `lame`: an answer, but not as a server of the zone
+ * - `timeout`, `unreachable`: no answer, or none that could be read completely; says nothing about the record
+ * - `not_checked`: nothing was sent (no route from here, no query left, a server known to be silent)
+ */
+export type Outcome =
+  | 'match'
+  | 'mismatch'
+  | 'absent'
+  | 'nxdomain'
+  | 'alias'
+  | 'refused'
+  | 'servfail'
+  | 'timeout'
+  | 'unreachable'
+  | 'lame'
+  | 'not_checked'
+
+/** What an answer says about the name, from whichever server. */
+export interface Answer {
+  readonly outcome: Outcome
+  /** The TXT set: one entry a record, with the boundaries of its strings. That at the end, if the name is an alias. */
+  readonly values: readonly TxtValue[]
+  /** Seconds, of the TXT set or of the first alias; null without either. From a resolver, what is left in its cache. */
+  readonly ttl: number | null
+  /** Seconds that caches keep the absence (RFC 2308 section 5); null unless the answer is negative. */
+  readonly negativeTtl: number | null
+  /** The target of the first alias; null without one. */
+  readonly alias: string | null
+  /** `NOERROR`, `REFUSED`, …; null without an answer. */
+  readonly rcode: string | null
+  /** From the question to the answer, in milliseconds; null without an answer. */
+  readonly ms: number | null
+}
+
+/** One name server at one of its addresses. */
+export interface ServerObservation extends Answer {
+  readonly host: string
+  /** Null if the host has no address: `unreachable` if that is certain, `timeout` if it couldn't be looked up. */
+  readonly address: string | null
+  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
+  readonly authoritative: boolean
+  /** Whether it offers recursion (RA), as resolvers do. */
+  readonly recursion: boolean
+  /** The zone's SOA serial at this server, and its refresh time in seconds. */
+  readonly serial: number | null
+  readonly refresh: number | null
+  /** The zone's NS set as this server has it; null if it gave none. */
+  readonly nsSet: readonly string[] | null
+}
+
+/** One recursive resolver. Asked about the name only once all authoritative servers that answer have the record. */
+export interface ResolverObservation extends Answer {
+  readonly resolver: DnsAddress
+  /** The extended error (RFC 8914) of its answer, such as 7 "signature expired". */
+  readonly extendedError: { readonly code: number; readonly text: string } | null
+  /** After `servfail`: its outcome with checking disabled, which leaves DNSSEC out; null otherwise. */
+  readonly unchecked: Outcome | null
+  /** After `servfail` only: seconds that its cached DS and DNSKEY records are kept; null if unknown. */
+  readonly keysTtl: number | null
+}
+
+/** A zone on the way to the name, and who gave its name servers. */
+export interface PathStep {
+  readonly zone: string
+  readonly hosts: readonly string[]
+  /** A resolver for the first step, else a server of the zone before, with its name if known. */
+  readonly givenBy: DnsAddress & { readonly host?: string | undefined }
+}
+
+/** Where the zone that holds the name is, or why that isn't known. */
+export type Location =
+  | {
+      readonly kind: 'found'
+      readonly zone: string
+      /** The delegation as a server of the parent zone gives it; null if none was asked. */
+      readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | null
+    }
+  /** The name can't be a domain name. */
+  | { readonly kind: 'invalid_name'; readonly problem: string; readonly fix: string }
+  /** NXDOMAIN for the registered domain. `saidBy`: the registry's zone, or `resolver`. */
+  | {
+      readonly kind: 'no_domain'
+      readonly domain: string
+      readonly saidBy: string
+      readonly negativeTtl: number | null
+    }
+  /** No zone was found; `replies` is what the resolvers said (an rcode, `timeout`, `unreachable`, `not_checked`). */
+  | {
+      readonly kind: 'lost'
+      readonly replies: readonly {
+        readonly resolver: DnsAddress
+        readonly question: string
+        readonly answer: string
+      }[]
+    }
+
+/** How a record ended up at the wrong name, for `example.com` and `a.example.com`. */
+export type Misplacement =
+  /** `a.example.com.example.com`, `a.example.com.a.example.com` */
+  | 'doubled'
+  /** `a.a.example.com` */
+  | 'first_label'
+  | 'www'
+  /** `@.example.com` */
+  | 'at_sign'
+  /** The name above, or the zone's apex. */
+  | 'parent'
+  /** `_prefix.example.com` for the value `prefix=token` */
+  | 'prefix'
+  /** `a.example.com` for `_a.example.com` */
+  | 'no_underscore'
+  /** `*.example.com`, asked literally. */
+  | 'wildcard'
+
+/** TXT records at a name where the record doesn't belong. */
+export interface MisplacedRecord {
+  readonly name: string
+  readonly how: Misplacement
+  /** Never empty; with an expected value, whatever is there, not only that value. */
+  readonly values: readonly TxtValue[]
+}
+
+/** What one authoritative server has at other names. */
+export interface Elsewhere {
+  /** What only a wildcard shows isn't among them. */
+  readonly misplaced: readonly MisplacedRecord[]
+  /** The wildcard that covers unused names beside this one; null without one. */
+  readonly wildcard: {
+    readonly values: readonly TxtValue[]
+    /** Whether what the name shows comes from it: the name then has no record of its own. */
+    readonly coversName: boolean
+  } | null
+}
+
+/** Where the alias at the name leads, as the authoritative servers of each zone say. */
+export interface AliasPath {
+  /** In order; at least one. */
+  readonly targets: readonly string[]
+  readonly end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown'
+}
+
+/**
+ * What the DS records in the parent zone and the zone's own keys and signatures say right now, without verifying signatures:
+ * `unsigned`: no DS; `ok`: a DS matches a key and the SOA's signature is valid by its dates; `no_key`: a DS, but no key at
+ * all; `wrong_ds`: keys, but no DS matches one; `no_signature`: a DS matches, but the SOA has no signature; `expired`.
+ */
+export interface DnssecObservation {
+  readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'no_signature' | 'expired'
+  /** Of the DS records. */
+  readonly keyTags: readonly number[]
+  /** With `expired`: when, in seconds since 1970. */
+  readonly expiredAt: number | null
+}
+
+/** Everything that one check has seen, and all that the findings are based on. */
+export interface Observations {
+  /** In its ASCII form; as given if it is invalid. */
+  readonly name: string
+  /** The whole TXT value; null in a check that only looks. */
+  readonly expected: string | null
+  readonly location: Location
+  /** From the top down, as far as the search came. */
+  readonly path: readonly PathStep[]
+  /** Each address once; two hosts at one address are both listed. Empty unless the zone was found. */
+  readonly servers: readonly ServerObservation[]
+  /** Null unless a server shows an alias at the name. */
+  readonly alias: AliasPath | null
+  /** Empty unless the authoritative servers have the record. The first of them are those that this machine uses. */
+  readonly resolvers: readonly ResolverObservation[]
+  /** Null unless the record is missing or, without an expected value, whenever a server answered. */
+  readonly elsewhere: Elsewhere | null
+  /** Null if it couldn't be queried. */
+  readonly dnssec: DnssecObservation | null
+  /**
+   * Nobody was reached: the servers of the registry and of the domain all answered alike, with REFUSED or as a recursive
+   * resolver does; those asked, or null.
+   */
+  readonly interceptedAt: readonly DnsAddress[] | null
+  /** A limit of the check was reached (120 queries, 26 hosts, 24 addresses, 16 aliases), so something wasn't asked. */
+  readonly limitReached: boolean
+}
+
+/** The servers by what they answered. */
+export function groupByOutcome(servers: readonly ServerObservation[]) {
+  const of = (...outcomes: Outcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
+  return {
+    withRecord: of('match'),
+    /** Authoritative for the zone, but without the value. */
+    withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
+    lame: of('lame', 'refused', 'servfail'),
+    silent: of('timeout', 'unreachable'),
+    notChecked: of('not_checked'),
+  }
+}
+
+/** Whether an answer says what is at the name, even if that is nothing. */
+export function isDnsData(outcome: Outcome): boolean {
+  return ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
+}
+
+/** Seconds for which caches may keep the old state: the TTL of the old set, or of its absence; null if unknown. */
+export function oldStateTtl(answers: readonly Answer[]): number | null {
+  const seconds = answers.flatMap(({ values, alias, ttl, negativeTtl }) => {
+    const known = values.length > 0 || alias !== null ? ttl : negativeTtl
+    return known === null ? [] : [known]
+  })
+  return seconds.length === 0 ? null : Math.max(...seconds)
+}
