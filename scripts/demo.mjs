@@ -1,20 +1,20 @@
-// The whole flow, run for real: the sandbox and every step are processes of the built program, and fetch plays the
-// browser (it follows the redirects of the consent page). Needs nothing but Node.
+// The whole flow, run for real: the sandbox and every step are processes of the program, and fetch plays the browser (it
+// follows the redirects of the consent page). Needs nothing but Node. `node scripts/demo.mjs [PROGRAM]`: the built program,
+// or another one, such as an installed package; each process has the Node that runs this script.
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 
-const program = fileURLToPath(new URL('../bin/mailclaim.js', import.meta.url))
+const program = resolve(process.argv[2] ?? join(import.meta.dirname, '../bin/mailclaim.js'))
 const home = await mkdtemp(join(tmpdir(), 'mailclaim-demo-'))
 const domain = 'example.com'
 const running = new Set()
 
 /** Nothing of the user's own setup takes part. */
 const environment = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|https?_proxy$)/i.test(name)),
+  Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|npm_|https?_proxy$)/i.test(name)),
 )
 Object.assign(environment, {
   HOME: home,
@@ -24,108 +24,76 @@ Object.assign(environment, {
   MAILCLAIM_STATE_DIR: join(home, 'state'),
 })
 
-function start(words, options = {}) {
+const say = (text) => process.stdout.write(text)
+
+function start(words, stderr = 'pipe') {
   const child = spawn(process.execPath, [program, ...words], {
     env: environment,
-    stdio: ['pipe', 'pipe', 'pipe'],
-    ...options,
+    cwd: home,
+    stdio: ['pipe', 'pipe', stderr],
   })
   running.add(child)
-  child.ended = new Promise((resolve) => child.once('close', (code, signal) => resolve(signal ?? code)))
+  child.ended = new Promise((done) => child.once('close', (code, signal) => done(signal ?? code)))
   child.ended.then(() => running.delete(child))
   return child
 }
 
-const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
-
 /** Runs one step, shows it as it would look, and checks how it ended. */
-async function step(title, words, expected = 0, during = () => {}) {
-  process.stdout.write(`\n# ${title}\n$ mailclaim ${words.map(quote).join(' ')}\n`)
-  const child = start(words)
+async function step(title, line, expected = 0, during = () => {}) {
+  say(`\n# ${title}\n$ mailclaim ${line}\n`)
+  const child = start(line.split(' '))
   child.stdin.end()
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {
       output += text
-      process.stdout.write(text)
+      say(text)
       during(output)
     })
   }
   const code = await child.ended
   if (code !== expected) throw new Error(`that should have ended with ${expected}, but ended with ${code}`)
-  if (expected !== 0) process.stdout.write(`(exit ${code}, as it should be)\n`)
+  if (expected !== 0) say(`(exit ${code}, as it should be)\n`)
   return output
 }
 
 try {
-  process.stdout.write(
-    '# A local service, in a process of its own\n$ mailclaim sandbox --auto-approve --json\n',
-  )
-  const sandbox = start(['sandbox', '--auto-approve', '--json', '--exit-with-stdin'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
+  say('# A local service, in a process of its own\n$ mailclaim sandbox --auto-approve --json\n')
+  const sandbox = start(['sandbox', '--auto-approve', '--json', '--exit-with-stdin'], 'inherit')
+  const line = await new Promise((done, fail) => {
+    createInterface({ input: sandbox.stdout }).once('line', done)
+    sandbox.ended.then((code) => fail(new Error(`the sandbox ended with ${code}`)))
   })
-  const line = await new Promise((resolve, reject) => {
-    createInterface({ input: sandbox.stdout }).once('line', resolve)
-    sandbox.ended.then((code) => reject(new Error(`the sandbox ended with ${code}`)))
-  })
-  process.stdout.write(`${line}\n`)
+  say(`${line}\n`)
   const service = JSON.parse(line)
   const exported = {
     MAILCLAIM_RESOLVER: service.dns,
     MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1),
   }
   Object.assign(environment, exported)
-  for (const [name, value] of Object.entries(exported)) process.stdout.write(`$ export ${name}=${value}\n`)
+  for (const [name, value] of Object.entries(exported)) say(`$ export ${name}=${value}\n`)
 
   let visited = false
   await step(
     'Sign in. The address is opened here instead of in a browser; the consent page approves by itself',
-    [
-      'login',
-      '--base-url',
-      service.base_url,
-      '--client-id',
-      service.client_id,
-      '--store',
-      'file',
-      '--no-browser',
-    ],
+    `login --base-url ${service.base_url} --client-id ${service.client_id} --store file --no-browser`,
     0,
     (output) => {
-      const url = /https?:\/\/\S+\/oauth\/authorize\S+/.exec(output)?.[0]
+      const url = /https?:\/\/\S+\/oauth\/authorize\S+(?=\s)/.exec(output)?.[0]
       if (url === undefined || visited) return
       visited = true
-      fetch(url).catch((error) => process.stdout.write(`the consent page could not be opened: ${error}\n`))
+      fetch(url).catch((error) => say(`the consent page could not be opened: ${error}\n`))
     },
   )
-  await step('Who is signed in, and until when', ['auth', 'status', '--format', 'table'])
-  await step('OAuth grants of the team, revoked ones included', [
-    'grants',
-    'list',
-    '--limit',
-    '5',
-    '--format',
-    'table',
-  ])
-  await step('Contact imports', ['imports', 'list', '--limit', '3', '--format', 'table'])
-  await step('Claim a domain that another team has verified', [
-    'claims',
-    'create',
-    domain,
-    '--format',
-    'table',
-  ])
-  await step(
-    'The TXT record is not there yet: the check says so, and says it of each name server',
-    ['claims', 'check', domain, '--format', 'table'],
-    8,
-  )
+  await step('Who is signed in, and until when', 'auth status --format table')
+  await step('OAuth grants of the team, revoked ones included', 'grants list --limit 5 --format table')
+  await step('Contact imports', 'imports list --limit 3 --format table')
+  await step('Claim a domain that another team has verified', `claims create ${domain} --format table`)
+  await step('The TXT record is not there yet: the check says so', `claims check ${domain} --format table`, 8)
 
-  const value = (
-    await step('The value alone, for a script', ['claims', 'record', domain, '--format', 'value'])
-  ).trim()
+  const value = (await step('The value alone, for a script', `claims record ${domain} --format value`)).trim()
   const editor = `${service.base_url}/_sandbox/dns/${domain}/TXT`
-  process.stdout.write(
+  say(
     `\n# Publish it, as one would at a DNS provider\n$ curl -X PUT ${editor} --json '{"values":["${value}"]}'\n`,
   )
   const published = await fetch(editor, {
@@ -133,29 +101,23 @@ try {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ values: [value] }),
   })
-  if (!published.ok)
-    throw new Error(`the zone editor answered ${published.status}: ${await published.text()}`)
+  if (!published.ok) throw new Error(`the sandbox answered ${published.status}: ${await published.text()}`)
 
-  await step('Now every name server has it', ['claims', 'check', domain, '--format', 'table'])
-  await step('Ask for verification, and follow the claim to its end', [
-    'claims',
-    'verify',
-    domain,
-    '--wait',
-    '--format',
-    'table',
-  ])
-  const end = JSON.parse(
-    await step('The claim, as the service tells it', ['claims', 'get', domain, '--json']),
+  await step('Now every name server has it', `claims check ${domain} --format table`)
+  await step(
+    'Ask for verification, and follow the claim to its end',
+    `claims verify ${domain} --wait --format table`,
   )
+  const end = JSON.parse(await step('The claim, as the service tells it', `claims get ${domain} --json`))
   if (end.status !== 'completed') throw new Error(`the claim ended as ${end.status}`)
-  await step('Forget the session', ['logout'])
+  await step('Renew the session now', 'auth refresh')
+  await step('Forget the session', 'logout')
 
   sandbox.stdin.end()
   const code = await sandbox.ended
   if (code !== 0) throw new Error(`the sandbox ended with ${code}`)
   if (running.size > 0) throw new Error(`${running.size} processes are left`)
-  process.stdout.write('\nThe claim is completed, and every process that was started is gone.\n')
+  say('\nThe claim is completed, and every process that was started is gone.\n')
 } catch (error) {
   process.stderr.write(`\nthe demo failed: ${error.message}\n`)
   process.exitCode = 1

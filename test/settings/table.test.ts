@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { commandsPage, manualPage } from '../../scripts/reference.ts'
 import { complete } from '../../src/cli/complete.ts'
 import { run } from '../../src/cli.ts'
 import { configPath } from '../../src/settings/config.ts'
@@ -173,19 +172,6 @@ describe('every setting', () => {
     const context = createFakeContext()
     await run(['help', 'environment'], context)
     expect(context.stdout.text).toContain(`  ${setting.variable} `)
-  })
-
-  test('every setting is documented in docs/commands.md and in the manual page, with its option and variable', async () => {
-    const page = await commandsPage()
-    const manual = (await manualPage('0')).replaceAll('\\-', '-')
-    for (const { name, setting } of settings) {
-      for (const text of [page, manual]) {
-        if (setting.flags !== undefined) expect(text).toContain(setting.flags)
-        if (setting.variable !== undefined) expect(text).toContain(setting.variable)
-      }
-      expect(page).toContain(`| \`${name}\` | ${setting.description}`)
-      expect(manual).toContain(`.B ${name}\n`)
-    }
   })
 
   test('the completion of config get offers every setting', async () => {

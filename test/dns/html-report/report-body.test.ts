@@ -5,7 +5,6 @@ import type { CheckReport } from '../../../src/dns/diagnosis/report.ts'
 import { plainText } from '../../../src/dns/diagnosis/text.ts'
 import { delegationPicture } from '../../../src/dns/html-report/delegation-picture.ts'
 import { renderHtml } from '../../../src/dns/html-report/report-body.ts'
-import { PICTURE_STYLE } from '../../../src/dns/html-report/style.ts'
 import { RA, RCODE } from '../fake-dns.ts'
 import { timedCheck } from '../timed-check.ts'
 import { EXPECTED, FAULTS, type Fault, HEALTHY } from './faults.ts'
@@ -137,21 +136,6 @@ describe('the picture', () => {
     for (const [, labels] of page.matchAll(/aria-labelledby="([^"]*)"/g))
       for (const label of labels?.split(' ') ?? []) expect(ids).toContain(label)
     expect(page.match(/<svg[^>]*role="img"/g)).toHaveLength(2)
-  })
-
-  /** `npx vitest run test/dns/html-report -u` draws it again. */
-  test('is the one in the documentation', async () => {
-    const drawn = String(
-      delegationPicture(await reportOn(faultWith('partial_propagation')), 'wide', 'report'),
-    )
-    const [, height] = /viewBox="0 0 920 (\d+)"/.exec(drawn) ?? []
-    const framed = drawn
-      .replace(/viewBox="[^"]*"/, `viewBox="-20 -20 960 ${Number(height) + 40}"`)
-      .replace(
-        '</desc>',
-        `</desc>\n<style>${PICTURE_STYLE}</style>\n<rect x="-20" y="-20" width="100%" height="100%" rx="12" fill="var(--card)"/>`,
-      )
-    await expect(framed).toMatchFileSnapshot('../../../docs/report.svg')
   })
 
   test('stays small with as many servers as a zone can have', async () => {

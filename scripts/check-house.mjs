@@ -1,0 +1,75 @@
+// Each floor of src/ imports only from itself and from floors below it (circles are biome's rule), and the root of the
+// project holds nothing but what is listed here.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+
+/** From the top floor down. What stands on one line may import from each other. */
+const FLOORS = [
+  ['main.ts', 'signals.ts', 'streams.ts'],
+  ['cli.ts', 'cli'],
+  ['commands'],
+  ['claims', 'imports', 'doctor', 'oauth', 'session', 'dns'],
+  ['service'],
+  ['credentials'],
+  ['terminal'],
+  ['settings'],
+  ['storage'],
+  ['context.ts', 'errors.ts', 'shell-quote.ts', 'turns.ts', 'undici.d.ts'],
+]
+/** Beside the floors: takes at most types from service/, and only its command starts it. */
+const SANDBOX = 'sandbox'
+
+const ROOT = [
+  ...[
+    '.ci',
+    '.github',
+    '.gitignore',
+    'action',
+    'action.yml',
+    'bench',
+    'bin',
+    'docs',
+    'scripts',
+    'src',
+    'test',
+  ],
+  ...['AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
+  ...['biome.json', 'knip.json', 'package.json', 'package-lock.json', 'tsconfig.json', 'vitest.config.ts'],
+]
+
+const root = join(import.meta.dirname, '..')
+const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  .map((file) => file.replaceAll('\\', '/'))
+  .filter((file) => file.endsWith('.ts'))
+const room = (file) => file.split('/')[0]
+const floor = (file) => FLOORS.findIndex((rooms) => rooms.includes(room(file)))
+const IMPORT = /^(import|export)( type)?\b[^'"]*?\bfrom '(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm
+
+function complaint(file, target, typeOnly) {
+  if (room(file) === SANDBOX) {
+    const ownOrType = room(target) === SANDBOX || (typeOnly && room(target) === 'service')
+    return ownOrType ? undefined : 'the sandbox takes at most types from service/'
+  }
+  if (room(target) === SANDBOX)
+    return file === 'commands/sandbox.ts' ? undefined : 'only the sandbox command may'
+  if (floor(file) < 0) return `${room(file)} is on no floor of scripts/check-house.mjs`
+  return floor(target) < floor(file) ? 'which is on a floor above it, or on none' : undefined
+}
+
+const complaints = files.flatMap((file) =>
+  [...readFileSync(join(root, 'src', file), 'utf8').matchAll(IMPORT)].flatMap(([, , type, from, late]) => {
+    const target = posix.join(dirname(file), from ?? late)
+    const wrong = complaint(file, target, type !== undefined)
+    return wrong === undefined ? [] : [`src/${file} takes ${target}: ${wrong}`]
+  }),
+)
+const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+for (const entry of new Set(listed.trim().split('\n').map(room)))
+  if (!ROOT.includes(entry)) complaints.push(`${entry} doesn't belong into the root`)
+
+for (const line of complaints) console.error(line)
+if (complaints.length > 0) process.exitCode = 1
