@@ -61,6 +61,8 @@ export interface ServerObservation extends Answer {
 /** One recursive resolver. Asked about the name only once all authoritative servers that answer have the record. */
 export interface ResolverObservation extends Answer {
   readonly resolver: DnsAddress
+  /** Whether the answer had the AA bit: it then comes from a zone of its own (split DNS), not from a cache. */
+  readonly authoritative: boolean
   /** The extended error (RFC 8914) of its answer, such as 7 "signature expired". */
   readonly extendedError: { readonly code: number; readonly text: string } | null
   /** After `servfail`: its outcome with checking disabled, which leaves DNSSEC out; null otherwise. */

@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto'
+import { Html, html, type Inserted } from '../terminal/html.ts'
+import { formatTime } from '../terminal/relative-time.ts'
+import { stringifyJson } from '../terminal/sanitize.ts'
+import { dnsHostOf } from './hosts.ts'
+import type { ReportContext } from './markdown.ts'
+import type { PathStep } from './observations.ts'
+import {
+  type CheckReport,
+  type Finding,
+  hasLooked,
+  type NameserverReport,
+  outcomeLabel,
+  type ResolverReport,
+  resultOf,
+  toneOf,
+  valuesSeen,
+  waitingTime,
+  wordsOf,
+} from './report.ts'
+import { STYLE } from './style.ts'
+import { readableName } from './terminal.ts'
+import { comparedPieces, type Piece, readablePiece } from './value.ts'
+import { formatDnsAddress } from './wire/address.ts'
+import { relativeName } from './wire/name.ts'
+import { capitalize, type Facts, sentence, shorten, type Text } from './words.ts'
+
+/** How a report was made, and the command that makes it again. */
+export interface HtmlContext extends ReportContext {
+  readonly command: string
+}
+
+type Tone = 'good' | 'bad' | 'warning' | 'neutral'
+
+/** Characters of one text, and how many of a list are shown. */
+const LONGEST_SHOWN = 1000
+const MOST_SHOWN = 20
+const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning: '!', neutral: 'i' }
+const SEVERITY_TONES = { error: 'bad', warning: 'warning', info: 'neutral' } as const
+
+/**
+ * A report as one HTML file, to look at, to print, or to attach to a ticket. It runs nothing and loads nothing: its style is
+ * allowed by its hash, and everything else is forbidden.
+ */
+export function renderHtml(report: CheckReport, context: HtmlContext): string {
+  const name = shorten(readableName(report.name))
+  const hash = createHash('sha256').update(STYLE).digest('base64')
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta name="robots" content="noindex">
+<title>${name}: ${resultOf(report)} · mailclaim</title>
+<style>${Html.trusted(STYLE)}</style>
+</head>
+<body>
+<header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatTime(context.at)}</time></p></header>
+<main>
+${summary(report, name)}
+${findings(report)}
+${path(report)}
+</main>
+${footer(context)}
+</body>
+</html>
+`.toString()
+}
+
+function summary(report: CheckReport, name: string): Html {
+  const tone = resultTone(report)
+  const wait = waitingTime(report)
+  return html`<section class="panel ${tone}" aria-labelledby="name">
+${status(tone, capitalize(resultOf(report)))}
+<h1 id="name">${name}</h1>
+<dl>${report.expected === null ? valuesFound(report) : record(report, report.expected)}
+${report.claim === null ? '' : html`<dt>Claim</dt><dd>${shown(report.claim.status)}</dd>`}
+${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
+</section>`
+}
+
+function resultTone(report: CheckReport): Tone {
+  if (hasLooked(report)) return 'neutral'
+  if (report.verdict === 'ready') return 'good'
+  return report.ready || report.verdict === 'wait' ? 'warning' : 'bad'
+}
+
+/** The record that has to be in DNS, field by field as providers ask for it. */
+function record({ name, zone }: CheckReport, expected: string): Html {
+  const place =
+    zone === null
+      ? html`<dt>Name</dt><dd><code>${shown(name)}</code></dd>`
+      : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${relativeName(name, zone)}</code></dd>`
+  return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${shown(expected)}</code></dd>`
+}
+
+function valuesFound(report: CheckReport): Html {
+  const values = valuesSeen(report)
+  return html`<dt>Zone</dt><dd>${report.zone === null ? 'not found' : html`<code>${report.zone}</code>`}</dd>
+<dt>TXT records</dt><dd>${values.length === 0 ? 'none seen' : list(values)}</dd>`
+}
+
+function findings({ findings }: CheckReport): Html {
+  if (findings.length === 0) return html``
+  return html`<section class="panel" aria-labelledby="findings"><h2 id="findings">Findings</h2>
+<ol class="findings">${findings.map((finding) => findingItem(finding))}</ol>
+</section>`
+}
+
+function findingItem(finding: Finding): Html {
+  const tone = SEVERITY_TONES[finding.severity]
+  return html`<li class="${tone}"><h3>${status(tone, capitalize(finding.severity))}</h3>
+<p>${phrase(wordsOf(finding, 'message'))}</p>${comparison(finding.evidence)}
+<p><strong>Fix:</strong> ${phrase(wordsOf(finding, 'fix'))}</p>
+<details><summary>Evidence: <code>${finding.code}</code></summary><dl>${Object.entries(finding.evidence).map(
+    ([key, fact]) =>
+      html`<dt>${key.replaceAll('_', ' ')}</dt><dd><code>${shown(typeof fact === 'string' ? fact : stringifyJson(fact))}</code></dd>`,
+  )}</dl></details></li>
+`
+}
+
+/** The expected value above the one found, with the difference marked. */
+function comparison({ expected, seen }: Facts): Html {
+  if (typeof expected !== 'string' || typeof seen !== 'string') return html``
+  const pieces = comparedPieces(expected, seen)
+  return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => marked(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => marked(piece, 'del'))}</dd></dl>`
+}
+
+function marked(piece: Piece, as: 'ins' | 'del'): Html {
+  const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
+  if (piece.text === '' || !piece.differs) return html`${text}`
+  return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
+}
+
+/** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
+function path(report: CheckReport): Html {
+  const { nameservers, resolvers, zone } = report
+  const host = dnsHostOf(nameservers.map((server) => server.host))
+  const above = report.path.filter((step) => step.zone !== zone)
+  const own = report.path.find((step) => step.zone === zone)
+  if (above.length === 0 && nameservers.length === 0) return html``
+  return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
+<ol class="path">${above.map(
+    (step) => html`<li>${zoneHeading(step.zone, step)}<p>${names(step.hosts)}</p></li>
+`,
+  )}${
+    zone === null
+      ? ''
+      : html`<li>${zoneHeading(zone, own)}${host === null ? '' : html`<p>Hosted by ${host}</p>`}
+<ul class="cards">${nameservers.map((server) => card(server.host, server, report))}</ul></li>
+`
+  }${
+    resolvers.length === 0
+      ? ''
+      : html`<li><h3>Recursive resolvers</h3>
+<ul class="cards">${resolvers.map((resolver) => card(resolver.address, resolver, report))}</ul></li>
+`
+  }</ol>
+</section>`
+}
+
+function zoneHeading(zone: string, step: PathStep | undefined): Html {
+  const from = step?.givenBy
+  return html`<h3>Zone <code>${zone}</code></h3>${
+    from === undefined
+      ? ''
+      : html`<p class="meta">according to ${from.host === undefined ? '' : html`<code>${from.host}</code> `}<code>${formatDnsAddress(from)}</code></p>`
+  }`
+}
+
+const names = (hosts: readonly string[]): Html[] =>
+  hosts.slice(0, MOST_SHOWN).map((host) => html`<code>${shown(host)}</code> `)
+
+/** What one server answered. */
+function card(title: string, server: NameserverReport | ResolverReport, report: CheckReport): Html {
+  const serial = 'serial' in server ? server.serial : null
+  const facts = [
+    ...(server.ttl === null ? [] : [`TTL ${server.ttl}`]),
+    ...(serial === null ? [] : [`serial ${serial}`]),
+    ...(server.ms === null ? [] : [`${server.ms} ms`]),
+  ]
+  const tone = toneOf(server.outcome, report)
+  return html`<li class="${tone}">${status(tone, outcomeLabel(server.outcome, report))}
+<p><code>${shown(title)}</code>${server.address === null || server.address === title ? '' : html` <code class="meta">${server.address}</code>`}</p>
+${server.values.length === 0 ? '' : list(server.values)}${facts.length === 0 ? '' : html`<p class="meta">${facts.join(' · ')}</p>`}</li>
+`
+}
+
+function list(values: readonly string[]): Html {
+  const more = values.length - MOST_SHOWN
+  return html`<ul class="values">${values.slice(0, MOST_SHOWN).map((value) => html`<li><code>${shown(value)}</code></li>`)}${more > 0 ? html`<li>and ${more} more</li>` : ''}</ul>`
+}
+
+function footer({ resolvers, version, command }: HtmlContext): Html {
+  const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
+  return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${shown(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
+}
+
+const status = (tone: Tone, label: string): Html =>
+  html`<span class="status"><span class="icon" aria-hidden="true">${ICONS[tone]}</span> ${label}</span>`
+
+/** A sentence with its facts set apart. */
+function phrase(text: Text): Inserted[] {
+  return sentence(text).map((part) =>
+    typeof part === 'string' ? part : html`<code>${shown(part.value)}</code>`,
+  )
+}
+
+const shown = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))

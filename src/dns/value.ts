@@ -1,0 +1,234 @@
+import { escapeCodePoint, sanitizeLine } from '../terminal/sanitize.ts'
+import { decodeValue, type TxtValue } from './wire/txt-answer.ts'
+
+/** What may be wrong with a TXT value; the most telling comes first. */
+const FAULTS = [
+  'quoted',
+  'whitespace',
+  'split_records',
+  'extra_text',
+  'case_changed',
+  'prefix_or_token_only',
+  'truncated',
+  'characters_changed',
+  'stale_token',
+] as const
+
+export type ValueFault = (typeof FAULTS)[number]
+
+export interface ExplainedValue {
+  readonly fault: ValueFault
+  /** The wrong values: one, or the parts of `split_records` in order. */
+  readonly seen: readonly string[]
+}
+
+/** White space, control characters, zero-width characters, bidi marks, byte order mark. */
+const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu
+/** As typed, as a word processor makes them, and the backslashes that some providers put in front. */
+const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
+/** A value and a name of this form belong to somebody's verification. */
+const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
+/** Characters of all values that are explained: what one answer can hold. */
+const MAX_LENGTH = 65_536
+/** Longer tokens aren't compared letter by letter. */
+const MAX_COMPARED = 512
+
+const visible = (text: string): string => text.replace(INVISIBLE, '')
+const bare = (text: string): string => visible(text).replace(QUOTES, '')
+
+/** What is wrong with the value that comes closest to the expected one; undefined if none has to do with it. */
+export function explainValues(expected: string, values: readonly TxtValue[]): ExplainedValue | undefined {
+  const found: ExplainedValue[] = []
+  let length = 0
+  for (const value of values) {
+    length += value.bytes.length
+    if (length > MAX_LENGTH) break
+    const fault = explainValue(expected, value)
+    if (fault !== undefined) found.push({ fault, seen: [shownValue(expected, value)] })
+  }
+  const parts = splitRecords(
+    expected,
+    values.map(({ bytes }) => decodeValue(bytes)),
+  )
+  if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
+  const rank = ({ fault }: ExplainedValue) => FAULTS.indexOf(fault)
+  return found.toSorted((a, b) => rank(a) - rank(b))[0]
+}
+
+/**
+ * What is wrong with one value: undoes one thing after the other until it is the expected one. Undefined for the expected
+ * value itself, and for one that has nothing to do with it (SPF, another service's proof).
+ */
+export function explainValue(expected: string, value: TxtValue): ValueFault | undefined {
+  const seen = decodeValue(value.bytes)
+  const wanted = bare(expected)
+  if (seen === expected || wanted === '') return undefined
+  const strings = value.strings.map(decodeValue)
+  if (strings.length > 1 && strings.some((string) => bare(string) === wanted)) return 'extra_text'
+  if (visible(seen) === visible(expected)) return 'whitespace'
+  const inner = bare(seen)
+  if (inner === wanted) return 'quoted'
+  if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
+  if ([seen, strings.join(' '), inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
+  const { prefix, token } = halves(wanted)
+  if ([prefix, `${prefix}=`, token].includes(inner)) return 'prefix_or_token_only'
+  if (isCut(wanted, inner, (prefix?.length ?? 2) + 2) || isCut(token ?? '', inner, 4)) return 'truncated'
+  if (isMistyped(wanted, inner, token ?? wanted)) return 'characters_changed'
+  if (token === undefined || prefix === undefined) return undefined
+  // No other service's proof has the same long token, so what is around it is wrong.
+  if (token.length >= 8 && inner.includes(token)) return 'characters_changed'
+  return inner.toLowerCase().startsWith(`${prefix.toLowerCase()}=`) ? 'stale_token' : undefined
+}
+
+/** The value for people. Its strings are kept apart if one of them is the expected value: joined, they'd make no sense. */
+function shownValue(expected: string, { bytes, strings }: TxtValue): string {
+  const texts = strings.map(decodeValue)
+  return texts.length > 1 && texts.some((text) => bare(text) === bare(expected))
+    ? texts.map((text) => `"${text}"`).join(' ')
+    : decodeValue(bytes)
+}
+
+/** What is before and after the first `=`; neither if the value has another form, such as base64 with its padding. */
+function halves(value: string): { prefix?: string | undefined; token?: string | undefined } {
+  const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
+  return parts === null ? {} : { prefix: parts[1], token: parts[2] }
+}
+
+/** Whether the value is somewhere in the text, and not only as the beginning of a longer token. */
+function holdsWhole(text: string, wanted: string): boolean {
+  const [, ...rests] = text.split(wanted)
+  // A domain and the start of another value don't belong to the token.
+  return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
+}
+
+/** Whether the text is what is left of the value: its start, its end, or both around an ellipsis. */
+function isCut(whole: string, text: string, least: number): boolean {
+  const [start = '', end] = text.split(/[[(<]?(?:…|\.{2,})[\])>]?/)
+  const left = start.length + (end ?? '').length
+  if (left >= whole.length || left < Math.max(least, Math.ceil(whole.length / 4))) return false
+  const isEnd = text.length >= Math.max(8, whole.length / 2) && whole.endsWith(text)
+  return isEnd || (whole.startsWith(start) && whole.endsWith(end ?? ''))
+}
+
+/** Whether few characters differ; two tokens of the same service differ in more. */
+function isMistyped(wanted: string, seen: string, token: string): boolean {
+  const most = Math.min(3, Math.floor(token.length / 6))
+  const [a, b] = [wanted, seen].map((text) => text.normalize('NFKC').toLowerCase())
+  if (a === undefined || b === undefined || a.length > MAX_COMPARED) return false
+  return Math.abs(a.length - b.length) <= most && editDistance(a, b) <= most
+}
+
+/** Levenshtein's distance. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [line, character] of Array.from(a).entries()) {
+    const next = [line + 1]
+    for (let at = 1; at <= b.length; at += 1) {
+      const replaced = (row[at - 1] ?? 0) + (b[at - 1] === character ? 0 : 1)
+      next.push(Math.min(replaced, (row[at] ?? 0) + 1, (next[at - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+/** Two or more records that together, in some order, make the value. */
+export function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
+  let steps = 0
+  const search = (rest: string, left: readonly string[]): string[] | undefined => {
+    if (rest === '') return []
+    for (const [index, part] of left.entries()) {
+      // A hostile set of records would take exponential time.
+      steps += 1
+      if (steps > 5000) return undefined
+      if (part === '' || !rest.startsWith(part)) continue
+      const others = search(rest.slice(part.length), left.toSpliced(index, 1))
+      if (others !== undefined) return [part, ...others]
+    }
+    return undefined
+  }
+  const parts = search(
+    expected,
+    seen.filter((part) => part !== expected),
+  )
+  return parts !== undefined && parts.length >= 2 ? parts : undefined
+}
+
+/** Whether a value that nobody expected looks like one that a service asked for. */
+export const isProof = (value: string): boolean => PREFIX_AND_TOKEN.test(bare(value))
+
+/** What is surely wrong with a service's value, whatever it should be. */
+export function faultOnItsOwn(value: string): 'quoted' | 'whitespace' | undefined {
+  if (!isProof(value)) return undefined
+  if (visible(value) !== value) return 'whitespace'
+  return bare(value) === value ? undefined : 'quoted'
+}
+
+/**
+ * The value that a person gave, without the spaces and quotation marks around it; undefined if it can't be one. It is then
+ * taken at its word.
+ */
+export function readGivenValue(given: string): string | undefined {
+  const around = new RegExp(
+    `^(?:${QUOTES.source}|${INVISIBLE.source})+|(?:${QUOTES.source}|${INVISIBLE.source})+$`,
+    'gu',
+  )
+  const value = given.replace(around, '')
+  return /^[^=]+=+[^=]/.test(value) ? value : undefined
+}
+
+/** A part of a value: the same in both values, or not. */
+export interface Piece {
+  readonly text: string
+  readonly differs: boolean
+}
+
+/**
+ * Both values in three pieces, with the difference in the middle. If the value seen contains the expected one, the difference
+ * is around it instead.
+ */
+export function comparedPieces(expected: string, seen: string): { expected: Piece[]; seen: Piece[] } {
+  const pieces = (outer: boolean, ...texts: readonly string[]) =>
+    texts.map((text, index): Piece => ({ text, differs: (index === 1) !== outer }))
+  const at = seen.indexOf(expected)
+  if (at >= 0)
+    return {
+      expected: pieces(true, '', expected, ''),
+      seen: pieces(true, seen.slice(0, at), expected, seen.slice(at + expected.length)),
+    }
+  const [wanted, got] = [Array.from(expected), Array.from(seen)]
+  const common = (one: readonly string[], other: readonly string[]) => {
+    const end = one.findIndex((character, index) => character !== other[index])
+    return end === -1 ? one.length : end
+  }
+  const start = common(wanted, got)
+  const end = common(wanted.slice(start).toReversed(), got.slice(start).toReversed())
+  const cut = (all: readonly string[]) =>
+    pieces(
+      false,
+      all.slice(0, start).join(''),
+      all.slice(start, all.length - end).join(''),
+      all.slice(all.length - end).join(''),
+    )
+  return { expected: cut(wanted), seen: cut(got) }
+}
+
+/** A piece for one line, with the invisible characters of a difference made visible: `␣`, `\u{200b}`. */
+export function readablePiece({ text, differs }: Piece): string {
+  if (!differs) return sanitizeLine(text)
+  return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))
+}
+
+/** The invisible characters of a value, with their positions, counted from 1. */
+export function invisibleCharacters(value: string): { position: number; code_point: string }[] {
+  return Array.from(value).flatMap((character, index) =>
+    character.match(INVISIBLE) === null
+      ? []
+      : [
+          {
+            position: index + 1,
+            code_point: `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`,
+          },
+        ],
+  )
+}

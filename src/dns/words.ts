@@ -1,0 +1,260 @@
+import { formatDuration } from '../terminal/duration.ts'
+
+export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
+export type Severity = 'error' | 'warning' | 'info'
+
+interface Words {
+  readonly severity: Severity
+  /** What the report's verdict is at least. */
+  readonly verdict: Verdict
+  /** What is wrong, in one line that begins in lower case and ends without a full stop. Facts stand in braces. */
+  readonly message: string
+  /** The one thing to do, in the same form. */
+  readonly fix: string
+}
+
+/** To be followed by what is wrong and what to do. */
+const error = { severity: 'error', verdict: 'fix' } as const
+const unknown = { severity: 'error', verdict: 'unknown' } as const
+const wait = { severity: 'warning', verdict: 'wait' } as const
+const warning = { severity: 'warning', verdict: 'ready_with_warning' } as const
+
+const ADD = 'add a TXT record in the zone {zone}, beside any others: host {host}, value {expected}'
+const CORRECT = 'correct the value of that record, at the host {host} in the zone {zone}: {expected}'
+
+/**
+ * Everything that a check can find, with what to say about it. A new code needs two real incidents; a special case is a fact
+ * in the evidence of an existing one.
+ */
+export const WORDS = {
+  invalid_name: { ...error, message: '{problem}', fix: '{advice}' },
+  domain_not_found: {
+    ...error,
+    message: "the domain {domain} isn't in DNS: its registry has no name servers for it",
+    fix: 'check the spelling of {domain}, whether it is registered, and its name servers at the registrar',
+  },
+  registry_name: {
+    ...error,
+    message: "{name} is a registry's zone, in which only the registry can add records",
+    fix: 'check the domain registered below it, such as {example}',
+  },
+  no_nameservers: {
+    ...error,
+    message: 'no name server of {zone} has an address: {hosts}',
+    fix: 'correct the names of the name servers at the registrar, or add the missing address records',
+  },
+  missing: {
+    ...error,
+    message: "the TXT record isn't at {name}; TXT values there: {values}",
+    fix: ADD,
+  },
+  doubled_name: {
+    ...error,
+    message: 'the TXT record is at {found_at}: the DNS provider added the zone to a name that had it',
+    fix: "enter {host} as the record's host; the provider adds {zone} to it",
+  },
+  other_name: {
+    ...error,
+    message: 'the TXT record is at {found_at} instead of {name}',
+    fix: "enter {host} as the record's host in the zone {zone}",
+  },
+  cname_at_name: {
+    ...error,
+    message: "{name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
+    fix: 'add the TXT record at {target} if that name is yours; if not, replace the CNAME with address records',
+  },
+  wildcard_answer: {
+    ...error,
+    message: '{name} has no record of its own: a wildcard answers for it: {values}',
+    fix: ADD,
+  },
+  quoted: {
+    ...error,
+    message: 'the stored value has quotation marks or backslashes in it: {seen}',
+    fix: 'enter the value without quotation marks; the DNS provider adds those that it needs',
+  },
+  whitespace: {
+    ...error,
+    message: 'the stored value differs in spaces or in characters that nobody sees: {seen}',
+    fix: 'delete the value, and enter it again as plain text without spaces and line breaks',
+  },
+  case_changed: {
+    ...error,
+    message: 'the stored value differs in uppercase and lowercase letters: {seen}',
+    fix: CORRECT,
+  },
+  truncated: {
+    ...error,
+    message: 'the stored value is cut off: {seen}',
+    fix: CORRECT,
+  },
+  extra_text: {
+    ...error,
+    message: 'the record holds more than the value: {seen}',
+    fix: 'put the value alone in a TXT record of its own, at the host {host} in the zone {zone}: {expected}',
+  },
+  split_records: {
+    ...error,
+    message: 'the value is split over several TXT records: {seen}',
+    fix: 'enter the whole value in one TXT record, at the host {host} in the zone {zone}: {expected}',
+  },
+  prefix_or_token_only: {
+    ...error,
+    message: 'the stored value is only what is before or after the equals sign: {seen}',
+    fix: CORRECT,
+  },
+  characters_changed: {
+    ...error,
+    message: 'the stored value is almost right, but some of its characters differ: {seen}',
+    fix: CORRECT,
+  },
+  stale_token: {
+    ...error,
+    message: 'the record holds another token, as of an earlier or another claim: {seen}',
+    fix: ADD,
+  },
+  lame_nameserver: {
+    ...error,
+    message: 'no name server of {zone} serves it: {servers}',
+    fix: 'have the DNS provider load the zone, or set its name servers at the registrar to those that have it',
+  },
+  nameserver_unreachable: {
+    ...unknown,
+    message: 'no name server answers for {name}: {servers}',
+    fix: "check again from another network; if they don't answer there either, tell the DNS provider",
+  },
+  parent_child_mismatch: {
+    ...error,
+    message: 'two sets of name servers answer for {zone}, and these lack the record: {servers}',
+    fix: 'add the record there too, or make the NS records at the registrar and in the zone the same',
+  },
+  dnssec_bogus: {
+    ...error,
+    message: "DNSSEC of {zone} is broken, so validating resolvers don't accept its answers: {reason}",
+    fix: 'remove or update the DS record at the registrar, or have the DNS provider sign the zone again',
+  },
+  partial_propagation: {
+    ...wait,
+    message: 'name servers that lack the record: {without}; that have it: {with}',
+    fix: 'wait up to {seconds} until they have copied the zone, or else add the record at their provider too',
+  },
+  cached: {
+    ...wait,
+    message: 'the name servers are right, but resolvers still use what they have cached: {resolvers}',
+    fix: 'wait {seconds}, then check again',
+  },
+  dns_intercepted: {
+    ...unknown,
+    message: 'something on this network answers instead of the name servers of {name}',
+    fix: 'check from another network, or turn off the VPN or the DNS filter of this one',
+  },
+  resolver_unreachable: {
+    ...unknown,
+    message: "couldn't find the name servers of {name}; what the resolvers answered: {replies}",
+    fix: 'check the network connection of this machine, or use another resolver: --resolver 9.9.9.9',
+  },
+  limit_reached: {
+    ...unknown,
+    message: 'the check reached its limit of queries before a name server of {name} answered',
+    fix: 'check {name} with https://zonemaster.net: it has unusually many name servers or delegations',
+  },
+  some_servers_lame: {
+    ...warning,
+    message: "name servers that don't serve {zone}: {servers}",
+    fix: 'have the DNS provider load the zone there, or correct the name servers at the registrar',
+  },
+  some_servers_silent: {
+    ...warning,
+    message: "name servers of {zone} that don't answer: {servers}",
+    fix: 'verification may fail if it queries one of them: have the DNS provider repair them',
+  },
+  resolver_differs: {
+    ...warning,
+    message: "the name servers have the record, but these resolvers don't show it: {resolvers}",
+    fix: "do nothing: verification doesn't use these resolvers",
+  },
+  wrong_provider: {
+    severity: 'info',
+    verdict: 'ready',
+    message: 'the zone {zone} is hosted by {provider}',
+    fix: 'add the record there: one added anywhere else has no effect',
+  },
+} as const satisfies Readonly<Record<string, Words>>
+
+export type Code = keyof typeof WORDS
+
+/** What `reason` stands for in the message of `dnssec_bogus`. */
+export const DNSSEC_REASONS = {
+  no_key: 'the registry has a DS record, but the zone has no key',
+  wrong_ds: "the DS record at the registry matches none of the zone's keys",
+  no_signature: 'the registry has a DS record, but the zone has no signatures',
+  expired: 'the signatures have expired',
+  rejected: 'a resolver rejects its signatures',
+} as const
+
+/** A name server, as a fact of a finding. */
+export interface ServerFact {
+  readonly host: string
+  readonly address: string | null
+  readonly [detail: string]: string | number | null
+}
+
+export type Fact = string | number | null | ServerFact | readonly Fact[]
+/** The facts of a finding: the evidence of the JSON report, and what its words have in braces. */
+export type Facts = Readonly<Record<string, Fact>>
+
+/** A fact in a text: it may hold anything, and each format quotes it differently. */
+export interface Value {
+  readonly value: string
+  /** TXT values are: spaces at their ends count. Those that end a fix aren't, so that they are easy to copy. */
+  readonly isQuoted?: boolean
+}
+/** A sentence with its facts kept apart. */
+export type Text = readonly (string | Value)[]
+
+/** In characters. Real values have fewer than a hundred, and nobody reads a message with 64 kilobytes in it. */
+const LONGEST_VALUE = 300
+/** Facts of a list that a message names; the evidence has all of them. */
+const MOST_LISTED = 6
+
+/** The words with the facts in place of the names in braces. */
+export function textOf(words: string, facts: Facts): Text {
+  return words
+    .split(/\{(\w+)\}/)
+    .flatMap((part, index) => (index % 2 === 0 ? [part] : factText(part, facts[part] ?? null)))
+}
+
+function factText(name: string, fact: Fact): Text {
+  if (name === 'seconds' && typeof fact === 'number') return [formatDuration(fact)]
+  if (name === 'reason') return [DNSSEC_REASONS[fact as keyof typeof DNSSEC_REASONS]]
+  if (fact === null || typeof fact !== 'object')
+    return [{ value: shorten(String(fact ?? 'unknown')), isQuoted: name === 'seen' || name === 'values' }]
+  if (!isList(fact)) return [{ value: fact.address === null ? fact.host : `${fact.host} (${fact.address})` }]
+  if (fact.length === 0) return ['none']
+  const listed = fact.slice(0, MOST_LISTED).flatMap((one) => [', ', ...factText(name, one)])
+  return [
+    ...listed.slice(1),
+    ...(fact.length > MOST_LISTED ? [` and ${fact.length - MOST_LISTED} more`] : []),
+  ]
+}
+
+const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => Array.isArray(fact)
+
+/** The text on one line, for terminals, scripts and errors. */
+export const plainText = (text: Text): string =>
+  text
+    .map((part) => (typeof part === 'string' ? part : part.isQuoted ? `"${part.value}"` : part.value))
+    .join('')
+
+/** The text with a capital letter in front, if it begins with words of our own. */
+export function sentence([first = '', ...rest]: Text): Text {
+  return typeof first === 'string' ? [capitalize(first), ...rest] : [first, ...rest]
+}
+
+/** Facts keep their case: `example.com` stays, whatever is in front of it. */
+export const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
+
+/** The beginning of a text that is too long to read. */
+export function shorten(text: string, length = LONGEST_VALUE): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text
+}
