@@ -111,8 +111,8 @@ gone ends with exit 9 or 5. While it waits for DNS, it asks the service about th
     'mailclaim claim --from domains.txt': 'all domains of a list, each as far as it gets',
   },
   output: {
-    schema: 'claim-workflow',
-    lineSchema: 'claim-workflow-event',
+    schema: 'claim',
+    lineSchema: 'event',
     fields: [
       ...CLAIM_FIELDS,
       'missing.step',

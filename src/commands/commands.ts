@@ -10,7 +10,6 @@ import {
   defineCommand,
   exitCodesOf,
   fieldsIn,
-  listSchemaOf,
   longFlag,
   type OptionDefinition,
 } from './definition.ts'
@@ -23,7 +22,6 @@ const COLUMNS: readonly Column[] = [
   { field: 'account', only: 'programs' },
   { field: 'schema', only: 'programs' },
   { field: 'line_schema', only: 'programs' },
-  { field: 'list_schema', only: 'programs' },
 ]
 
 const OPTION_FIELDS = [
@@ -49,7 +47,7 @@ const FIELDS = [
   ...['code', 'meaning', 'advice'].map((field) => `exits.${field}`),
   ...['formats', 'usual_format', 'fields', 'column_fields', 'event_fields'],
   ...['event', 'meaning'].map((field) => `events.${field}`),
-  ...['examples.line', 'examples.description', 'schema', 'line_schema', 'list_schema'],
+  ...['examples.line', 'examples.description', 'schema', 'line_schema'],
 ]
 
 /** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
@@ -71,7 +69,12 @@ directory of the schemas. The help of one command prints its entry alone with --
       'mailclaim commands --json > mailclaim.json': 'everything, for a program that drives mailclaim',
       'mailclaim commands --format jsonl --fields command,exits.code': 'the exit codes of each command',
     },
-    output: { schema: 'command-list', lineSchema: 'command', fields: FIELDS, columns: COLUMNS },
+    output: {
+      schema: 'commands',
+      lineSchema: 'commands#/$defs/command',
+      fields: FIELDS,
+      columns: COLUMNS,
+    },
     exits: [],
     toleratesDamagedConfig: 'silently',
     async run(_input, io) {
@@ -86,7 +89,6 @@ directory of the schemas. The help of one command prints its entry alone with --
         schemas: {
           directory: schemas,
           error: schemaFile('error'),
-          field_list: schemaFile('field-list'),
         },
         global_options: GLOBAL_OPTIONS.map((option) => describeOption(option, GLOBAL_OPTIONS)),
         environment: ENVIRONMENT.flatMap(({ name, description }) =>
@@ -120,7 +122,6 @@ function leavesOf(tree: CommandTree): NamedLeaf[] {
 export async function describeCommand(command: string, leaf: CommandLeaf) {
   const definition = await leaf.load()
   const { description, output, events, examples, options = [], account = 'none' } = definition
-  const listSchema = listSchemaOf(definition)
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
     command,
@@ -139,7 +140,6 @@ export async function describeCommand(command: string, leaf: CommandLeaf) {
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),
     schema: schemaFile(schema),
     line_schema: schemaFile(lineSchema),
-    list_schema: listSchema === undefined ? null : schemaFile(listSchema),
   }
 }
 
@@ -180,6 +180,6 @@ function describeExit(code: ExitCode) {
   return { code, ...EXIT_CODES[code] }
 }
 
-function schemaFile(name: string): string {
-  return `${name}.json`
+function schemaFile(name: string | undefined): string | null {
+  return name?.replace(/^[\w-]+/, '$&.json') ?? null
 }

@@ -18,7 +18,7 @@ script.`,
     'mailclaim completion powershell | Out-String | Invoke-Expression':
       'PowerShell; add the line to $PROFILE to keep it',
   },
-  output: ownOutput(COLUMNS, { schema: 'completion', ...VALUE }),
+  output: ownOutput(COLUMNS, { ...VALUE }),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [shell = ''] }, io) {

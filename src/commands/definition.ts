@@ -42,8 +42,11 @@ export interface OptionDefinition {
 
 /** What a command prints on stdout. Help, documentation and the check of `--fields` come from it. */
 export interface OutputDefinition {
-  /** The file in docs/schemas, without `.json`, that describes the document of `--json`. */
-  readonly schema: string
+  /**
+   * The file in docs/schemas, without `.json`, that describes the document of `--json`: `list` of a list. What has none is
+   * described by its fields.
+   */
+  readonly schema?: string
   /** The one that describes a line of `--format jsonl`, if that is something else: an item of the list, or an event. */
   readonly lineSchema?: string
   /** The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. */
@@ -126,11 +129,6 @@ export function longFlag(flags: string): string {
 export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCode[] {
   const all = new Set([Exit.done, Exit.bug, Exit.usage, ...exits, Exit.interrupted, Exit.terminated])
   return [...all].sort((one, other) => one - other)
-}
-
-/** The file in docs/schemas, without `.json`, that describes the document of `--json` about several domains, if it takes them. */
-export function listSchemaOf({ options = [], output }: CommandDefinition): string | undefined {
-  return options.some(({ flags }) => longFlag(flags) === '--from') ? `${output.schema}-list` : undefined
 }
 
 /** The formats that are made of fields; every command has them. */

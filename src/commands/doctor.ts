@@ -26,7 +26,7 @@ long as nothing is set up, what only an account needs isn't a problem: "mailclai
     'mailclaim doctor --profile staging': 'with the settings of another profile',
     'mailclaim doctor --json': 'for a support ticket, without secrets',
   },
-  output: ownOutput(COLUMNS, { schema: 'doctor', lineSchema: 'doctor-result' }),
+  output: ownOutput(COLUMNS, { schema: 'list', lineSchema: 'doctor' }),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   toleratesDamagedConfig: 'silently',
   async run(_input, io) {

@@ -97,7 +97,7 @@ An API key is tried with the service before it is stored; if the service refuses
     'mailclaim login --issuer https://auth.example.com': 'if another host signs people in',
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
-  output: ownOutput(COLUMNS, { schema: 'login' }),
+  output: ownOutput(COLUMNS, {}),
   exits: SERVICE_EXITS,
   account: 'configured',
   async run({ options }, io) {

@@ -31,8 +31,6 @@ the service stays active until it is revoked there.`,
     'mailclaim logout --all': 'remove all secrets of this program from this machine',
   },
   output: {
-    schema: 'logout-list',
-    lineSchema: 'logout',
     fields: ['profile', 'was_signed_in', 'kept.store', 'kept.name', 'kept.why'],
     columns: COLUMNS,
   },

@@ -374,7 +374,7 @@ describe('claim, when the time is up', () => {
       expect(data.map(({ leftover }: { leftover?: string }) => leftover).sort()).toEqual([why, undefined])
       const alone = await world.run('example.com', '--unpublish', './rm.sh', '--json')
       expect(JSON.parse(alone.stdout)).toMatchObject({ status: 'completed', leftover: why })
-      expect(readSchemas(SCHEMAS).problems('claim-workflow.json', JSON.parse(alone.stdout))).toEqual([])
+      expect(readSchemas(SCHEMAS).problems('claim.json', JSON.parse(alone.stdout))).toEqual([])
       const { stderr } = await world.run(...line, '--format', 'tsv')
       expect(stderr).toContain('2 domains: completed 2\n')
       expect(stderr).toMatch(/^ {2}1 domain: record not removed \(warning\) \(example\.com\)$/m)

@@ -26,7 +26,7 @@ export const command = defineCommand({
     'mailclaim auth list': 'all profiles',
     'mailclaim auth list --json': 'for a script',
   },
-  output: ownOutput(COLUMNS, { schema: 'profile-list', lineSchema: 'profile' }),
+  output: ownOutput(COLUMNS, {}),
   exits: [],
   async run(_input, io) {
     const [context, settings] = [io, io.settings]

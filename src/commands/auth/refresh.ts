@@ -42,7 +42,7 @@ than the session was granted; commands use it until it expires or is renewed, wh
     'mailclaim auth refresh --scope emails:send && mailclaim auth token':
       'get a token that can only send, for another program',
   },
-  output: ownOutput(COLUMNS, { schema: 'refresh' }),
+  output: ownOutput(COLUMNS, {}),
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {

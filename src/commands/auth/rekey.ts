@@ -19,7 +19,7 @@ once, and remove the old one.`,
     'mailclaim auth rekey': 'encrypt with the first of the keys',
     'mailclaim auth rekey --json --fields key_id': 'which key encrypts now, for a script',
   },
-  output: ownOutput(COLUMNS, { schema: 'rekey' }),
+  output: ownOutput(COLUMNS, {}),
   exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
   account: 'signed_in',
   async run(_input, io) {

@@ -16,7 +16,7 @@ export const command = defineCommand({
     'mailclaim auth switch work': 'use the profile "work"',
     'mailclaim auth switch default': 'use the first profile again',
   },
-  output: ownOutput(COLUMNS, { schema: 'profile-switch' }),
+  output: ownOutput(COLUMNS, {}),
   exits: [Exit.notFound],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, io) {

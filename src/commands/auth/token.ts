@@ -13,7 +13,7 @@ scripts: while the token is valid, this reads one file and uses neither keychain
       'call the API from another program, without the token in its arguments, which others can read',
     'token=$(mailclaim auth token --profile ci)': 'keep it, for 15 minutes at most',
   },
-  output: ownOutput(COLUMNS, { schema: 'token', ...VALUE }),
+  output: ownOutput(COLUMNS, { ...VALUE }),
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run(_input, io) {

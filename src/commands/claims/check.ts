@@ -109,7 +109,7 @@ export const command = defineCommand<Options>({
     ...MANY_OPTIONS,
   ],
   output: {
-    schema: 'check-report',
+    schema: 'report',
     fields: [...REPORT_FIELDS, ...ERROR_FIELDS],
     columns: COLUMNS,
     formats: ['markdown', 'html'],

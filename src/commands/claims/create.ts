@@ -30,7 +30,7 @@ domains, those with an open claim known on this machine are left as they are, an
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
     'mailclaim claims create --from domains.csv --format jsonl': 'for every domain of a list',
   },
-  output: { schema: 'claim-result', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
+  output: { schema: 'claim', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
   exits: [...SERVICE_EXITS, Exit.negativeEnd],
   account: 'signed_in',
   changes: true,

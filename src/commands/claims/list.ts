@@ -52,8 +52,8 @@ ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, ar
     'mailclaim claims list --prune 0': 'forget every claim that has completed, expired, failed or is gone',
   },
   output: {
-    schema: 'claim-list',
-    lineSchema: 'listed-claim',
+    schema: 'list',
+    lineSchema: 'claim',
     fields: [...CLAIM_FIELDS, 'gone_at'],
     columns: CLAIM_LIST_COLUMNS,
     paged: true,

@@ -50,7 +50,6 @@ programs for nsupdate, aws, gcloud, az, flarectl, doctl and hcloud.`,
     ...MANY_OPTIONS,
   ],
   output: {
-    schema: 'published-record',
     fields: [...COLUMNS.map(({ field }) => field), ...ERROR_FIELDS],
     columns: COLUMNS,
   },

@@ -77,7 +77,7 @@ without an account, the record is printed as last seen, with a warning.`,
     ...MANY_OPTIONS,
   ],
   output: {
-    schema: 'record-result',
+    schema: 'record',
     fields: [...RECORD_FIELDS, ...ERROR_FIELDS],
     columns: COLUMNS,
     formats: RECORD_FORMATS,

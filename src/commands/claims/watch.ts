@@ -42,8 +42,8 @@ export const WATCH_OPTIONS: readonly OptionDefinition[] = [
 
 /** What `claims watch` prints; `claims verify` prints the same, and with `--wait` the same events. */
 export const WATCH_OUTPUT: OutputDefinition = {
-  schema: 'claim-result',
-  lineSchema: 'claim-event',
+  schema: 'claim',
+  lineSchema: 'event',
   fields: [...CLAIM_FIELDS, ...ERROR_FIELDS],
   columns: CLAIM_COLUMNS,
   events: [...eventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],

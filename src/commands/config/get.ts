@@ -16,7 +16,7 @@ config list shows.`,
     'mailclaim config get base-url': 'the address of the service',
     'mailclaim config get scope --profile ci': 'of another profile',
   },
-  output: ownOutput(COLUMNS, { schema: 'setting-value', ...VALUE }),
+  output: ownOutput(COLUMNS, { ...VALUE }),
   exits: [Exit.notFound],
   async run({ arguments: [name = ''] }, io) {
     const [context, settings] = [io, io.settings]

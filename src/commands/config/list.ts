@@ -18,7 +18,7 @@ shown.`,
     'mailclaim config list': 'which values are active, and why',
     'mailclaim config list --profile staging --json': 'of another profile, for a script',
   },
-  output: ownOutput(COLUMNS, { schema: 'setting-list', lineSchema: 'setting' }),
+  output: ownOutput(COLUMNS, {}),
   exits: [],
   async run(_input, io) {
     const [context, settings] = [io, io.settings]

@@ -15,7 +15,7 @@ the directory of sessions and remembered claims. MAILCLAIM_CONFIG_DIR and MAILCL
     'mailclaim config path': 'the file',
     'mailclaim config path --json': 'the file, and the directory of sessions',
   },
-  output: ownOutput(COLUMNS, { schema: 'paths', ...VALUE }),
+  output: ownOutput(COLUMNS, { ...VALUE }),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run(_input, io) {

@@ -37,7 +37,7 @@ MAILCLAIM_API_KEY.`,
     'mailclaim config set resolver "9.9.9.9 1.1.1.1"': 'query these DNS resolvers',
     'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
   },
-  output: ownOutput(COLUMNS, { schema: 'setting-change' }),
+  output: ownOutput(COLUMNS, {}),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = '', text = ''] }, io) {

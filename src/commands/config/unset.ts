@@ -20,7 +20,7 @@ error.`,
     'mailclaim config unset resolver': "query the system's DNS resolvers again",
     'mailclaim config unset base-url --profile staging': 'of another profile',
   },
-  output: ownOutput(COLUMNS, { schema: 'setting-removal' }),
+  output: ownOutput(COLUMNS, {}),
   exits: [],
   toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, io) {

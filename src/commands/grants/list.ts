@@ -46,7 +46,7 @@ filter; --limit counts the grants that match.`,
     'mailclaim grants list --state revoked --json': 'revoked grants, as the service has them',
   },
   output: {
-    schema: 'grant-list',
+    schema: 'list',
     lineSchema: 'grant',
     fields: GRANT_FIELDS,
     columns: GRANT_COLUMNS,

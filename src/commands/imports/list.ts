@@ -24,7 +24,7 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     'mailclaim imports list --all --format jsonl | jq -r .id': 'all ids, as the pages arrive',
   },
   output: {
-    schema: 'import-list',
+    schema: 'list',
     lineSchema: 'import',
     fields: IMPORT_FIELDS,
     columns: IMPORT_LIST_COLUMNS,

@@ -28,7 +28,7 @@ failures and renews an expired access token. --format jsonl prints a line for ea
   },
   output: {
     schema: 'import',
-    lineSchema: 'import-event',
+    lineSchema: 'event',
     fields: IMPORT_FIELDS,
     columns: IMPORT_COLUMNS,
     events: eventFields({ import: IMPORT_FIELDS }),
