@@ -36,6 +36,8 @@ export interface Answer {
   readonly negativeTtl: number | null
   /** The target of the first alias; null without one. */
   readonly alias: string | null
+  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). A resolver with it answers from a zone of its own. */
+  readonly authoritative: boolean
   /** `NOERROR`, `REFUSED`, …; null without an answer. */
   readonly rcode: string | null
   /** From the question to the answer, in milliseconds; null without an answer. */
@@ -47,8 +49,6 @@ export interface ServerObservation extends Answer {
   readonly host: string
   /** Null if the host has no address: `unreachable` if that is certain, `timeout` if it couldn't be looked up. */
   readonly address: string | null
-  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
-  readonly authoritative: boolean
   /** Whether it offers recursion (RA), as resolvers do. */
   readonly recursion: boolean
   /** The zone's SOA serial at this server, and its refresh time in seconds. */

@@ -82,11 +82,11 @@ export interface Message {
 }
 
 export interface QueryFlags {
-  readonly recursionDesired: boolean
+  readonly recursionDesired?: boolean | undefined
   /** Asks for the data without validation (RFC 4035 section 3.2.2). */
-  readonly checkingDisabled: boolean
+  readonly checkingDisabled?: boolean | undefined
   /** Asks for signatures (RFC 3225); takes a query with EDNS. */
-  readonly dnssecOk?: boolean
+  readonly dnssecOk?: boolean | undefined
   /** The largest UDP answer asked for, or undefined for a query without EDNS. */
   readonly udpSize: number | undefined
 }

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import type { DnsAddress } from '../context.ts'
+import type { Found, Search } from './locate.ts'
+import type { DnssecObservation } from './observations.ts'
+import { askFor } from './wire/ask.ts'
+import type { DelegationSigner, Message, ResourceRecord, ZoneKey } from './wire/message.ts'
+
+const SERVER_MS = 2000
+/** What validators support (RFC 8624 sections 3.1 and 3.3); other DS records don't make a zone signed (RFC 4035 section 5.2). */
+const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
+const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
+
+/**
+ * Compares the DS records at the parent zone with the keys at a server of the zone, and looks at the dates of the signatures of
+ * its SOA record. Null if the parent zone is unknown, or one of them doesn't answer.
+ *
+ * @param server authoritative for the zone
+ */
+export async function observeDnssec(
+  { delegation, parent }: Found,
+  server: DnsAddress,
+  search: Search,
+): Promise<DnssecObservation | null> {
+  const { zone } = delegation
+  if (parent === null) return null
+  const options = { dnssecOk: true }
+  const ds = await askFor(parent.server, { name: zone, type: 'DS' }, SERVER_MS, search, options)
+  if (ds?.aa !== true) return null
+  const signers = recordsOf(ds, 'DS').filter(
+    ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
+  )
+  const observed = (state: DnssecObservation['state'], expiredAt: number | null = null) => ({
+    state,
+    keyTags: signers.map(({ keyTag }) => keyTag),
+    expiredAt,
+  })
+  if (signers.length === 0) return observed('unsigned')
+  const [dnskey, soa] = await Promise.all(
+    (['DNSKEY', 'SOA'] as const).map((type) =>
+      askFor(server, { name: zone, type }, SERVER_MS, search, options),
+    ),
+  )
+  // A truncated answer may lack the key that matches.
+  if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
+  const keys = recordsOf(dnskey, 'DNSKEY')
+  if (keys.length === 0) return observed('no_key')
+  if (!signers.some((signer) => keys.some((key) => isDigestOf(signer, key, zone))))
+    return observed('wrong_ds')
+  // An answer without EDNS can't have signatures.
+  if (soa?.aa !== true || !soa.edns) return null
+  const signatures = recordsOf(soa, 'RRSIG').filter(({ covers }) => covers === 'SOA')
+  if (signatures.length === 0) return observed('no_signature')
+  const now = Math.floor(search.effects.clock.now() / 1000)
+  // One valid signature is enough. Times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).
+  const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
+  return latest < 0 ? observed('expired', now + latest) : observed('ok')
+}
+
+function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>(message: Message, type: T) {
+  return message.answers.filter(
+    (record): record is Extract<ResourceRecord, { type: T }> => record.type === type,
+  )
+}
+
+/** RFC 4034 section 5.1.4. */
+function isDigestOf(
+  { algorithm, digestType, digest }: DelegationSigner,
+  key: ZoneKey,
+  zone: string,
+): boolean {
+  const hash = DIGESTS[digestType]
+  if (hash === undefined || algorithm !== key.algorithm) return false
+  const labels = zone.split('.').map((label) => Buffer.from(label, 'latin1'))
+  const owner = labels.flatMap((label) => [Buffer.from([label.length]), label])
+  // RFC 4034 section 2.1.
+  const data = Buffer.from([key.flags >> 8, key.flags & 0xff, 3, key.algorithm])
+  return createHash(hash)
+    .update(Buffer.concat([...owner, Buffer.from([0]), data, key.key]))
+    .digest()
+    .equals(digest)
+}

@@ -1,0 +1,80 @@
+import type { DnsAddress } from '../context.ts'
+import type { Search } from './locate.ts'
+import type { Elsewhere, Misplacement } from './observations.ts'
+import { askFor } from './wire/ask.ts'
+import { isAskable, isWithin, randomLabel } from './wire/name.ts'
+import { haveSameValues, readTxt } from './wire/txt-answer.ts'
+
+const SERVER_MS = 2500
+
+/**
+ * The names where records end up by mistake, the most telling first. Providers append the zone to what is typed, so a full name
+ * doubles, a first label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or the label of another
+ * service.
+ */
+export function candidateNames(
+  name: string,
+  zone: string,
+  expected: string | null,
+): readonly (readonly [how: Misplacement, name: string])[] {
+  const [first = ''] = name.split('.')
+  const parent = name.slice(first.length + 1)
+  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? '')?.[0].toLowerCase()
+  const candidates: readonly (readonly [Misplacement, string])[] = [
+    ['wildcard', `*.${name}`],
+    ['wildcard', `*.${parent}`],
+    ['doubled', `${name}.${zone}`],
+    ['doubled', `${name}.${name}`],
+    ['first_label', `${first}.${name}`],
+    ['at_sign', `@.${name}`],
+    ['at_sign', `@.${zone}`],
+    ['no_underscore', name.replace(/(^|\.)_+/g, '$1')],
+    ['www', `www.${name}`],
+    ...(prefix === undefined ? [] : [['prefix', `_${prefix.replace(/^_/, '')}.${name}`] as const]),
+    ['parent', parent],
+    ['parent', zone],
+  ]
+  const isNew = ([, candidate]: (typeof candidates)[number], index: number) =>
+    candidate !== name && candidates.findIndex(([, other]) => other === candidate) === index
+  return candidates.filter((one, index) => isNew(one, index) && isAskable(one[1]) && isWithin(one[1], zone))
+}
+
+/**
+ * Looks for TXT records at those names and for a wildcard, at one authoritative server. A query below the name shows whether the
+ * wildcard covers the name as well: it doesn't reach past a name that exists (RFC 4592 section 3.3.1).
+ */
+export async function lookElsewhere(
+  server: DnsAddress,
+  name: string,
+  zone: string,
+  expected: string | null,
+  search: Search,
+): Promise<Elsewhere> {
+  const txtAt = async (owner: string) => {
+    if (!isAskable(owner)) return undefined
+    const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
+    return message?.aa === true ? readTxt(message, owner) : undefined
+  }
+  const unused = randomLabel(search.effects.random)
+  const [beside, below, ...found] = await Promise.all([
+    txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
+    name === zone ? undefined : txtAt(`${unused}.${name}`),
+    ...candidateNames(name, zone, expected).map(async ([how, at]) => {
+      const answer = await txtAt(at)
+      return { name: at, how, values: answer?.aliases.length === 0 ? answer.values : [] }
+    }),
+  ])
+  const values = beside?.values ?? []
+  const isWild = values.length > 0 || (beside?.aliases.length ?? 0) > 0
+  const coversName =
+    below !== undefined && below.aliases[0] === beside?.aliases[0] && haveSameValues(below.values, values)
+  return {
+    // A wildcard shows its values at every name that doesn't exist.
+    misplaced: found.filter(
+      (one) =>
+        one.values.length > 0 &&
+        (one.how === 'wildcard' || one.how === 'parent' || !haveSameValues(one.values, values)),
+    ),
+    wildcard: isWild ? { values, coversName } : null,
+  }
+}

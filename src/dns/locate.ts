@@ -1,0 +1,411 @@
+import type { DnsAddress } from '../context.ts'
+import type { PathStep } from './observations.ts'
+import type { Share } from './share.ts'
+import { isServerAddress } from './wire/address.ts'
+import { ask, askFor, type DnsEffects } from './wire/ask.ts'
+import { type Message, soaOf } from './wire/message.ts'
+import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
+import { isListedTopLevel, isRegistry, registeredDomainOf } from './wire/registry.ts'
+
+/** Whom a check asks, and until when. */
+export interface Search {
+  /** The first three are asked for zones and hosts: more wouldn't know more. */
+  readonly resolvers: readonly DnsAddress[]
+  /** Of authoritative servers: 53, except for private DNS. */
+  readonly port: number
+  /** On `clock.monotonic()`. */
+  readonly deadline: number
+  readonly effects: DnsEffects
+  readonly share: Share
+}
+
+/** A zone and its name servers by the parent's or its own NS records, with the addresses that came with them. */
+export interface Delegation {
+  readonly zone: string
+  readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
+}
+
+/** The zone that holds the name. */
+export interface Found {
+  readonly kind: 'found'
+  readonly delegation: Delegation
+  /** The delegation as that server of the parent zone gives it; null if none was asked. */
+  readonly parent: {
+    readonly zone: string
+    readonly hosts: readonly string[]
+    readonly server: DnsAddress
+  } | null
+  readonly path: readonly PathStep[]
+  /** How the servers of registries above answered. All of them work, so what is odd comes from this network. */
+  readonly registry: readonly RegistryAnswer[]
+}
+
+export interface RegistryAnswer {
+  readonly server: DnsAddress
+  /** `recursion`: it offers recursion and has no authority, as only something in its place does. */
+  readonly kind: 'usable' | 'refused' | 'recursion'
+}
+
+/** The domain doesn't exist: the registry says so or, if no server of a registry can be asked, a resolver. */
+export interface NoDomain {
+  readonly kind: 'no_domain'
+  readonly domain: string
+  /** The registry's zone, or `resolver`. */
+  readonly saidBy: string
+  readonly negativeTtl: number | null
+  readonly path: readonly PathStep[]
+}
+
+/** No zone was found, and what the resolvers said. */
+export interface Lost {
+  readonly kind: 'lost'
+  readonly replies: readonly { resolver: DnsAddress; question: string; answer: string }[]
+  readonly path: readonly PathStep[]
+}
+
+/** For one question to a resolver, which may have to ask others. */
+const RESOLVER_MS = 3000
+/** For the servers of one zone on the way. */
+const LEVEL_MS = 1500
+/** The next servers of a zone are asked if the first three haven't answered after this. */
+const NEXT_SERVERS_MS = 400
+/** Working zones have fewer; a hostile one could name thousands. */
+export const MAX_HOSTS = 26
+/** No name has more zones above it. */
+const MAX_STEPS = 24
+
+/**
+ * Finds the zone that holds a name, and its servers, from the top down: resolvers give the NS records of the top-level domain,
+ * and from there on authoritative servers are asked without recursion, which can't plant a negative answer in a cache (RFC
+ * 2308). If that leads nowhere (private DNS, servers that can't be reached from here), resolvers are asked for the next name
+ * down; for the name itself only if nothing else leads anywhere. The registered domain's zone is shared with other checks.
+ */
+export async function locate(name: string, search: Search): Promise<Found | NoDomain | Lost> {
+  const domain = registeredDomainOf(name)
+  const above = await search.share.once(
+    `zone ${domain}`,
+    () => findFrom([...ancestors(domain), domain], domain, search),
+    ({ kind }) => kind !== 'lost',
+  )
+  if (above.kind === 'no_domain') return above
+  if (above.kind === 'found') return (await walk(name, above, search)) ?? above
+  const below = [...ancestors(name), name].filter((level) => labelCount(level) > labelCount(domain))
+  const found = await findFrom(below, name, search)
+  return found.kind === 'lost' ? above : found
+}
+
+/** Asks the resolvers for the NS records of each level in turn, and walks from there until one leads to the target's zone. */
+async function findFrom(
+  levels: readonly string[],
+  target: string,
+  search: Search,
+): Promise<Found | NoDomain | Lost> {
+  const replies: Lost['replies'][number][] = []
+  const registry: RegistryAnswer[] = []
+  let path: readonly PathStep[] = []
+  let denial: NoDomain | undefined
+  for (const level of levels) {
+    const start = await askResolvers(level, search, replies)
+    if (start === undefined && replies.every(({ answer }) => answer === 'timeout')) break
+    if (start === undefined) continue
+    if (start.kind === 'denied') {
+      // A resolver that denies what exists has a root of its own, or blocks everything: what it denies may exist.
+      if (isListedTopLevel(level)) break
+      const { negativeTtl } = start
+      if (level === target)
+        denial = { kind: 'no_domain', domain: target, saidBy: 'resolver', negativeTtl, path }
+      continue
+    }
+    const { delegation, givenBy } = start
+    const hosts = [...delegation.hosts.keys()]
+    const at = { delegation, parent: null, path: [{ zone: delegation.zone, hosts, givenBy }], registry }
+    const found = await walk(target, { kind: 'found', ...at }, search, registry)
+    if (found !== undefined) return found
+    path = at.path
+  }
+  return denial ?? { kind: 'lost', replies, path }
+}
+
+/**
+ * Follows referrals from server to server, down to the zone of the target. If no server of a zone leads further, that zone is
+ * the result, unless it is a registry's: then undefined.
+ *
+ * @param registry gets the answers of registries' servers.
+ */
+async function walk(
+  target: string,
+  start: Found,
+  search: Search,
+  registry: RegistryAnswer[] = [],
+): Promise<Found | NoDomain | undefined> {
+  let at = start
+  for (let step = 0; step < MAX_STEPS && at.delegation.zone !== target; step += 1) {
+    const { zone } = at.delegation
+    const answer = await askServers(at.delegation, target, search, registry)
+    if (answer === undefined) return isRegistry(zone) ? undefined : at
+    const { message, host, server } = answer
+    const referral = referralFrom(message, zone, target, search.port)
+    if (referral !== undefined) {
+      const hosts = [...referral.hosts.keys()]
+      const parent = { zone, hosts, server }
+      const givenBy = { ...server, host }
+      at = {
+        ...at,
+        delegation: referral,
+        parent,
+        path: [...at.path, { zone: referral.zone, hosts, givenBy }],
+      }
+      continue
+    }
+    const { path } = at
+    const soa = await enclosingSoa(message, target, zone, server, search)
+    if (message.rcode === 'NXDOMAIN' && isRegistry(soa?.zone ?? zone)) {
+      const domain = registeredDomainOf(target)
+      return {
+        kind: 'no_domain',
+        domain,
+        saidBy: soa?.zone ?? zone,
+        negativeTtl: soa?.negativeTtl ?? null,
+        path,
+      }
+    }
+    if (soa === undefined || soa.zone === zone) return at
+    // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
+    const delegation = await ownServers(soa.zone, server, search)
+    const hosts = [...delegation.hosts.keys()]
+    return {
+      ...at,
+      delegation,
+      parent: null,
+      path: [...path, { zone: soa.zone, hosts, givenBy: { ...server, host } }],
+    }
+  }
+  return at
+}
+
+interface ServerAnswer {
+  readonly message: Message
+  readonly host: string
+  readonly server: DnsAddress
+}
+
+/**
+ * Asks a zone's servers for the SOA of the target, three at a time, and takes the first answer that leads further. A registry's
+ * denial counts only if no other of its servers refers to the domain, which is new then.
+ */
+async function askServers(
+  delegation: Delegation,
+  target: string,
+  search: Search,
+  registry: RegistryAnswer[],
+): Promise<ServerAnswer | undefined> {
+  const { zone } = delegation
+  const { clock, signal } = search.effects
+  const servers = await serversOf(delegation, search, 3)
+  let isOver = false
+  const askOne = async ({ host, server }: ServerAtHost, index: number): Promise<ServerAnswer | undefined> => {
+    if (index >= 3) await clock.sleep(NEXT_SERVERS_MS, signal)
+    if (isOver) return undefined
+    const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
+    if (message === undefined) return undefined
+    const hasData = soaOf(message) !== undefined || message.answers.length > 0
+    const isRecursion = message.ra && (!message.aa || !hasData)
+    if (isRegistry(zone) && zone !== '.')
+      registry.push({
+        server,
+        kind: message.rcode === 'REFUSED' ? 'refused' : isRecursion ? 'recursion' : 'usable',
+      })
+    const isUsable = message.aa
+      ? hasData && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && !isFromAbove(message, zone)
+      : referralFrom(message, zone, target, search.port) !== undefined
+    return isUsable ? { message, host, server } : undefined
+  }
+  const isDenial = ({ message }: ServerAnswer) => message.rcode === 'NXDOMAIN' && isRegistry(zone)
+  const found = await firstGood(servers.slice(0, 6).map(askOne), (answer) => !isDenial(answer))
+  isOver = true
+  return found
+}
+
+/** Whether a server answers from a zone above this one, which it then doesn't serve. */
+export function isFromAbove(message: Message, zone: string): boolean {
+  const soa = soaOf(message)
+  return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
+}
+
+/** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
+async function enclosingSoa(
+  message: Message,
+  target: string,
+  zone: string,
+  server: DnsAddress,
+  search: Search,
+) {
+  const isInside = (soa: ReturnType<typeof soaOf>) =>
+    soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)
+  const isAlias = message.answers.some(({ type }) => type === 'CNAME' || type === 'DNAME')
+  const direct = soaOf(message)
+  if (!isAlias && isInside(direct)) return direct
+  for (const name of ancestors(target).toReversed()) {
+    if (!isWithin(name, zone)) return undefined
+    const above = await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
+    const soa = above && soaOf(above)
+    if (isInside(soa)) return soa
+  }
+  return undefined
+}
+
+/** The name servers of a zone by its own NS records. If none has an address, the server that was asked stands in. */
+async function ownServers(zone: string, server: DnsAddress, search: Search): Promise<Delegation> {
+  const message = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
+  const own = message && delegationFrom(message, zone, search.port)
+  if (own === undefined) return { zone, hosts: new Map([[server.address, [server]]]) }
+  if ((await serversOf(own, search, MAX_HOSTS)).length > 0) return own
+  return { zone, hosts: new Map([[[...own.hosts.keys()][0] ?? server.address, [server]]]) }
+}
+
+type Start =
+  | { readonly kind: 'start'; readonly delegation: Delegation; readonly givenBy: DnsAddress }
+  | { readonly kind: 'denied'; readonly negativeTtl: number | null }
+
+/** Where the resolvers' answers about the NS records of a level lead. Broken DNSSEC must not hide a zone: checking is disabled. */
+async function askResolvers(
+  level: string,
+  { resolvers, port, deadline, effects }: Search,
+  replies: Lost['replies'][number][],
+): Promise<Start | undefined> {
+  const askOne = async (resolver: DnsAddress): Promise<Start | undefined> => {
+    const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
+    const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
+    const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
+    const answer = reply.kind === 'answer' ? reply.message.rcode : ANSWERS[reply.kind]
+    replies.push({ resolver, question: `${level} NS`, answer })
+    if (reply.kind !== 'answer') return undefined
+    const { message } = reply
+    const delegation = delegationFrom(message, level, port)
+    if (delegation !== undefined) return { kind: 'start', delegation, givenBy: resolver }
+    // No recursion: an authoritative server was given as the resolver, and the walk starts there.
+    if (!message.ra)
+      return {
+        kind: 'start',
+        delegation: { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) },
+        givenBy: resolver,
+      }
+    const negativeTtl = soaOf(message)?.negativeTtl ?? null
+    return message.rcode === 'NXDOMAIN' ? { kind: 'denied', negativeTtl } : undefined
+  }
+  return await firstGood(resolvers.slice(0, 3).map(askOne), ({ kind }) => kind === 'start')
+}
+
+const ANSWERS = { silent: 'timeout', unreachable: 'unreachable', 'not-asked': 'not_checked' } as const
+
+/** A name server at one of its addresses. */
+export interface ServerAtHost {
+  readonly host: string
+  readonly server: DnsAddress
+}
+
+/** The servers of a zone at each of their addresses. The parent's glue counts; only hosts without it are looked up. */
+export async function serversOf(
+  { hosts }: Delegation,
+  search: Search,
+  maxLookups: number,
+): Promise<ServerAtHost[]> {
+  const glued = [...hosts].flatMap(([host, known]) => known.map((server) => ({ host, server })))
+  if (glued.length >= 3) return byFamily(glued)
+  const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, maxLookups)
+  const looked = await Promise.all(
+    others.map(async ([host]) =>
+      (await resolveHost(host, search)).addresses.map((server) => ({ host, server })),
+    ),
+  )
+  return byFamily([...glued, ...looked.flat()])
+}
+
+/** Two of three are IPv4: more machines have it, but some have only IPv6. */
+function byFamily(servers: readonly ServerAtHost[]): ServerAtHost[] {
+  const isV6 = ({ server }: ServerAtHost) => server.address.includes(':')
+  const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
+  return servers.flatMap((_, index) => [...v4.slice(2 * index, 2 * index + 2), ...v6.slice(index, index + 1)])
+}
+
+export interface HostAddresses {
+  readonly addresses: readonly DnsAddress[]
+  /** Why there is none: `none`: a resolver says so; `failed`: resolvers fail (SERVFAIL), as without glue; `unknown`: no answer. */
+  readonly failure: 'none' | 'failed' | 'unknown' | undefined
+}
+
+/** The IPv4 and IPv6 addresses of a name server, from the resolvers. Addresses that no other machine can have don't count. */
+export function resolveHost(host: string, search: Search): Promise<HostAddresses> {
+  const { resolvers, port, share } = search
+  const options = { recursionDesired: true, checkingDisabled: true }
+  const look = async (): Promise<HostAddresses> => {
+    if (!isAskable(host)) return { addresses: [], failure: 'none' }
+    const families = await Promise.all(
+      (['A', 'AAAA'] as const).map((type) =>
+        firstGood(
+          resolvers.slice(0, 3).map(async (resolver) => {
+            const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
+            if (message === undefined) return undefined
+            const all = message.answers.flatMap((record) =>
+              'address' in record ? [{ address: record.address, port }] : [],
+            )
+            const addresses = all.filter(isServerAddress)
+            const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
+            const failure = isDenied ? ('none' as const) : ('failed' as const)
+            return { addresses, failure: all.length > 0 ? ('unknown' as const) : failure }
+          }),
+          ({ addresses }) => addresses.length > 0,
+        ),
+      ),
+    )
+    const addresses = families.flatMap((found) => found?.addresses ?? [])
+    if (addresses.length > 0) return { addresses, failure: undefined }
+    const failures = families.map((found) => found?.failure ?? 'unknown')
+    const failure = failures.includes('unknown') ? 'unknown' : failures.includes('failed') ? 'failed' : 'none'
+    return { addresses, failure }
+  }
+  return share.once(`host ${host}`, look, ({ addresses }) => addresses.length > 0)
+}
+
+/** The NS records of exactly this zone, from the answer or from a referral. */
+function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
+  if (message.rcode !== 'NOERROR') return undefined
+  const records = [...message.answers, ...message.authority]
+  const hosts = records.flatMap((record) =>
+    record.type === 'NS' && record.name === zone ? [record.target] : [],
+  )
+  const addressesOf = (host: string) =>
+    message.additional.flatMap((record) =>
+      'address' in record && record.name === host ? [{ address: record.address, port }] : [],
+    )
+  if (hosts.length === 0) return undefined
+  return { zone, hosts: new Map(hosts.slice(0, MAX_HOSTS).map((host) => [host, addressesOf(host)])) }
+}
+
+/** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */
+function referralFrom(message: Message, zone: string, name: string, port: number): Delegation | undefined {
+  if (message.aa || message.answers.length > 0) return undefined
+  const owner = message.authority.find(
+    (record) =>
+      record.type === 'NS' &&
+      isWithin(name, record.name) &&
+      record.name !== zone &&
+      isWithin(record.name, zone),
+  )?.name
+  return owner === undefined ? undefined : delegationFrom(message, owner, port)
+}
+
+/** The first good result or, if there is none, any other once all have ended. */
+export async function firstGood<T>(
+  tasks: readonly Promise<T | undefined>[],
+  isGood: (result: T) => boolean,
+): Promise<T | undefined> {
+  const good = tasks.map(async (task) => {
+    const result = await task
+    if (result === undefined || !isGood(result)) throw new Error('not good')
+    return result
+  })
+  const others = Promise.all(tasks)
+  others.catch(() => undefined)
+  return await Promise.any(good).catch(async () => (await others).find((result) => result !== undefined))
+}

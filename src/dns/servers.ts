@@ -1,0 +1,276 @@
+import type { DnsAddress } from '../context.ts'
+import {
+  type Found,
+  firstGood,
+  isFromAbove,
+  locate,
+  MAX_HOSTS,
+  resolveHost,
+  type Search,
+  serversOf,
+} from './locate.ts'
+import type { AliasPath, Answer, Outcome, ServerObservation } from './observations.ts'
+import { ask, askFor, type Reply } from './wire/ask.ts'
+import { type Message, soaOf } from './wire/message.ts'
+import { isAskable, isWithin } from './wire/name.ts'
+import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
+
+/** For one server, in milliseconds. */
+const SERVER_MS = 4000
+/** Each costs three queries; more servers of a zone tell nothing new. */
+const MAX_ADDRESSES = 24
+/** Copies of one zone have the same alias at a name; hostile servers may each have another one. */
+const MAX_ALIAS_PATHS = 4
+
+/** What all name servers of a zone answer. */
+export interface Survey {
+  readonly servers: readonly ServerObservation[]
+  readonly alias: AliasPath | null
+  /** Whether there were more hosts, addresses or aliases than a check asks. */
+  readonly limitReached: boolean
+}
+
+/**
+ * Asks every address of every name server for the TXT set, each once: those that the parent zone names, and those that the zone
+ * itself names. Aliases are followed at the authoritative servers of their targets, which may not exist yet either.
+ *
+ * @param expected the whole value; null if any will do
+ */
+export async function askNameServers(
+  { delegation }: Found,
+  name: string,
+  expected: string | null,
+  search: Search,
+): Promise<Survey> {
+  const { zone } = delegation
+  const hosts = new Set<string>()
+  const asked = new Map<string, Promise<Asked>>()
+  let limitReached = false
+
+  const askAddress = (server: DnsAddress): Promise<Asked> => {
+    const key = `${server.address} ${server.port}`
+    const known = asked.get(key)
+    if (known !== undefined) return known
+    limitReached ||= asked.size >= MAX_ADDRESSES
+    const task =
+      asked.size < MAX_ADDRESSES
+        ? askServer(server, name, zone, expected, search)
+        : Promise.resolve(NOT_ASKED)
+    asked.set(key, task)
+    return task
+  }
+  const askHost = async (host: string, glue: readonly DnsAddress[]): Promise<Asked[]> => {
+    if (hosts.has(host)) return []
+    limitReached ||= hosts.size >= MAX_HOSTS
+    if (hosts.size >= MAX_HOSTS) return []
+    hosts.add(host)
+    const { addresses, failure } = glue.length > 0 ? { addresses: glue } : await resolveHost(host, search)
+    if (addresses.length === 0) {
+      // Without glue in the parent zone, nobody can find a server inside the zone.
+      const isCertain = failure === 'none' || (failure === 'failed' && isWithin(host, zone))
+      return [{ ...NOT_ASKED, host, outcome: isCertain ? 'unreachable' : 'timeout' }]
+    }
+    const seen = await Promise.all(
+      addresses.map(async (server) => {
+        const one = await askAddress(server)
+        const others = await Promise.all((one.nsSet ?? []).map((child) => askHost(child, glueOf(child))))
+        return [{ ...one, host, address: server.address }, ...others.flat()]
+      }),
+    )
+    return seen.flat()
+  }
+  const glueOf = (host: string) => delegation.hosts.get(host) ?? []
+
+  const found = await Promise.all([...delegation.hosts].map(([host, glue]) => askHost(host, glue)))
+  const paths = new Map<string, Promise<AliasEnd>>()
+  let alias: AliasPath | null = null
+  const servers = await Promise.all(
+    found.flat().map(async ({ txt, ...server }) => {
+      if (txt === undefined || txt.aliases.length === 0) return server
+      const key = txt.aliases.join(' ')
+      if (!paths.has(key) && paths.size >= MAX_ALIAS_PATHS) {
+        limitReached = true
+        return { ...server, outcome: 'not_checked' as const }
+      }
+      const path = paths.get(key) ?? endOfAlias(name, zone, txt, server, search)
+      paths.set(key, path)
+      const end = await path
+      alias ??= { targets: end.targets, end: end.end }
+      return { ...server, ...answerOfAlias(end, txt, expected) }
+    }),
+  )
+  return { servers: servers.toSorted(byHost), alias, limitReached }
+}
+
+/** One server's answer, with the aliases in it. */
+interface Asked extends ServerObservation {
+  readonly txt: TxtAnswer | undefined
+}
+
+const NO_ANSWER: Answer = {
+  outcome: 'not_checked',
+  values: [],
+  ttl: null,
+  negativeTtl: null,
+  alias: null,
+  authoritative: false,
+  rcode: null,
+  ms: null,
+}
+
+const NOT_ASKED: Asked = {
+  ...NO_ANSWER,
+  host: '',
+  address: null,
+  recursion: false,
+  serial: null,
+  refresh: null,
+  nsSet: null,
+  txt: undefined,
+}
+
+/** Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. */
+async function askServer(
+  server: DnsAddress,
+  name: string,
+  zone: string,
+  expected: string | null,
+  search: Search,
+): Promise<Asked> {
+  const { share, effects } = search
+  if (share.isSilent(server)) return NOT_ASKED
+  const deadline = Math.min(search.deadline, effects.clock.monotonic() + SERVER_MS)
+  const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
+  if (reply.kind !== 'not-asked') share.note(server, reply.kind !== 'silent')
+  const answer = readAnswer(reply, name, expected)
+  if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
+  const { message } = reply
+  const [soaAnswer, nsAnswer] = await Promise.all(
+    (['SOA', 'NS'] as const).map((type) => askFor(server, { name: zone, type }, SERVER_MS, search)),
+  )
+  const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
+  const isLame =
+    !['REFUSED', 'SERVFAIL'].includes(message.rcode) && (!message.aa || isFromAbove(message, zone))
+  return {
+    ...NOT_ASKED,
+    ...answer,
+    ...(isLame ? { outcome: 'lame' as const } : {}),
+    recursion: message.ra,
+    serial: soa?.zone === zone ? soa.serial : null,
+    refresh: soa?.zone === zone ? soa.refresh : null,
+    nsSet: nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null,
+    txt: isLame ? undefined : readTxt(message, name),
+  }
+}
+
+function nsHosts(message: Message, zone: string): string[] | null {
+  const hosts = message.answers.flatMap((r) => (r.type === 'NS' && r.name === zone ? [r.target] : []))
+  return hosts.length > 0 ? hosts : null
+}
+
+/** What a reply to a TXT query means, whoever gave it. Silence, refusals and incomplete answers are never absence. */
+export function readAnswer(reply: Reply, name: string, expected: string | null): Answer {
+  if (reply.kind !== 'answer')
+    return {
+      ...NO_ANSWER,
+      outcome: ({ silent: 'timeout', unreachable: 'unreachable', 'not-asked': 'not_checked' } as const)[
+        reply.kind
+      ],
+      ms: reply.kind === 'not-asked' ? null : reply.ms,
+    }
+  const { message, isIncomplete, ms } = reply
+  const { values, ttl, aliases } = readTxt(message, name)
+  const outcome = outcomeOf(message.rcode, values, expected)
+  return {
+    outcome: isIncomplete && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
+    values,
+    ttl,
+    negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
+    alias: aliases[0] ?? null,
+    authoritative: message.aa,
+    rcode: message.rcode,
+    ms,
+  }
+}
+
+function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): Outcome {
+  switch (rcode) {
+    case 'NOERROR':
+      if (values.length === 0) return 'absent'
+      return hasText(values, expected) ? 'match' : 'mismatch'
+    case 'NXDOMAIN':
+      return 'nxdomain'
+    case 'REFUSED':
+      return 'refused'
+    case 'SERVFAIL':
+      return 'servfail'
+    default:
+      return 'lame'
+  }
+}
+
+/** Where an alias ends, and what is there. */
+interface AliasEnd extends AliasPath {
+  readonly values: readonly TxtValue[]
+  readonly ttl: number | null
+}
+
+function answerOfAlias(
+  path: AliasEnd,
+  txt: TxtAnswer,
+  expected: string | null,
+): Pick<Answer, 'outcome' | 'values' | 'ttl'> {
+  const { end, values } = path
+  if (hasText(values, expected)) return { outcome: 'match', values, ttl: path.ttl }
+  const outcome = end === 'unknown' && expected !== null ? 'timeout' : 'alias'
+  return { outcome, values, ttl: txt.aliasTtl }
+}
+
+/** Where the alias at the name ends: as the server itself says if all is in its zone, or else as those of the targets' zones say. */
+async function endOfAlias(
+  name: string,
+  zone: string,
+  { aliases, loop, values, ttl }: TxtAnswer,
+  { rcode, negativeTtl }: Answer,
+  search: Search,
+): Promise<AliasEnd> {
+  const own = { targets: aliases, values, ttl }
+  if (loop) return { ...own, end: 'loop' }
+  if (aliases.every((target) => isWithin(target, zone))) {
+    if (values.length > 0) return { ...own, end: 'txt' }
+    // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
+    if (rcode === 'NXDOMAIN') return { ...own, end: 'nxdomain' }
+    if (negativeTtl !== null) return { ...own, end: 'absent' }
+  }
+  return await followAlias([name, ...aliases], search)
+}
+
+async function followAlias(visited: readonly string[], search: Search): Promise<AliasEnd> {
+  const targets = visited.slice(1)
+  const target = targets.at(-1) ?? ''
+  const nothing = { targets, values: [], ttl: null }
+  if (targets.length > MAX_ALIASES) return { ...nothing, end: 'loop' }
+  if (!isAskable(target)) return { ...nothing, end: 'nxdomain' }
+  const location = await locate(target, search)
+  if (location.kind === 'lost') return { ...nothing, end: 'unknown' }
+  if (location.kind === 'no_domain') return { ...nothing, end: 'nxdomain' }
+  const servers = await serversOf(location.delegation, search, 3)
+  const answers = servers.slice(0, 4).map(async ({ server }) => {
+    const message = await askFor(server, { name: target, type: 'TXT' }, SERVER_MS, search)
+    return message?.aa && ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(message.rcode) ? message : undefined
+  })
+  const message = await firstGood(answers, () => true)
+  if (message === undefined) return { ...nothing, end: 'unknown' }
+  const { aliases, loop, values, ttl } = readTxt(message, target)
+  const path = { targets: [...targets, ...aliases], values, ttl }
+  if (values.length > 0) return { ...path, end: 'txt' }
+  if (loop || aliases.some((one) => visited.includes(one))) return { ...path, end: 'loop' }
+  if (aliases.length > 0) return await followAlias([...visited, ...aliases], search)
+  return { ...path, end: message.rcode === 'NOERROR' ? 'absent' : 'nxdomain' }
+}
+
+/** By host, IPv4 first. */
+function byHost(one: ServerObservation, other: ServerObservation): number {
+  const key = ({ host, address }: ServerObservation) => `${host} ${address?.includes(':') ? 1 : 0} ${address}`
+  return key(one) < key(other) ? -1 : 1
+}

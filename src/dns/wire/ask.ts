@@ -1,0 +1,193 @@
+import {
+  type Clock,
+  type Context,
+  type DnsAddress,
+  type DnsExchange,
+  type DnsNetwork,
+  DnsTransportError,
+  type Random,
+} from '../../context.ts'
+import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
+
+/** The effects that DNS queries need. */
+export interface DnsEffects {
+  readonly clock: Clock
+  readonly random: Random
+  readonly dns: DnsNetwork
+  readonly signal: AbortSignal
+}
+
+export function dnsEffects({
+  clock,
+  random,
+  dns,
+  interrupts,
+}: Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>): DnsEffects {
+  return { clock, random, dns, signal: interrupts.signal }
+}
+
+export interface AskOptions {
+  readonly recursionDesired?: boolean
+  /** Asks for the data without validation (RFC 4035 section 3.2.2). */
+  readonly checkingDisabled?: boolean
+  /** Asks for signatures as well (the DO bit, RFC 3225). */
+  readonly dnssecOk?: boolean
+  /** On `clock.monotonic()`. */
+  readonly deadline: number
+}
+
+/** The result of one question to one server. `ms` counts from the first datagram to the answer. */
+export type Reply =
+  | {
+      readonly kind: 'answer'
+      readonly message: Message
+      readonly ms: number
+      /** The answer didn't fit a datagram, and TCP didn't bring the rest: records are missing. */
+      readonly isIncomplete: boolean
+    }
+  /** `not-asked`: nothing could be sent (no route, a firewall on this machine, no query left): it says nothing about the server. */
+  | { readonly kind: 'silent' | 'unreachable' | 'not-asked'; readonly ms: number }
+
+/** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
+const UDP_SIZE = 1232
+/** After this long without an answer, or half of the time if that is shorter, the second try starts; the first keeps listening. */
+const RETRY_AFTER_MS = 2000
+/** The answers of servers that don't know EDNS (RFC 6891 section 7). */
+const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
+
+/**
+ * Asks one server one question over UDP with EDNS. Without an answer, asks again over UDP without EDNS and over TCP; asks over
+ * TCP if the answer is truncated, and without EDNS if the server rejects it. Rejects only if the signal in the effects aborts:
+ * silence, refusals and junk are results.
+ */
+export async function ask(
+  server: DnsAddress,
+  question: Question,
+  options: AskOptions,
+  effects: DnsEffects,
+): Promise<Reply> {
+  effects.signal.throwIfAborted()
+  const { clock } = effects
+  const start = clock.monotonic()
+  const elapsed = () => Math.round(clock.monotonic() - start)
+  // Cancels whatever is still waiting once the answer is there.
+  const over = new AbortController()
+  const signal = AbortSignal.any([effects.signal, over.signal])
+  const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
+    send(transport, server, question, { ...options, udpSize }, { ...effects, signal })
+  try {
+    const first = via('udp', UDP_SIZE)
+    const halfTime = Math.max(0, options.deadline - start) / 2
+    const pause = clock.sleep(Math.min(RETRY_AFTER_MS, halfTime), signal)
+    const second = Promise.race([first.catch(kindOf), pause]).then((early) => {
+      // What can't be sent over UDP can't be sent at all; a closed port needs no wait, and TCP may still be open.
+      if (typeof early === 'object' || (early && isUnsent(early))) return first
+      return Promise.any([via('udp', undefined), via('tcp', UDP_SIZE)])
+    })
+    let message = await Promise.any([first, second])
+    const hasEdns = !REJECTS_EDNS.includes(message.rcode)
+    if (!hasEdns) message = await via('udp', undefined).catch(() => message)
+    const whole = message.tc ? await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(kindOf) : message
+    effects.signal.throwIfAborted()
+    const isIncomplete = typeof whole === 'string'
+    return { kind: 'answer', message: isIncomplete ? message : whole, isIncomplete, ms: elapsed() }
+  } catch (error) {
+    effects.signal.throwIfAborted()
+    return { kind: silenceOf(error), ms: elapsed() }
+  } finally {
+    over.abort()
+  }
+}
+
+/** The answer of a server within so many milliseconds, or undefined. */
+export async function askFor(
+  server: DnsAddress,
+  question: Question,
+  limitMs: number,
+  { deadline, effects }: { readonly deadline: number; readonly effects: DnsEffects },
+  options: Omit<AskOptions, 'deadline'> = {},
+): Promise<Message | undefined> {
+  const until = Math.min(deadline, effects.clock.monotonic() + limitMs)
+  const reply = await ask(server, question, { ...options, deadline: until }, effects)
+  return reply.kind === 'answer' ? reply.message : undefined
+}
+
+/** Sends one query and returns its answer. Rejects with a `DnsTransportError`. */
+async function send(
+  transport: 'udp' | 'tcp',
+  server: DnsAddress,
+  question: Question,
+  options: AskOptions & { readonly udpSize: number | undefined },
+  effects: DnsEffects,
+): Promise<Message> {
+  const [high = 0, low = 0] = effects.random.bytes(2)
+  const id = (high << 8) | low
+  const timeoutMs = options.deadline - effects.clock.monotonic()
+  if (timeoutMs <= 0) throw new DnsTransportError('over-limit', `${server.address}: no time left`)
+  let answer: Message | undefined
+  await effects.dns[transport]({
+    server,
+    message: encodeQuery(id, question, options),
+    timeoutMs,
+    signal: effects.signal,
+    accept: (wire) => {
+      answer = decodeAnswer(wire, id, question)
+      return answer !== undefined
+    },
+  })
+  if (answer === undefined) throw new DnsTransportError('closed', `${server.address}: no usable answer`)
+  return answer
+}
+
+function kindOf(error: unknown): DnsTransportError['kind'] {
+  if (error instanceof DnsTransportError) return error.kind
+  throw error
+}
+
+/** Whether nothing could leave this machine, which says nothing about the server. */
+const isUnsent = (kind: DnsTransportError['kind']) =>
+  kind === 'no-route' || kind === 'blocked' || kind === 'over-limit'
+
+/** What the failures of all tries together mean. */
+function silenceOf(error: unknown): Exclude<Reply['kind'], 'answer'> {
+  const kinds =
+    error instanceof AggregateError ? error.errors.flatMap(innerErrors).map(kindOf) : [kindOf(error)]
+  if (kinds.every(isUnsent)) return 'not-asked'
+  return kinds.includes('timeout') || kinds.includes('aborted') ? 'silent' : 'unreachable'
+}
+
+const innerErrors = (error: unknown): unknown[] => (error instanceof AggregateError ? error.errors : [error])
+
+/** A network that sends at most so many queries, and whether it had to stop. */
+export interface LimitedNetwork extends DnsNetwork {
+  isReached(): boolean
+}
+
+/**
+ * A network that sends at most this many queries, retries and TCP included. A zone may name any servers and aliases: without a
+ * limit, a hostile zone could make one check query thousands of strangers.
+ */
+export function limitQueries(dns: DnsNetwork, max: number): LimitedNetwork {
+  let left = max
+  let isReached = false
+  const limited = (transport: 'udp' | 'tcp') => async (exchange: DnsExchange) => {
+    if (left <= 0) {
+      isReached = true
+      throw new DnsTransportError('over-limit', `the limit of ${max} queries is reached`)
+    }
+    left -= 1
+    try {
+      return await dns[transport](exchange)
+    } catch (error) {
+      // Nothing has left this machine.
+      if (error instanceof DnsTransportError && isUnsent(error.kind)) left += 1
+      throw error
+    }
+  }
+  return {
+    udp: limited('udp'),
+    tcp: limited('tcp'),
+    systemResolvers: () => dns.systemResolvers(),
+    isReached: () => isReached,
+  }
+}
