@@ -1,4 +1,6 @@
-import { type Browser, chromium } from 'playwright-core'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, chromium, type Page } from 'playwright-core'
 import { find } from './requirements.ts'
 
 /** Starts the machine's Chromium, for tests that run if it `needs('chromium')`. */
@@ -7,5 +9,20 @@ export function launchChromium(): Promise<Browser> {
     executablePath: find('chromium') ?? 'chromium',
     // Containers have no user namespaces for its sandbox, no graphics, and little shared memory.
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+  })
+}
+
+/**
+ * The accessibility violations that axe-core finds on a page: rule and markup of each. It is put in from outside the
+ * page, past its content security policy.
+ */
+export async function axeViolations(page: Page): Promise<string[]> {
+  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'))
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+    }
+    const found = await axe.run()
+    return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)
   })
 }

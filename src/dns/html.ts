@@ -172,7 +172,7 @@ function zoneHeading(zone: string, step: PathStep | undefined): Html {
 }
 
 const names = (hosts: readonly string[]): Html[] =>
-  hosts.slice(0, MOST_SHOWN).map((host) => html`<code>${shown(host)}</code> `)
+  hosts.slice(0, MOST_SHOWN).map((host, index) => html`${index === 0 ? '' : ', '}<code>${shown(host)}</code>`)
 
 /** What one server answered. */
 function card(title: string, server: NameserverReport | ResolverReport, report: CheckReport): Html {

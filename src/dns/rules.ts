@@ -203,11 +203,14 @@ function valueFound(seen: Seen, { fault, seen: values }: ExplainedValue): Found 
 function lookedAt(seen: Seen): Found[] {
   const values = decodeValues(valuesOf(seen.servers))
   const prefixes = values.map(prefixOf)
-  const places = (seen.elsewhere?.misplaced ?? []).filter(({ values: there }) =>
-    // A value that the name has as well is no mistake, nor is a newer one of the same service.
-    there
-      .map(({ bytes }) => decodeValue(bytes))
-      .some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
+  const places = (seen.elsewhere?.misplaced ?? []).filter(
+    ({ how, values: there }) =>
+      // The name above has records of its own. What the name has from the same service as well is no mistake.
+      how !== 'parent' &&
+      how !== 'wildcard' &&
+      there
+        .map(({ bytes }) => decodeValue(bytes))
+        .some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Found[] => {
@@ -293,7 +296,7 @@ function serversFailing(seen: Seen, groups: Groups): Found[] {
   if (withRecord.length + withoutRecord.length > 0) return some
   const target = alias?.end === 'unknown' ? alias.targets.at(-1) : undefined
   if (target !== undefined)
-    return [{ code: 'nameserver_unreachable', facts: { name: target, zone, servers: [], alias_of: name } }]
+    return [{ code: 'nameserver_unreachable', facts: { name: target, alias_of: name } }]
   if (lame.length > 0 && lame.length === servers.length) return [servesNot('lame_nameserver', zone, lame)]
   if (seen.limitReached) return [{ code: 'limit_reached', facts: { name } }]
   const unheard = servers.filter((server) => !lame.includes(server)).map(serverFact)

@@ -44,7 +44,7 @@ function headline(report: CheckReport, layout: Layout): string {
   const { palette } = layout
   const { name, zone, expected, nameservers } = report
   const host = dnsHostOf(nameservers.map((server) => server.host))
-  const place = `${zone === null ? '' : ` in the zone ${readableName(zone)}`}${host === null ? '' : `, hosted by ${host}`}`
+  const place = `${zone === null || zone === name ? '' : ` in the zone ${readableName(zone)}`}${host === null ? '' : `, hosted by ${host}`}`
   if (hasLooked(report)) {
     const values = valuesSeen(report)
     const listed = values.length === 0 ? ['no TXT record'] : values

@@ -154,8 +154,11 @@ export function splitRecords(expected: string, seen: readonly string[]): string[
   return parts !== undefined && parts.length >= 2 ? parts : undefined
 }
 
-/** Whether a value that nobody expected looks like one that a service asked for. */
-export const isProof = (value: string): boolean => PREFIX_AND_TOKEN.test(bare(value))
+/** Whether a value that nobody expected looks like one that a service asked for: one word of a prefix and a token. */
+export function isProof(value: string): boolean {
+  const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
+  return PREFIX_AND_TOKEN.test(words.trim())
+}
 
 /** What is surely wrong with a service's value, whatever it should be. */
 export function faultOnItsOwn(value: string): 'quoted' | 'whitespace' | undefined {

@@ -120,7 +120,7 @@ export const WORDS = {
   },
   nameserver_unreachable: {
     ...unknown,
-    message: 'no name server answers for {name}: {servers}',
+    message: 'no name server answers for {name}',
     fix: "check again from another network; if they don't answer there either, tell the DNS provider",
   },
   parent_child_mismatch: {
@@ -171,7 +171,7 @@ export const WORDS = {
   resolver_differs: {
     ...warning,
     message: "the name servers have the record, but these resolvers don't show it: {resolvers}",
-    fix: "do nothing: verification doesn't use these resolvers",
+    fix: "nothing to do: verification doesn't use these resolvers",
   },
   wrong_provider: {
     severity: 'info',
@@ -227,8 +227,10 @@ export function textOf(words: string, facts: Facts): Text {
 function factText(name: string, fact: Fact): Text {
   if (name === 'seconds' && typeof fact === 'number') return [formatDuration(fact)]
   if (name === 'reason') return [DNSSEC_REASONS[fact as keyof typeof DNSSEC_REASONS]]
-  if (fact === null || typeof fact !== 'object')
-    return [{ value: shorten(String(fact ?? 'unknown')), isQuoted: name === 'seen' || name === 'values' }]
+  if (fact === null || typeof fact !== 'object') {
+    const value = shorten(String(fact ?? 'unknown'))
+    return [{ value, isQuoted: (name === 'seen' || name === 'values') && !value.startsWith('"') }]
+  }
   if (!isList(fact)) return [{ value: fact.address === null ? fact.host : `${fact.host} (${fact.address})` }]
   if (fact.length === 0) return ['none']
   const listed = fact.slice(0, MOST_LISTED).flatMap((one) => [', ', ...factText(name, one)])

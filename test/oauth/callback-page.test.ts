@@ -2,8 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallbackPage } from '../../src/oauth/callback-page.ts'
 import { startCallbackServer } from '../../src/oauth/callback-server.ts'
 import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
-import { axeViolations } from '../axe.ts'
-import { launchChromium } from '../chromium.ts'
+import { axeViolations, launchChromium } from '../chromium.ts'
 import { needs } from '../requirements.ts'
 
 const PAGES: readonly CallbackPage[] = [

@@ -1,0 +1,257 @@
+import fc from 'fast-check'
+import { lexer, type Token, type Tokens } from 'marked'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { renderHtml } from '../../src/dns/html.ts'
+import { renderMarkdown } from '../../src/dns/markdown.ts'
+import type { Outcome } from '../../src/dns/observations.ts'
+import { type CheckReport, findingOf } from '../../src/dns/report.ts'
+import { renderReport } from '../../src/dns/terminal.ts'
+import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
+import { sanitizeLine } from '../../src/terminal/sanitize.ts'
+import { axeViolations, launchChromium } from '../chromium.ts'
+import { needs } from '../requirements.ts'
+
+const CONTEXT = {
+  at: 0,
+  version: '1.2.3',
+  resolvers: ['192.0.2.53'],
+  command: 'mailclaim claims check example.com',
+}
+const LAYOUT = { palette: PLAIN_PALETTE, width: 100 }
+
+/** A report in which everything that others can write is this name and these values. */
+function reportOn(name: string, values: string[], more: Partial<CheckReport> = {}): CheckReport {
+  const [expected = '', seen = expected] = values
+  const server = { address: name, values, ttl: 300, ms: 2 }
+  const facts = { name, zone: name, host: name, target: name, found_at: name, expected, values, seen }
+  const outcomes: Outcome[] = ['mismatch', 'match', 'timeout']
+  return {
+    ...{ name, expected, verdict: 'fix', ready: false, retry_after_seconds: 7200, zone: name },
+    claim: { status: name },
+    nameservers: outcomes.map((outcome) => ({
+      ...server,
+      host: name,
+      outcome,
+      authoritative: true,
+      serial: 1,
+    })),
+    resolvers: [{ ...server, outcome: 'mismatch' }],
+    findings: (['missing', 'truncated', 'other_name', 'some_servers_lame'] as const).map((code) =>
+      findingOf(code, { ...facts, servers: [{ host: name, address: seen }], [name]: name }),
+    ),
+    path: [
+      { zone: 'com', hosts: [name], givenBy: { address: name, port: 53 } },
+      { zone: name, hosts: [name], givenBy: { address: name, port: 53, host: name } },
+    ],
+    ...more,
+  }
+}
+const WRONG = reportOn('example.com', ['prefix=token', 'prefix=tok'])
+
+test.each([
+  ['wait', 'Try again in 2 hours'],
+  ['fix', 'Caches may keep the old state for up to 2 hours'],
+] as const)('every format says once how long to wait: %s', (verdict, said) => {
+  const report = { ...WRONG, verdict }
+  for (const text of [
+    renderReport(report, LAYOUT),
+    renderMarkdown(report, CONTEXT),
+    renderHtml(report, CONTEXT),
+  ])
+    expect(text.match(/2 hours/g), text).toHaveLength(1)
+  expect(renderReport(report, LAYOUT)).toContain(said)
+})
+
+test('a terminal shows expected above found, with the difference marked in color and by carets', () => {
+  const palette = {
+    ...PLAIN_PALETTE,
+    bad: (text: string) => `<${text}>`,
+    good: (text: string) => `+${text}+`,
+  }
+  const report = reportOn('example.com', ['prefix=token', 'prefix=taken'])
+  expect(renderReport(report, { palette, width: 100 })).toContain(
+    ['  expected  prefix=t+o+ken', '  found     prefix=t<a>ken', '                    ^'].join('\n'),
+  )
+})
+
+test('without a value, a report shows the values and who hosts the zone, and calls nothing wrong', () => {
+  const [server] = reportOn('example.com', ['a=b']).nameservers
+  if (server === undefined) throw new Error('no server')
+  const nameservers = [{ ...server, host: 'ada.ns.cloudflare.com' }]
+  const report = reportOn('www.example.com', ['a=b'], {
+    ...{ expected: null, verdict: 'unknown', zone: 'example.com', nameservers, findings: [], claim: null },
+  })
+  const text = renderReport(report, LAYOUT)
+  expect(text).toMatch(
+    /^www.example.com: TXT records in the zone example.com, hosted by Cloudflare\n {2}a=b\n/,
+  )
+  expect(text).not.toMatch(/other value|unknown/i)
+})
+
+/** Pieces that are markup in Markdown or HTML, load something, or end an attribute, a comment, a style or a script. */
+const PIECES = [
+  ...[
+    '|',
+    '\\',
+    '\\|',
+    '`',
+    '``',
+    '`|`',
+    '"',
+    "'",
+    ' ',
+    '<br>',
+    '\n',
+    '**',
+    '_',
+    '~~',
+    '* ',
+    '&amp;',
+    ':tada:',
+  ],
+  ...[
+    '![x](https://evil.example/p.png)',
+    '[click](https://evil.example)',
+    'www.evil.example',
+    '@acme/security',
+  ],
+  ...['#123', 'acme/app#1', 'GH-12', 'deadbeef', 'a@evil.example', '{expected}', '{seen}'],
+  ...[
+    '<script>window.ran = true</script>',
+    '"><img src=https://evil.example/p.png onerror="window.ran=true">',
+  ],
+  ...[
+    "' onfocus='window.ran=true' autofocus tabindex='0",
+    '</title></style></textarea><template><form><table>',
+  ],
+  ...['<style>@import url(https://evil.example/s.css)</style>', '<a href="javascript:window.ran=true">'],
+  ...[
+    '<meta http-equiv=refresh content="0;url=https://evil.example/">',
+    '<iframe srcdoc="<script>parent.ran=true">',
+  ],
+  ...['<!--', '-->', ']]>', '&lt;script&gt;', '&#x3c;script&#x3e;', '\u202e', '\u200b', '\0', '\ud800'],
+  ...['\u001b]0;title\u0007', '\u001b[2J'],
+]
+const hostile = fc
+  .array(fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: 'binary', maxLength: 8 })), {
+    ...{ minLength: 1, maxLength: 8 },
+  })
+  .map((pieces) => pieces.join(''))
+const hostileValues = fc.array(hostile, { minLength: 1, maxLength: 3 })
+
+test('no control, escape or bidi character of others reaches a terminal', () => {
+  fc.assert(
+    fc.property(hostile, hostileValues, (name, values) => {
+      for (const text of [
+        renderReport(reportOn(name, values), LAYOUT),
+        renderMarkdown(reportOn(name, values), CONTEXT),
+      ])
+        for (const line of text.split('\n')) expect(sanitizeLine(line)).toBe(line)
+    }),
+  )
+})
+
+const childrenOf = (token: Token): Token[] => ('tokens' in token ? (token.tokens ?? []) : [])
+
+/** All tokens of a document, including nested ones. */
+function everyToken(tokens: readonly Token[]): Token[] {
+  return tokens.flatMap((token) => {
+    const cells = token.type === 'table' ? [token.header, ...token.rows].flat() : []
+    const inner = [...childrenOf(token), ...(token.type === 'list' ? token.items : [])]
+    return [
+      token,
+      ...everyToken(inner),
+      ...cells.flatMap((cell: Tokens.TableCell) => everyToken(cell.tokens)),
+    ]
+  })
+}
+
+test('text that others wrote never becomes a link, an image, a mention or markup in Markdown', () => {
+  fc.assert(
+    fc.property(hostile, hostileValues, (name, values) => {
+      const all = everyToken(lexer(renderMarkdown(reportOn(name, values), CONTEXT), { gfm: true }))
+      expect(all.filter(({ type }) => ['link', 'image', 'del', 'em'].includes(type))).toEqual([])
+      expect(all.filter(({ type, raw }) => type === 'html' && raw !== '<br>')).toEqual([])
+      const tables = all.filter((token): token is Tokens.Table => token.type === 'table')
+      expect(tables.map(({ rows }) => rows.map((row) => row.length))).toEqual([[6, 6, 6], [6]])
+      // GitHub turns these into links after rendering, except in code.
+      for (const { raw } of all.filter((token) => token.type === 'text' && childrenOf(token).length === 0))
+        expect(raw).not.toMatch(/@|#|www\.|:\/\/|\bGH-|\b[0-9a-f]{7}|:[a-z]\w*:/i)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** The elements of a document with the names of their attributes and classes, as the browser's own parser sees them. */
+function parse(page: Page, document: string): Promise<{ elements: string[]; text: string }> {
+  return page.evaluate(`(() => {
+    const parsed = new DOMParser().parseFromString(${JSON.stringify(document)}, 'text/html')
+    const comments = parsed.createNodeIterator(parsed, NodeFilter.SHOW_COMMENT)
+    const elements = [...parsed.querySelectorAll('*')].map((one) =>
+      [one.nodeName, one.className, ...one.getAttributeNames()].join(' '))
+    return { elements: comments.nextNode() ? ['a comment'] : elements, text: parsed.body.textContent }
+  })()`)
+}
+
+describe.runIf(needs('chromium'))('in a browser, the HTML report', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await launchChromium()
+  })
+  afterAll(() => browser.close())
+
+  test('fits a phone, has no accessibility problem in light and dark, and prints dark on white', async () => {
+    const long = reportOn(`${'a'.repeat(60)}.example.com`, [`prefix=${'t'.repeat(400)}`, 'prefix=other'])
+    const page = await browser.newPage({ viewport: { width: 360, height: 740 }, bypassCSP: true })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      for (const report of [
+        WRONG,
+        long,
+        { ...WRONG, verdict: 'ready' as const, ready: true, findings: [] },
+      ]) {
+        await page.setContent(renderHtml(report, CONTEXT))
+        expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(360)
+        expect(await axeViolations(page)).toEqual([])
+      }
+      const color = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+      expect(Number(color.match(/\d+/)?.[0]) < 128).toBe(colorScheme === 'dark')
+    }
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    expect(await page.evaluate<string>('getComputedStyle(document.body).color')).toBe('rgb(27, 34, 40)')
+    await page.close()
+  })
+
+  test('has no element, attribute or class from text that others wrote, and shows all of it', async () => {
+    const page = await browser.newPage()
+    const known = [WRONG, reportOn('example.com', ['prefix=token', 'prefix=taken'])]
+    const own = new Set<string>()
+    for (const report of known)
+      for (const one of (await parse(page, renderHtml(report, CONTEXT))).elements) own.add(one)
+    await fc.assert(
+      fc.asyncProperty(hostile, hostileValues, async (name, values) => {
+        const { elements, text } = await parse(
+          page,
+          renderHtml(reportOn(name, values), { ...CONTEXT, command: name }),
+        )
+        expect(elements.filter((one) => !own.has(one))).toEqual([])
+        for (const value of values) expect(text).toContain(sanitizeLine(value))
+      }),
+    )
+    await page.close()
+  })
+
+  test('runs and requests nothing, even without its content security policy', async () => {
+    const page = await browser.newPage({ bypassCSP: true })
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(request.url()))
+    for (const [name, values] of fc.sample(fc.tuple(hostile, hostileValues), 30)) {
+      await page.setContent(renderHtml(reportOn(name, values), { ...CONTEXT, command: name }))
+      await page.keyboard.press('Tab')
+      expect(await page.evaluate('window.ran')).toBeUndefined()
+    }
+    expect(requests).toEqual([])
+    await page.close()
+  })
+})

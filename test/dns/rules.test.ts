@@ -1,0 +1,283 @@
+import { describe, expect, test } from 'vitest'
+import type {
+  Elsewhere,
+  MisplacedRecord,
+  Observations,
+  Outcome,
+  ResolverObservation,
+  ServerObservation,
+} from '../../src/dns/observations.ts'
+import { exitErrorOf } from '../../src/dns/report.ts'
+import { diagnose } from '../../src/dns/rules.ts'
+import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
+import { type Code, WORDS } from '../../src/dns/words.ts'
+
+const EXPECTED = 'prefix=token123'
+
+const txt = (...strings: string[]): TxtValue => ({
+  strings: strings.map((string) => Buffer.from(string)),
+  bytes: Buffer.from(strings.join('')),
+})
+
+/** What a server of the zone answers if the name doesn't exist. */
+function server(more: Partial<ServerObservation> = {}): ServerObservation {
+  return {
+    ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
+    ...{ values: [], ttl: null, negativeTtl: 60, alias: null, rcode: 'NOERROR', ms: 10 },
+    ...{ recursion: false, serial: 1, refresh: 7200, nsSet: null },
+    ...more,
+  }
+}
+const with_ = (...values: string[]) =>
+  server({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300, negativeTtl: null })
+const MATCH = server({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: null })
+const SILENT = server({ outcome: 'timeout', negativeTtl: null, rcode: null, ms: null, serial: null })
+const REFUSED = server({ outcome: 'refused', negativeTtl: null, rcode: 'REFUSED', serial: null })
+const second = { host: 'ns2.example.com', address: '192.0.2.2' }
+
+function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
+  return {
+    ...{ resolver: { address: '9.9.9.9', port: 53 }, outcome, authoritative: false, values: [], ttl: null },
+    ...{ negativeTtl: null, alias: null, rcode: 'NOERROR', ms: 5, extendedError: null },
+    ...{ unchecked: null, keysTtl: null },
+    ...more,
+  }
+}
+
+const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): Elsewhere => ({
+  misplaced: [{ name, how, values: [txt(value)] }],
+  wildcard: null,
+})
+const wildcard = (value: string): Elsewhere => ({
+  misplaced: [],
+  wildcard: { values: [txt(value)], coversName: true },
+})
+
+function observe(more: Partial<Observations> = {}): Observations {
+  return {
+    ...{ name: 'example.com', expected: EXPECTED, path: [], servers: [MATCH], alias: null, resolvers: [] },
+    location: { kind: 'found', zone: 'example.com', parent: null },
+    ...{ elsewhere: null, dnssec: null, interceptedAt: null, limitReached: false },
+    ...more,
+  }
+}
+const check = (more: Partial<Observations> = {}) => diagnose(observe(more))
+const codes = (more: Partial<Observations>) => check(more).findings.map(({ code }) => code)
+
+/** A server lists these hosts in the zone, the registry those. */
+const inZone = (parent: string[]) =>
+  ({ kind: 'found', zone: 'example.com', parent: { zone: 'com', hosts: parent } }) as const
+const found = (zone: string) => ({ kind: 'found', zone, parent: null }) as const
+const alias = { targets: ['web.example.net'], end: 'absent' } as const
+const aliased = server({ outcome: 'alias', alias: 'web.example.net', negativeTtl: null, ttl: 300 })
+const dnssec = (state: 'ok' | 'no_key' | 'wrong_ds' | 'no_signature' | 'expired') => ({
+  ...{ state, keyTags: [12345], expiredAt: state === 'expired' ? 1_760_000_000 : null },
+})
+const rejects = resolver('servfail', { unchecked: 'match', keysTtl: 500 })
+
+const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
+  [
+    'invalid_name',
+    { location: { kind: 'invalid_name', problem: 'The name is empty', fix: 'Give one' }, servers: [] },
+  ],
+  [
+    'domain_not_found',
+    { location: { kind: 'no_domain', domain: 'example.com', saidBy: 'com', negativeTtl: 900 }, servers: [] },
+  ],
+  ['domain_not_found', { location: found('com'), servers: [server()] }],
+  ['registry_name', { name: 'co.uk', location: found('co.uk'), servers: [server()] }],
+  ['no_nameservers', { servers: [{ ...SILENT, address: null, outcome: 'unreachable' }] }],
+  ['missing', { servers: [server()] }],
+  ['missing', { servers: [with_('v=spf1 -all')] }],
+  ['missing', { servers: [server(), { ...SILENT, ...second }] }],
+  ['doubled_name', { servers: [server()], elsewhere: at('example.com.example.com', 'doubled') }],
+  ['other_name', { servers: [server()], elsewhere: at('www.example.com', 'www') }],
+  ['other_name', { servers: [with_('prefix=older')], elsewhere: at('@.example.com', 'at_sign') }],
+  ['cname_at_name', { name: 'a.example.com', servers: [aliased], alias }],
+  ['wildcard_answer', { name: 'a.example.com', servers: [with_('other')], elsewhere: wildcard('other') }],
+  ['quoted', { servers: [with_(`"${EXPECTED}"`)] }],
+  ['quoted', { servers: [with_(`"${EXPECTED}"`)], elsewhere: at('www.example.com', 'www') }],
+  ['whitespace', { servers: [with_(`${EXPECTED}\u00a0`)] }],
+  ['case_changed', { servers: [with_('PREFIX=TOKEN123')] }],
+  ['truncated', { servers: [with_('prefix=token')] }],
+  ['extra_text', { servers: [with_(`v=spf1 -all ${EXPECTED}`)] }],
+  ['split_records', { servers: [with_('token123', 'prefix=')] }],
+  ['prefix_or_token_only', { servers: [with_('token123')] }],
+  ['characters_changed', { servers: [with_('prefix:token123')] }],
+  ['stale_token', { servers: [with_('prefix=older')] }],
+  ['lame_nameserver', { servers: [REFUSED] }],
+  ['nameserver_unreachable', { servers: [SILENT] }],
+  ['nameserver_unreachable', { servers: [SILENT, { ...REFUSED, ...second }] }],
+  [
+    'nameserver_unreachable',
+    { servers: [{ ...SILENT, alias: 'web.example.net' }], alias: { ...alias, end: 'unknown' } },
+  ],
+  [
+    'parent_child_mismatch',
+    { location: inZone(['ns1.example.com']), servers: [server(), { ...MATCH, ...second }] },
+  ],
+  [
+    'parent_child_mismatch',
+    { servers: [{ ...MATCH, nsSet: ['ns1.example.com'] }, server({ ...second, nsSet: [second.host] })] },
+  ],
+  ['dnssec_bogus', { dnssec: dnssec('no_key') }],
+  ['dnssec_bogus', { dnssec: dnssec('expired') }],
+  ['dnssec_bogus', { resolvers: [rejects] }],
+  ['partial_propagation', { servers: [{ ...MATCH, serial: 2 }, server(second)] }],
+  ['cached', { resolvers: [resolver('absent', { negativeTtl: 45 })] }],
+  ['cached', { resolvers: [resolver('mismatch', { values: [txt('prefix=older')], ttl: 45 })] }],
+  ['cached', { dnssec: dnssec('ok'), resolvers: [rejects] }],
+  ['dns_intercepted', { servers: [REFUSED], interceptedAt: [{ address: '192.0.2.1', port: 53 }] }],
+  [
+    'resolver_unreachable',
+    {
+      location: {
+        kind: 'lost',
+        replies: [{ resolver: { address: '9.9.9.9', port: 53 }, question: 'com NS', answer: 'timeout' }],
+      },
+      servers: [],
+    },
+  ],
+  ['limit_reached', { location: { kind: 'lost', replies: [] }, servers: [], limitReached: true }],
+  ['some_servers_lame', { servers: [MATCH, { ...REFUSED, ...second }] }],
+  ['some_servers_silent', { servers: [MATCH, { ...SILENT, ...second }] }],
+  ['resolver_differs', { resolvers: [resolver('timeout')] }],
+  ['resolver_differs', { resolvers: [resolver('absent')] }],
+  ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
+]
+
+describe('a check', () => {
+  test.each(ROWS)('finds %s first', (code, seen) => {
+    const { verdict, ready, findings } = check(seen)
+    expect(findings[0]).toMatchObject({ code, severity: WORDS[code].severity })
+    expect({ verdict, ready }).toEqual({
+      verdict: WORDS[code].verdict,
+      ready: WORDS[code].verdict === 'ready_with_warning',
+    })
+    for (const { message, fix } of findings)
+      expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
+  })
+
+  test('has a row here for each code, except the one that only comes beside another', () => {
+    const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
+    expect(missing).toEqual(['wrong_provider'])
+  })
+
+  test.each([
+    ['of a record that all servers have', {}],
+    ['with resolvers that have it too', { resolvers: [resolver('match')] }],
+    ['of a signed zone', { dnssec: dnssec('ok') }],
+    [
+      'without IPv6',
+      { servers: [MATCH, { ...SILENT, outcome: 'not_checked' as const, address: '2001:db8::1' }] },
+    ],
+    ['with an IPv6 that drops packets', { servers: [MATCH, { ...SILENT, address: '2001:db8::1' }] }],
+    ['of a record behind an alias', { servers: [{ ...MATCH, alias: 'web.example.net' }] }],
+    [
+      'of a zone with other name servers than the registry has',
+      { location: inZone(['ns1.example.com', 'old']) },
+    ],
+  ])('%s is silent', (_what, seen) => {
+    expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
+  })
+
+  test('never takes silence for absence', () => {
+    for (const outcome of ['timeout', 'unreachable', 'not_checked'] as const)
+      expect(check({ servers: [{ ...SILENT, outcome }] }).verdict).toBe('unknown')
+  })
+
+  test('has one number for how long to wait', () => {
+    const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, serial: 2 }, server(second)] })
+    expect(retry_after_seconds).toBe(7200)
+    expect(findings[0]?.evidence['seconds']).toBe(7200)
+    expect(findings[0]?.fix).toContain('2 hours')
+    expect(check({ dnssec: dnssec('ok'), resolvers: [rejects] }).retry_after_seconds).toBe(500)
+    expect(check({ servers: [server()] }).retry_after_seconds).toBe(60)
+  })
+
+  test('never names another value of the domain as one to replace, and never a value that is not the expected one', () => {
+    for (const [, seen] of ROWS)
+      for (const { fix } of check(seen).findings) {
+        expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
+        if (fix.includes('value ')) expect(fix).not.toMatch(/prefix=(?!token123)/)
+      }
+  })
+
+  test('names the host relative to the zone', () => {
+    const [first] = check({ name: '_m.a.example.com', servers: [server()] }).findings
+    expect(first?.fix).toBe(
+      'add a TXT record in the zone example.com, beside any others: host _m.a, value prefix=token123',
+    )
+  })
+
+  test('names who hosts the zone only if the record is missing and the names of the servers tell', () => {
+    const cloudflare = server({ host: 'ada.ns.cloudflare.com' })
+    expect(codes({ servers: [cloudflare] })).toEqual(['missing', 'wrong_provider'])
+    expect(codes({ servers: [server()] })).toEqual(['missing'])
+    expect(codes({ servers: [{ ...with_('prefix=older'), host: cloudflare.host }] })).toEqual(['stale_token'])
+  })
+
+  test('lists errors before warnings, and these before remarks', () => {
+    const servers = [server({ host: 'ada.ns.cloudflare.com' }), { ...SILENT, ...second }]
+    expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
+      'missing',
+      'dnssec_bogus',
+      'some_servers_silent',
+      'wrong_provider',
+    ])
+  })
+})
+
+describe('a check without a value', () => {
+  const PROOF = 'service-verify=0123456789'
+  test.each<[string, Partial<Observations>, Code[]]>([
+    ['is silent about a record', { servers: [with_(PROOF)] }, []],
+    ['is silent about a policy in quotation marks', { servers: [with_('"v=spf1 -all"')] }, []],
+    ['remarks stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],
+    ['remarks invisible characters', { servers: [with_(`${PROOF}\u200b`)] }, ['whitespace']],
+    [
+      'remarks a doubled name',
+      { servers: [server()], elsewhere: at('example.com.example.com', 'doubled', PROOF) },
+      ['doubled_name'],
+    ],
+    ['remarks www', { servers: [server()], elsewhere: at('www.example.com', 'www', PROOF) }, ['other_name']],
+    [
+      'is silent about a policy at www',
+      { servers: [server()], elsewhere: at('www.example.com', 'www', 'v=spf1 -all') },
+      [],
+    ],
+    [
+      'is silent about the name above',
+      { servers: [server()], elsewhere: at('example.com', 'parent', PROOF) },
+      [],
+    ],
+  ])('%s', (_what, seen, expected) => {
+    const report = check({ expected: null, ...seen })
+    expect(report.findings.map(({ code }) => code)).toEqual(expected)
+    expect(report.findings.every(({ severity }) => severity === 'warning')).toBe(true)
+    expect(report).toMatchObject({ verdict: 'unknown', retry_after_seconds: null })
+    expect(exitErrorOf(report)).toBeUndefined()
+  })
+})
+
+test.each<[Code, number, string]>([
+  ['missing', 8, 'record_not_visible'],
+  ['partial_propagation', 8, 'record_not_visible'],
+  ['nameserver_unreachable', 7, 'dns_unavailable'],
+  ['invalid_name', 2, 'invalid_name'],
+])('%s ends a command with exit %i', (code, exit, name) => {
+  const report = check(ROWS.find(([tried]) => tried === code)?.[1])
+  const [first] = report.findings
+  expect(exitErrorOf(report)).toMatchObject({ exit, code: name, message: first?.message, hint: first?.fix })
+  expect(exitErrorOf(report, true)?.hint).toBeUndefined()
+})
+
+test('the words are short, begin in lower case and end without a full stop', () => {
+  for (const [code, { message, fix }] of Object.entries(WORDS))
+    for (const words of [message, fix]) {
+      const own = words.replace(/\{\w+\}/g, '')
+      expect(own.length, `${code}: ${own}`).toBeLessThanOrEqual(100)
+      expect(words, code).toMatch(/^(?:[a-z{]|DNSSEC)/)
+      expect(words, code).not.toMatch(/[.!]$/)
+    }
+})

@@ -1,0 +1,209 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  comparedPieces,
+  explainValue,
+  explainValues,
+  faultOnItsOwn,
+  readGivenValue,
+  splitRecords,
+} from '../../src/dns/value.ts'
+import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
+
+const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
+const TOKEN = 'Q7dX2kV9pLr4TzB8nW'
+
+/** A TXT record with these strings. */
+const record = (...strings: string[]): TxtValue => ({
+  strings: strings.map((string) => Buffer.from(string)),
+  bytes: Buffer.from(strings.join('')),
+})
+const explain = (...strings: string[]) => explainValue(EXPECTED, record(...strings))
+
+describe('the explanation of a wrong value', () => {
+  test.each([
+    [`"${EXPECTED}"`, 'quoted'],
+    [`'${EXPECTED}'`, 'quoted'],
+    [`"mc-ve" "rify=${TOKEN}"`, 'quoted'],
+    [`“${EXPECTED}”`, 'quoted'],
+    [`\\"${EXPECTED}\\"`, 'quoted'],
+    [`"${EXPECTED}`, 'quoted'],
+    [`" ${EXPECTED}"`, 'quoted'],
+    [`mc-verify\\=${TOKEN}`, 'quoted'],
+    [`${EXPECTED} `, 'whitespace'],
+    [`mc-verify= ${TOKEN}`, 'whitespace'],
+    [`\u200b${EXPECTED}`, 'whitespace'],
+    [`${EXPECTED}\n`, 'whitespace'],
+    [EXPECTED.toUpperCase(), 'case_changed'],
+    [`"${EXPECTED.toLowerCase()}"`, 'case_changed'],
+    [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
+    [`TXT=${EXPECTED}`, 'extra_text'],
+    [`v=spf1 -all ${EXPECTED}`, 'extra_text'],
+    [`${EXPECTED};`, 'extra_text'],
+    [`${EXPECTED}.example.com`, 'extra_text'],
+    [`${EXPECTED}v=spf1 -all`, 'extra_text'],
+    [`${EXPECTED} another`, 'extra_text'],
+    [`${EXPECTED}${EXPECTED}`, 'extra_text'],
+    [TOKEN, 'prefix_or_token_only'],
+    [`"${TOKEN}"`, 'prefix_or_token_only'],
+    ['mc-verify=', 'prefix_or_token_only'],
+    ['mc-verify', 'prefix_or_token_only'],
+    [EXPECTED.slice(0, -1), 'truncated'],
+    [EXPECTED.slice(0, 14), 'truncated'],
+    [EXPECTED.slice(3), 'truncated'],
+    ['mc-verify=Q7dX2kV9…', 'truncated'],
+    ['mc-verify=Q7dX[...]B8nW', 'truncated'],
+    ['Q7dX2k...', 'truncated'],
+    [`${EXPECTED}Z`, 'characters_changed'],
+    [`mc–verify=${TOKEN}`, 'characters_changed'],
+    [`mc-verify: ${TOKEN}`, 'characters_changed'],
+    [`mc-verify.${TOKEN}`, 'characters_changed'],
+    ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'characters_changed'],
+    ['mc-verify=Q7dX2kV9pLr4TzB8Wn', 'characters_changed'],
+    ['ｍｃ－ｖｅｒｉｆｙ＝Ｑ7dX2kV9pLr4TzB8nW', 'characters_changed'],
+    [`other-verify=${TOKEN}`, 'characters_changed'],
+    [`{"mc-verify": "${TOKEN}"}`, 'characters_changed'],
+    [`<meta name="mc-verify" content="${TOKEN}">`, 'characters_changed'],
+    ['mc-verify=another', 'stale_token'],
+    ['MC-Verify=another', 'stale_token'],
+    ['mc-verify=YOUR_TOKEN', 'stale_token'],
+    ['mc-verify=A1b2C3…', 'stale_token'],
+    ['v=spf1 -all', undefined],
+    ['token', undefined],
+    ['...', undefined],
+    ['other-verify=another', undefined],
+    ['', undefined],
+    [EXPECTED, undefined],
+  ])('for %j is %s', (seen, fault) => {
+    expect(explain(seen)).toBe(fault)
+  })
+
+  test('keeps the strings of a record apart: two values in one record are not one garbled value', () => {
+    const both = record('other-verify=1234567890', EXPECTED)
+    expect(explainValues(EXPECTED, [both])).toEqual({
+      fault: 'extra_text',
+      seen: [`"other-verify=1234567890" "${EXPECTED}"`],
+    })
+    expect(explain(EXPECTED, 'Z1234567890')).toBe('extra_text')
+    expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
+  })
+
+  test('is the most telling of several', () => {
+    const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
+    expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
+    expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
+    expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
+  })
+
+  test('for a value split into records is all of its parts, in any order and among others', () => {
+    const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(cuts, fc.nat(), (at, turn) => {
+        const ends = [...new Set(at.map((cut) => 1 + (cut % (EXPECTED.length - 1))))].sort((a, b) => a - b)
+        const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
+        const shift = turn % parts.length
+        const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
+        const explained = explainValues(
+          EXPECTED,
+          shuffled.map((part) => record(part)),
+        )
+        expect(explained).toEqual({ fault: 'split_records', seen: parts })
+      }),
+    )
+  })
+})
+
+describe('what belongs to somebody else', () => {
+  const letters = (alphabet: string, length: number) =>
+    fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(...alphabet) })
+  const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+  const mine = letters(ALPHANUMERIC, 24).map((token) => `mailclaim-domain-verification=${token}`)
+  const others = fc.oneof(
+    fc.constantFrom(
+      'v=spf1 include:_spf.google.com ~all',
+      'v=DMARC1; p=none; rua=mailto:dmarc@example.com',
+      'forward-email=user@example.com',
+      'https://example.com/',
+      'hello world',
+      '“quoted”',
+      'ключ=значение',
+    ),
+    letters('0123456789', 8).map((digits) => `MS=ms${digits}`),
+    letters(`${ALPHANUMERIC}_-`, 43).map((token) => `google-site-verification=${token}`),
+    letters(`${ALPHANUMERIC}+/`, 216).map((key) => `v=DKIM1; k=rsa; p=${key}IDAQAB`),
+    letters(ALPHANUMERIC, 64).map((token) => `atlassian-domain-verification=${token}`),
+    letters(ALPHANUMERIC, 24),
+  )
+
+  test('is never taken for a mistake', () => {
+    fc.assert(
+      fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
+        const values = seen.map((value) => record(value))
+        expect(explainValues(expected, values)).toBeUndefined()
+        expect(seen.map(faultOnItsOwn).filter(Boolean)).toEqual([])
+      }),
+    )
+  })
+
+  test('or another token of the same service is not taken for a typo', () => {
+    fc.assert(
+      fc.property(mine, mine, (expected, seen) => {
+        fc.pre(expected !== seen)
+        expect(explainValue(expected, record(seen))).toBe('stale_token')
+      }),
+    )
+  })
+})
+
+test.each([
+  [`"${EXPECTED}"`, 'quoted'],
+  [`\\"${EXPECTED}\\"`, 'quoted'],
+  [`${EXPECTED} `, 'whitespace'],
+  [`\u200b${EXPECTED}`, 'whitespace'],
+  ['"v=spf1 -all"', undefined],
+  [EXPECTED, undefined],
+])('%j without an expected value is %s', (value, fault) => {
+  expect(faultOnItsOwn(value)).toBe(fault)
+})
+
+test.each([
+  [EXPECTED, EXPECTED],
+  [` "${EXPECTED}"\n`, EXPECTED],
+  [`\ufeff“${EXPECTED}”`, EXPECTED],
+  ['a= b', 'a= b'],
+  ['token', undefined],
+  ['prefix=', undefined],
+  ['""', undefined],
+])('%j as --value is %j', (given, value) => {
+  expect(readGivenValue(given)).toBe(value)
+})
+
+test('the difference of two values is everything but what both begin and end with', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), (expected, seen) => {
+      const pieces = comparedPieces(expected, seen)
+      expect(pieces.expected.map(({ text }) => text).join('')).toBe(expected)
+      expect(pieces.seen.map(({ text }) => text).join('')).toBe(seen)
+    }),
+  )
+  const { expected, seen } = comparedPieces('prefix=token', 'prefix=tocken')
+  expect(expected.map(({ text }) => text)).toEqual(['prefix=to', '', 'ken'])
+  expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
+})
+
+test('values as long and as many as answers can be take no more than two seconds', () => {
+  const start = performance.now()
+  for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
+  const long = `prefix=${'aB0_'.repeat(16_000)}`
+  explainValues(
+    long,
+    Array.from({ length: 500 }, (_, index) => record(`prefix=v${index}`)),
+  )
+  expect(
+    splitRecords(
+      `${'a'.repeat(150)}b`,
+      Array.from({ length: 200 }, () => 'a'),
+    ),
+  ).toBeUndefined()
+  expect(performance.now() - start).toBeLessThan(2000)
+})
