@@ -283,17 +283,15 @@ async function askResolvers(
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
     if (delegation !== undefined) return { kind: 'start', delegation, givenBy: resolver }
-    // No recursion: an authoritative server was given as the resolver, and the walk starts there.
-    if (!message.ra)
-      return {
-        kind: 'start',
-        delegation: { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) },
-        givenBy: resolver,
-      }
     const negativeTtl = soaOf(message)?.negativeTtl ?? null
-    return message.rcode === 'NXDOMAIN' ? { kind: 'denied', negativeTtl } : undefined
+    if (message.rcode === 'NXDOMAIN') return { kind: 'denied', negativeTtl }
+    // No recursion: an authoritative server was given as the resolver, and the walk starts there.
+    const root = { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) }
+    return message.ra ? undefined : { kind: 'start', delegation: root, givenBy: resolver }
   }
-  return await firstGood(resolvers.slice(0, 3).map(askOne), ({ kind }) => kind === 'start')
+  // Any other resolver knows more than one without recursion.
+  const isBest = (start: Start) => start.kind === 'start' && start.delegation.zone !== '.'
+  return await firstGood(resolvers.slice(0, 3).map(askOne), isBest)
 }
 
 const ANSWERS = { silent: 'timeout', unreachable: 'unreachable', 'not-asked': 'not_checked' } as const
@@ -349,7 +347,7 @@ export function resolveHost(host: string, search: Search): Promise<HostAddresses
             const all = message.answers.flatMap((record) =>
               'address' in record ? [{ address: record.address, port }] : [],
             )
-            const addresses = all.filter(isServerAddress)
+            const addresses = unique(all).filter(isServerAddress)
             const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
             const failure = isDenied ? ('none' as const) : ('failed' as const)
             return { addresses, failure: all.length > 0 ? ('unknown' as const) : failure }
@@ -367,6 +365,10 @@ export function resolveHost(host: string, search: Search): Promise<HostAddresses
   return share.once(`host ${host}`, look, ({ addresses }) => addresses.length > 0)
 }
 
+function unique(addresses: readonly DnsAddress[]): DnsAddress[] {
+  return [...new Map(addresses.map((server) => [server.address, server])).values()]
+}
+
 /** The NS records of exactly this zone, from the answer or from a referral. */
 function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
@@ -379,7 +381,7 @@ function delegationFrom(message: Message, zone: string, port: number): Delegatio
       'address' in record && record.name === host ? [{ address: record.address, port }] : [],
     )
   if (hosts.length === 0) return undefined
-  return { zone, hosts: new Map(hosts.slice(0, MAX_HOSTS).map((host) => [host, addressesOf(host)])) }
+  return { zone, hosts: new Map(hosts.slice(0, MAX_HOSTS).map((host) => [host, unique(addressesOf(host))])) }
 }
 
 /** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */

@@ -2,6 +2,8 @@ import { setMaxListeners } from 'node:events'
 import packet from 'dns-packet'
 import { checkDns } from '../../src/dns/check.ts'
 import type { CheckReport } from '../../src/dns/diagnosis/report.ts'
+import type { Observations } from '../../src/dns/observations.ts'
+import { observe } from '../../src/dns/observe.ts'
 import { createResolutionContext } from '../../src/dns/resolution/create-resolution-context.ts'
 import type { ResolutionContext } from '../../src/dns/resolution/resolution-context.ts'
 import type { DnsEffects } from '../../src/dns/wire/effects.ts'
@@ -49,6 +51,31 @@ interface TimedCheckOptions {
   readonly expected?: string | null
   readonly resolvers?: readonly string[]
   readonly roundMs?: Parameters<typeof timedEffects>[1]
+}
+
+/** What a check sees in virtual time of the name and its record: by default, of `prefix=token` at `example.com`. */
+export async function timedObserve(
+  respond: (asked: Asked) => FakeReply,
+  {
+    name = 'example.com',
+    expected = 'prefix=token',
+    resolvers = [RESOLVER],
+    roundMs,
+  }: TimedCheckOptions = {},
+): Promise<{ seen: Observations; outcomes: readonly string[]; ms: number; asked: readonly Asked[] }> {
+  const { effects, asked } = timedEffects(respond, roundMs)
+  const seen = await observe(
+    {
+      name,
+      expected,
+      resolvers: resolvers.map((address) => ({ address, port: 53 })),
+      authoritativePort: 53,
+      publicResolvers: false,
+    },
+    effects,
+  )
+  const outcomes = seen.servers.map(({ host, outcome }) => `${host} ${outcome}`)
+  return { seen, outcomes, ms: effects.clock.monotonic(), asked }
 }
 
 /** Checks in virtual time whether the name has the record: by default, whether `example.com` has `prefix=token`. */

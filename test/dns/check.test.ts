@@ -1,0 +1,444 @@
+import type packet from 'dns-packet'
+import { describe, expect, test } from 'vitest'
+import type { Observations } from '../../src/dns/observations.ts'
+import { AA, type Asked, type FakeReply, RA, RCODE, TC } from './fake-dns.ts'
+import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
+import { ROUND_MS, timedObserve } from './timed-check.ts'
+
+const REGISTRY = '192.0.2.1'
+const COM: FakeZone = { apex: 'com', servers: { 'a.nic.com': [REGISTRY] } }
+const NET: FakeZone = { apex: 'net', servers: { 'a.nic.net': ['192.0.2.9'] } }
+const ONE = '192.0.2.2'
+const TWO = '192.0.2.3'
+const SERVERS = { 'ns1.example.com': [ONE], 'ns2.example.com': [TWO] }
+const RECORD = [txt('example.com', 'prefix=token')]
+const zone = (records: FakeZone['records'] = RECORD, more: Partial<FakeZone> = {}): FakeZone => ({
+  apex: 'example.com',
+  servers: SERVERS,
+  records: records ?? [],
+  ...more,
+})
+const cname = (name: string, data: string): packet.Answer => ({ type: 'CNAME', name, ttl: 77, data })
+const textsOf = ({ servers }: Observations) =>
+  servers.map(({ values }) => values.map(({ bytes }) => Buffer.from(bytes).toString()))
+
+/** What resolvers were asked about this name and those below it. */
+const recursive = (asked: readonly Asked[], name: string) =>
+  asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
+
+describe('the zone of a name is found from the registry down', () => {
+  test('with each zone on the way, its name servers, and who gave them', async () => {
+    const team = { apex: 'team.example.com', servers: { 'ns.team.example.com': ['192.0.2.8'] } }
+    const { seen } = await timedObserve(fakeInternet([COM, zone(), team]), { name: 'a.team.example.com' })
+    expect(seen.location).toMatchObject({
+      kind: 'found',
+      zone: 'team.example.com',
+      parent: { zone: 'example.com' },
+    })
+    expect(seen.path).toMatchObject([
+      { zone: 'com', hosts: ['a.nic.com'], givenBy: { address: RESOLVER } },
+      { zone: 'example.com', hosts: Object.keys(SERVERS), givenBy: { address: REGISTRY, host: 'a.nic.com' } },
+      { zone: 'team.example.com', givenBy: { host: expect.stringMatching(/^ns[12]\.example\.com$/) } },
+    ])
+  })
+
+  test('a zone that its parent’s servers serve as well', async () => {
+    const child = {
+      apex: 'sub.example.com',
+      servers: SERVERS,
+      records: [txt('a.sub.example.com', 'prefix=token')],
+    }
+    const { seen, outcomes } = await timedObserve(fakeInternet([COM, zone(), child]), {
+      name: 'a.sub.example.com',
+    })
+    expect(seen.location).toMatchObject({ kind: 'found', zone: 'sub.example.com' })
+    expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
+  })
+
+  test('a domain that the registry denies', async () => {
+    const { seen } = await timedObserve(fakeInternet([COM]))
+    expect(seen.location).toMatchObject({
+      kind: 'no_domain',
+      domain: 'example.com',
+      saidBy: 'com',
+      negativeTtl: 60,
+    })
+  })
+
+  test('a new domain, which one server of the registry doesn’t know yet', async () => {
+    const servers = { 'a.nic.com': [REGISTRY], 'b.nic.com': ['192.0.2.7'] }
+    const [world, before] = [fakeInternet([{ ...COM, servers }, zone()]), fakeInternet([{ ...COM, servers }])]
+    const { outcomes } = await timedObserve((asked) => (asked.server === REGISTRY ? before : world)(asked))
+    expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
+  })
+
+  test('at the resolver’s word if no server of the registry answers', async () => {
+    const world = fakeInternet([COM, zone()])
+    const { seen, ms } = await timedObserve((asked) => (asked.server === REGISTRY ? 'silent' : world(asked)))
+    expect(seen.location).toEqual({ kind: 'found', zone: 'example.com', parent: null })
+    expect(ms).toBeLessThan(3000)
+  })
+
+  test('private DNS without a registry', async () => {
+    const corp = {
+      apex: 'shop.corp',
+      servers: { 'dc.shop.corp': ['10.0.0.2'] },
+      records: [txt('a.shop.corp', 'prefix=token')],
+    }
+    const { outcomes } = await timedObserve(fakeInternet([corp]), { name: 'a.shop.corp' })
+    expect(outcomes).toEqual(['dc.shop.corp match'])
+  })
+
+  test('private DNS whose own server is given as the resolver', async () => {
+    const world = fakeInternet([zone(RECORD, { servers: { 'ns1.example.com': [ONE] } })])
+    const { outcomes } = await timedObserve(world, { resolvers: [ONE] })
+    expect(outcomes).toEqual(['ns1.example.com match'])
+  })
+
+  const denial = (flags: number): FakeReply => ({ flags: flags | RCODE.NXDOMAIN })
+  test.each([
+    ['silent', 'silent', 'timeout'],
+    ['refusing', { flags: RCODE.REFUSED }, 'REFUSED'],
+    ['failing', { flags: RA | RCODE.SERVFAIL }, 'SERVFAIL'],
+    ['denying what exists', denial(RA), 'NXDOMAIN'],
+    ['denying what exists with authority', denial(AA), 'NXDOMAIN'],
+  ] as const)('a resolver that is %s says nothing about the domain', async (_title, reply, answer) => {
+    const { seen, ms } = await timedObserve(() => reply)
+    expect(seen.location).toMatchObject({ kind: 'lost', replies: expect.anything() })
+    expect(seen.location.kind === 'lost' && seen.location.replies[0]).toMatchObject({
+      question: 'com NS',
+      answer,
+    })
+    expect(ms).toBeLessThan(10_000)
+  })
+
+  test.each(['silent', denial(RA), { flags: RCODE.REFUSED }] as const)(
+    'another resolver’s answer counts beside %j',
+    async (reply) => {
+      const world = fakeInternet([COM, zone()])
+      const { outcomes } = await timedObserve(
+        (asked) => (asked.server === '192.0.2.54' ? reply : world(asked)),
+        {
+          resolvers: ['192.0.2.54', RESOLVER],
+        },
+      )
+      expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
+    },
+  )
+})
+
+describe('the servers of the zone', () => {
+  test('are asked at the registry’s glue, whatever a resolver says of them', async () => {
+    const world = fakeInternet([COM, zone()])
+    const { seen, asked } = await timedObserve((one) =>
+      one.server === RESOLVER && one.type === 'A' && one.name.endsWith('example.com')
+        ? { flags: RA, answers: [{ type: 'A', name: one.name, ttl: 60, data: '10.9.9.9' }] }
+        : world(one),
+    )
+    expect(seen.servers.map(({ address }) => address)).toEqual([ONE, TWO])
+    expect(asked.map(({ server }) => server)).not.toContain('10.9.9.9')
+  })
+
+  const hosted = [
+    COM,
+    NET,
+    { apex: 'host.net', servers: { 'ns.host.net': ['192.0.2.21'] } },
+    zone(RECORD, { servers: { 'ns.host.net': ['192.0.2.21'] }, withoutGlue: true }),
+  ]
+
+  test('are looked up through the resolver without glue', async () => {
+    expect((await timedObserve(fakeInternet(hosted))).outcomes).toEqual(['ns.host.net match'])
+  })
+
+  test.each(['0.0.0.0', '127.0.0.1'])(
+    'are unknown, not unreachable, if a filter gives %s for them',
+    async (data) => {
+      const world = fakeInternet(hosted)
+      const { outcomes, asked } = await timedObserve((one) =>
+        one.server === RESOLVER && one.name === 'ns.host.net'
+          ? { flags: RA, answers: one.type === 'A' ? [{ type: 'A', name: one.name, ttl: 60, data }] : [] }
+          : world(one),
+      )
+      expect(outcomes).toEqual(['ns.host.net timeout'])
+      expect(asked.map(({ server }) => server)).not.toContain(data)
+    },
+  )
+
+  test('without glue inside the zone can’t be found by anybody', async () => {
+    const { outcomes } = await timedObserve(fakeInternet([COM, zone(RECORD, { withoutGlue: true })]))
+    expect(outcomes).toEqual(['ns1.example.com unreachable', 'ns2.example.com unreachable'])
+  })
+
+  test('that only the zone itself names are asked too', async () => {
+    const child = zone(RECORD, { servers: { ...SERVERS, 'ns3.example.com': ['192.0.2.4'] } })
+    const [above, below] = [fakeInternet([COM, zone()]), fakeInternet([COM, child])]
+    const { outcomes, seen } = await timedObserve((asked) =>
+      (asked.server === REGISTRY ? above : below)(asked),
+    )
+    expect(outcomes).toContain('ns3.example.com match')
+    expect(seen.location).toMatchObject({ parent: { hosts: Object.keys(SERVERS) } })
+    expect(seen.servers[0]?.nsSet).toContain('ns3.example.com')
+  })
+
+  test.each<[string, FakeReply, string]>([
+    ['silent', 'silent', 'timeout'],
+    ['closed', 'refused', 'unreachable'],
+    ['not routed from here', 'no-route', 'not_checked'],
+    ['refusing', { flags: RCODE.REFUSED }, 'refused'],
+    ['failing', { flags: RCODE.SERVFAIL }, 'servfail'],
+    ['answering without authority', { answers: RECORD }, 'lame'],
+    ['denying without authority', { flags: RA | RCODE.NXDOMAIN }, 'lame'],
+    ['referring upwards', { authorities: [{ type: 'NS', name: 'com', ttl: 60, data: 'a.nic.com' }] }, 'lame'],
+  ])('that are %s say nothing about the record', async (_title, reply, outcome) => {
+    const world = fakeInternet([COM, zone()])
+    const { seen, outcomes, ms } = await timedObserve((asked) =>
+      asked.server === TWO ? reply : world(asked),
+    )
+    expect(outcomes).toEqual(['ns1.example.com match', `ns2.example.com ${outcome}`])
+    expect(seen.resolvers).toMatchObject([{ outcome: 'match' }])
+    expect(ms).toBeLessThan(5500)
+  })
+
+  test.each([
+    ['without the record', txt('example.com', 'v=spf1 -all'), 'timeout'],
+    ['with the record in the part that came', txt('example.com', 'prefix=token'), 'match'],
+  ])('whose answer is cut, and that are closed for TCP, %s', async (_title, record, outcome) => {
+    const world = fakeInternet([COM, zone([], { servers: { 'ns1.example.com': [ONE] } })])
+    const { outcomes } = await timedObserve((asked) => {
+      if (asked.server !== ONE || asked.type !== 'TXT') return world(asked)
+      return asked.transport === 'tcp' ? 'refused' : { flags: AA | TC, answers: [record] }
+    })
+    expect(outcomes).toEqual([`ns1.example.com ${outcome}`])
+  })
+
+  test('have their serial, the times that caches keep what they say, and the strings of a value', async () => {
+    const split: packet.Answer = {
+      type: 'TXT',
+      name: 'example.com',
+      ttl: 300,
+      data: ['prefix=', 'token'],
+    }
+    const { seen } = await timedObserve(fakeInternet([COM, zone([split])]))
+    expect(seen.servers[0]).toMatchObject({
+      outcome: 'match',
+      ttl: 300,
+      serial: 9,
+      refresh: 7200,
+      authoritative: true,
+    })
+    expect(seen.servers[0]?.values[0]?.strings).toHaveLength(2)
+    const { seen: without } = await timedObserve(fakeInternet([COM, zone([])]))
+    expect(without.servers[0]).toMatchObject({ outcome: 'absent', values: [], ttl: null, negativeTtl: 60 })
+  })
+})
+
+describe('an alias at the name', () => {
+  const target = (records: FakeZone['records']): FakeZone => ({
+    apex: 'target.net',
+    servers: { 'ns.target.net': ['192.0.2.31'] },
+    records: records ?? [],
+  })
+  test.each<[string, FakeZone['records'], string, string]>([
+    ['leads to the value in another zone', [txt('v.target.net', 'prefix=token')], 'match', 'txt'],
+    ['leads to another value', [txt('v.target.net', 'other')], 'alias', 'txt'],
+    [
+      'leads to a name without TXT',
+      [{ type: 'A', name: 'v.target.net', data: '192.0.2.99' }],
+      'alias',
+      'absent',
+    ],
+    ['leads to nothing', [], 'alias', 'nxdomain'],
+    ['leads in a circle', [cname('v.target.net', 'app.example.com')], 'alias', 'loop'],
+  ])('%s', async (_title, records, outcome, end) => {
+    const world = fakeInternet([COM, NET, zone([cname('app.example.com', 'v.target.net')]), target(records)])
+    const { seen, outcomes, asked } = await timedObserve(world, { name: 'app.example.com' })
+    expect(outcomes).toEqual([`ns1.example.com ${outcome}`, `ns2.example.com ${outcome}`])
+    expect(seen.alias).toMatchObject({ end, targets: expect.arrayContaining(['v.target.net']) })
+    if (outcome === 'alias') expect(seen.servers[0]).toMatchObject({ alias: 'v.target.net', ttl: 77 })
+    if (outcome === 'alias') expect(recursive(asked, 'v.target.net')).toEqual([])
+  })
+
+  test('leads to servers that don’t answer, which isn’t absence', async () => {
+    const world = fakeInternet([COM, NET, zone([cname('app.example.com', 'v.target.net')]), target([])])
+    const { outcomes } = await timedObserve(
+      (asked) => (asked.server === '192.0.2.31' ? 'silent' : world(asked)),
+      {
+        name: 'app.example.com',
+      },
+    )
+    expect(outcomes).toEqual(['ns1.example.com timeout', 'ns2.example.com timeout'])
+  })
+})
+
+describe('resolvers are asked about the name', () => {
+  test('once all servers that answer have the record', async () => {
+    const { seen } = await timedObserve(fakeInternet([COM, zone()]))
+    expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
+    expect(seen.elsewhere).toBeNull()
+  })
+
+  test.each([
+    ['no server has it', [COM, zone([])], 'example.com'],
+    ['the name is deep and missing', [COM, zone([])], 'a.b.example.com'],
+    ['no server can be reached', [COM, zone([])], 'a.b.example.com'],
+  ])('never if %s', async (title, zones, name) => {
+    const world = fakeInternet(zones)
+    const isBlocked = title.startsWith('no server can')
+    const { seen, asked } = await timedObserve(
+      (one) => (isBlocked && one.server !== RESOLVER ? 'silent' : world(one)),
+      { name },
+    )
+    expect(seen.resolvers).toEqual([])
+    const questions = recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))
+    // The registered domain's servers are found through the resolver if the registry can't be asked; its NS records exist.
+    expect(questions.filter(({ type, name }) => type !== 'NS' || name !== 'example.com')).toEqual([])
+  })
+
+  test('never if one of two servers lacks it', async () => {
+    const [world, behind] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
+    const { seen, outcomes } = await timedObserve((asked) => (asked.server === TWO ? behind : world)(asked))
+    expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com absent'])
+    expect(seen.resolvers).toEqual([])
+  })
+
+  test('and say for how long they keep the absence', async () => {
+    const [world, before] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
+    const { seen } = await timedObserve((asked) =>
+      (asked.server === RESOLVER && asked.type === 'TXT' ? before : world)(asked),
+    )
+    expect(seen.resolvers).toMatchObject([{ outcome: 'absent', negativeTtl: 60, authoritative: false }])
+  })
+
+  test('again without validation after SERVFAIL, and then for how long they keep the keys', async () => {
+    const world = fakeInternet([COM, zone()])
+    const { seen } = await timedObserve((asked) => {
+      if (asked.server !== RESOLVER || !asked.name.startsWith('example.com')) return world(asked)
+      if (asked.type === 'DNSKEY')
+        return {
+          flags: RA,
+          answers: [
+            {
+              type: 'DNSKEY',
+              name: asked.name,
+              ttl: 1234,
+              data: { flags: 257, algorithm: 8, key: Buffer.from('k') },
+            },
+          ],
+        }
+      return asked.checkingDisabled ? world(asked) : { flags: RA | RCODE.SERVFAIL }
+    })
+    expect(seen.resolvers).toMatchObject([{ outcome: 'servfail', unchecked: 'match', keysTtl: 1234 }])
+  })
+})
+
+describe('records at wrong names', () => {
+  test.each([
+    ['example.com.example.com', 'doubled', 'example.com'],
+    ['app.example.com.app.example.com', 'doubled', 'app.example.com'],
+    ['app.app.example.com', 'first_label', 'app.example.com'],
+    ['www.example.com', 'www', 'example.com'],
+    ['@.example.com', 'at_sign', 'app.example.com'],
+    ['example.com', 'parent', 'app.example.com'],
+    ['example.com', 'parent', 'a.b.c.example.com'],
+    ['_prefix.example.com', 'prefix', 'example.com'],
+    ['mc.example.com', 'no_underscore', '_mc.example.com'],
+    ['*.example.com', 'wildcard', 'example.com'],
+  ])('%s (%s) are found for %s', async (at, how, name) => {
+    for (const expected of how === 'prefix' ? ['prefix=token'] : ['prefix=token', null]) {
+      const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
+      const { seen, asked } = await timedObserve(world, { name, expected })
+      expect(seen.elsewhere?.misplaced).toMatchObject([{ name: at, how }])
+      expect(recursive(asked, 'example.com').filter(({ name: of }) => !of.startsWith('ns'))).toEqual([])
+    }
+  })
+
+  /** Names that don't exist have what the wildcard has. */
+  const wild = (records: FakeZone['records']) => {
+    const world = fakeInternet([COM, zone(records)])
+    return (asked: Asked): FakeReply => {
+      const reply = world(asked)
+      const isMissing = typeof reply === 'object' && ((reply.flags ?? 0) & 0xf) === RCODE.NXDOMAIN
+      const isWild = isMissing && asked.type === 'TXT' && asked.name.endsWith('.example.com')
+      return isWild ? { flags: AA, answers: [txt(asked.name, 'v=spf1 -all')] } : reply
+    }
+  }
+
+  test('a wildcard that answers for the name, and for all wrong names', async () => {
+    const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
+    expect(seen.elsewhere).toMatchObject({
+      misplaced: [{ how: 'wildcard' }, { how: 'wildcard' }],
+      wildcard: { coversName: true },
+    })
+  })
+
+  test('a wildcard beside a record of the name’s own', async () => {
+    const world = wild([txt('app.example.com', 'v=spf1 -all')])
+    // A wildcard doesn't reach below a name that exists.
+    const { seen } = await timedObserve(
+      (asked) =>
+        asked.name.endsWith('.app.example.com') && asked.server !== RESOLVER
+          ? { flags: AA | RCODE.NXDOMAIN }
+          : world(asked),
+      { name: 'app.example.com' },
+    )
+    expect(seen.elsewhere?.wildcard).toMatchObject({ coversName: false })
+  })
+})
+
+describe('something on this network that answers for all servers', () => {
+  const world = fakeInternet([COM, zone()])
+  test('as a recursive resolver', async () => {
+    const { seen } = await timedObserve((asked) => world({ ...asked, server: RESOLVER }))
+    expect(seen.interceptedAt).toMatchObject([{ address: REGISTRY }])
+  })
+
+  test('by refusing', async () => {
+    const { seen } = await timedObserve((asked) =>
+      asked.server === RESOLVER ? world(asked) : { flags: RCODE.REFUSED },
+    )
+    expect(seen.interceptedAt).toMatchObject([{ address: REGISTRY }])
+  })
+
+  test('but not if the registry answers as it should', async () => {
+    const { seen } = await timedObserve((asked) =>
+      [ONE, TWO].includes(asked.server) ? { flags: RCODE.REFUSED } : world(asked),
+    )
+    expect(seen.interceptedAt).toBeNull()
+  })
+})
+
+describe('a check takes no longer than its longest chain of queries', () => {
+  // The resolver for `com` and its server, the registry, the TXT set, the SOA beside it, the resolver's TXT set or the other names.
+  test.each([
+    ['ready', RECORD],
+    ['missing', []],
+  ])('%s', async (_title, records) => {
+    const { ms } = await timedObserve(fakeInternet([COM, zone(records)]))
+    expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
+  })
+
+  test('and no more than ten seconds if everything is silent or slow', async () => {
+    const world = fakeInternet([COM, zone()])
+    for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
+      const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
+      expect(ms).toBeLessThanOrEqual(10_000)
+      expect(seen.elsewhere).toBeNull()
+    }
+    expect((await timedObserve(world, { roundMs: () => 1400 })).ms).toBeLessThanOrEqual(10_000)
+  })
+})
+
+describe('without an expected value', () => {
+  test('what is there is shown, and no resolver asked about the name', async () => {
+    const { seen, asked } = await timedObserve(fakeInternet([COM, zone()]), { expected: null })
+    expect(textsOf(seen)).toEqual([['prefix=token'], ['prefix=token']])
+    expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
+    expect(recursive(asked, 'example.com')).toEqual([])
+  })
+
+  test('an invalid name is said to be one', async () => {
+    const { seen, asked } = await timedObserve(() => 'silent', { name: 'https://example.com/' })
+    expect(seen).toMatchObject({ name: 'https://example.com/', location: { kind: 'invalid_name' } })
+    expect(asked).toEqual([])
+  })
+})
